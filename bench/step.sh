@@ -104,11 +104,12 @@ while [ $round -lt "$rounds" ]; do
         echo "$ranks $mesh $mode $one $measured $(tr -d '\n' <"$work/step.json")" >>"$work/rows"
     done <"$work/cases"
 done
-# The simulator itself, for 2^20 ranks.
+# The simulator itself, for 2^20 ranks, with a sequence for each of the 8192 along dp.
+sed 's/\[16,8192/[8192,8192/; s/\[131072/[67108864/' "$root/examples/graphs/llama-8b.graph" >"$work/large.graph"
 python3 -c 'import resource, subprocess, sys, time
 begin = time.perf_counter()
 subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, check=True)
 print(time.perf_counter() - begin, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024)' \
-    "$weft" step "$root/examples/graphs/llama-8b.graph" --mesh pp=16,dp=8192,tp=8/8 --schedule zbv \
+    "$weft" step "$work/large.graph" --mesh pp=16,dp=8192,tp=8/8 --schedule zbv \
     --microbatches 64 >"$work/simulator"
 python3 "$here/step_table.py" $json --simulator "$work/simulator" --costs "$work/costs" --processors "$(nproc)" "$work/rows"

@@ -32,7 +32,8 @@ static weft_status tell_unmatched(const struct graph *graph, const struct styles
     struct wf_text out = {0};
     weft_status status = WEFT_OK;
 
-    if (styles->list != NULL) status = graph_add_unmatched(graph, styles->text.data, &out);
+    if (styles->list != NULL)
+        status = graph_add_unmatched(graph, styles->list, styles->text.data, &out);
     if (status == WEFT_OK && out.data != NULL) fputs(out.data, stderr);
     wf_text_free(&out);
     return status;

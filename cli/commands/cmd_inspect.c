@@ -5,8 +5,8 @@
 
 #include <inttypes.h>
 
-/* Bytes that RANK reads of all tensors under LAYOUT. */
-static weft_status count_read(const weft_checkpoint *in, const weft_checkpoint_info *all,
+/* Bytes that RANK holds of all tensors under LAYOUT. */
+static weft_status count_held(const weft_checkpoint *in, const weft_checkpoint_info *all,
                               const weft_layout *layout, int32_t rank, uint64_t *bytes)
 {
     const weft_mesh *mesh = weft_layout_mesh(layout);
@@ -14,18 +14,12 @@ static weft_status count_read(const weft_checkpoint *in, const weft_checkpoint_i
     *bytes = 0;
     for (size_t i = 0; i < all->tensors; i++) {
         weft_checkpoint_tensor_info tensor = {.struct_size = sizeof tensor};
-        weft_placement placements[WEFT_MAX_AXES];
         const char *text = NULL;
         weft_spec *spec = NULL;
         weft_shard shard;
-        weft_status status;
         WF_TRY(weft_checkpoint_tensor_get(in, i, &tensor));
         WF_TRY(weft_layout_find(layout, tensor.name, &text));
-        WF_TRY(weft_placements_parse(text, weft_mesh_axes(mesh), placements));
-        status =
-            weft_spec_create(mesh, WEFT_DTYPE_U8, tensor.dims, tensor.shape, placements, &spec);
-        weft_placements_free(weft_mesh_axes(mesh), placements);
-        if (status != WEFT_OK) return status;
+        WF_TRY(cli_spec(mesh, WEFT_DTYPE_U8, tensor.dims, tensor.shape, text, &spec));
         weft_spec_shard(spec, rank, &shard);
         *bytes += (uint64_t)shard.elements * tensor.bits / 8;
         weft_spec_release(&spec);
@@ -70,6 +64,19 @@ static weft_status add_json(struct wf_json *json, const weft_checkpoint *in,
         add_json_tensor(json, &tensor);
     }
     wf_json_end(json, ']');
+    wf_json_begin(json, "unlisted", '[');
+    for (size_t i = 0; i < all->unlisted; i++) {
+        weft_checkpoint_unlisted_info tensor = {.struct_size = sizeof tensor};
+        WF_TRY(weft_checkpoint_unlisted_get(in, i, &tensor));
+        wf_json_begin(json, NULL, '{');
+        wf_json_string(json, "name", tensor.name);
+        wf_json_string(json, "dtype", tensor.dtype_name);
+        describe_json_shape(json, "shape", tensor.dims, tensor.shape);
+        wf_json_uint(json, "bytes", tensor.bytes);
+        wf_json_string(json, "file", tensor.file);
+        wf_json_end(json, '}');
+    }
+    wf_json_end(json, ']');
     return WEFT_OK;
 }
 
@@ -95,6 +102,22 @@ static void add_tensor(struct wf_text *out, const weft_checkpoint_tensor_info *t
     wf_text_char(out, '\n');
 }
 
+static weft_status add_unlisted(struct wf_text *out, const weft_checkpoint *in, size_t index)
+{
+    weft_checkpoint_unlisted_info tensor = {.struct_size = sizeof tensor};
+    struct wf_text shape = {0};
+    size_t begin = out->length;
+
+    WF_TRY(weft_checkpoint_unlisted_get(in, index, &tensor));
+    describe_shape(tensor.dims, tensor.shape, &shape);
+    wf_text_add(out, "%-8s %-20s %s  (in %s, not in the index: left out)", tensor.dtype_name,
+                shape.data != NULL ? shape.data : "", tensor.name, tensor.file);
+    wf_text_free(&shape);
+    if (wf_text_status(out) == WEFT_OK) wf_text_clean(out->data + begin, out->length - begin);
+    wf_text_char(out, '\n');
+    return WEFT_OK;
+}
+
 static weft_status add_text(struct wf_text *out, const weft_checkpoint *in,
                             const weft_checkpoint_info *all)
 {
@@ -114,10 +137,12 @@ static weft_status add_text(struct wf_text *out, const weft_checkpoint *in,
         WF_TRY(weft_checkpoint_tensor_get(in, i, &tensor));
         add_tensor(out, &tensor);
     }
+    for (size_t i = 0; i < all->unlisted; i++)
+        WF_TRY(add_unlisted(out, in, i));
     return WEFT_OK;
 }
 
-/* The bytes that each rank of a layout reads. */
+/* The bytes that each rank of a layout holds. */
 static weft_status add_ranks(struct wf_text *out, struct wf_json *json, const weft_checkpoint *in,
                              const weft_checkpoint_info *all, const weft_layout *layout)
 {
@@ -127,14 +152,14 @@ static weft_status add_ranks(struct wf_text *out, struct wf_json *json, const we
     if (json != NULL) wf_json_begin(json, "ranks", '[');
     for (int32_t p = 0; p < weft_mesh_size(mesh); p++) {
         int32_t rank = weft_mesh_rank_at(mesh, p);
-        WF_TRY(count_read(in, all, layout, rank, &bytes));
+        WF_TRY(count_held(in, all, layout, rank, &bytes));
         if (json != NULL) {
             wf_json_begin(json, NULL, '{');
             wf_json_int(json, "rank", rank);
             wf_json_uint(json, "bytes", bytes);
             wf_json_end(json, '}');
         } else {
-            wf_text_add(out, "rank %d reads ", rank);
+            wf_text_add(out, "rank %d holds ", rank);
             wf_text_bytes(out, bytes);
             wf_text_char(out, '\n');
         }
@@ -162,6 +187,16 @@ static weft_status describe(const weft_checkpoint *in, const weft_layout *layout
     return WEFT_OK;
 }
 
+static void warn_unlisted(const struct cli_command *command, const weft_checkpoint *in)
+{
+    weft_checkpoint_info all = {.struct_size = sizeof all};
+
+    if (weft_checkpoint_get(in, &all) != WEFT_OK || all.unlisted == 0) return;
+    fprintf(stderr, "weft %s: %" PRIu64 " tensor%s of other files %s not in the index\n",
+            command->name, all.unlisted, all.unlisted == 1 ? "" : "s",
+            all.unlisted == 1 ? "is" : "are");
+}
+
 static int run(const struct cli_command *command, int argc, char **argv)
 {
     struct wf_text text = {0};
@@ -183,10 +218,12 @@ static int run(const struct cli_command *command, int argc, char **argv)
     if (status == WEFT_OK) status = cli_rules(command, &args, &rules);
     if (status == WEFT_OK) status = cli_checkpoint_open(args.rest[0], rules, &opened, &in);
     if (status == WEFT_OK) status = describe(in, layout, cli_has(command, &args, "json"), &text);
-    if (status == WEFT_OK)
+    if (status == WEFT_OK) {
         exit_code = cli_print(command, stdout, &text);
-    else
+        warn_unlisted(command, in);
+    } else {
         exit_code = cli_fail(command, status);
+    }
     wf_text_free(&text);
     cli_checkpoint_close(&opened);
     weft_layout_release(&layout);
@@ -202,7 +239,7 @@ const struct cli_command cli_inspect = {
     .rest_max = 1,
     .options =
         (const struct cli_option[]){
-            {"layout", "FILE", "print what each rank of this layout would read too", 0},
+            {"layout", "FILE", "print what each rank of this layout would hold too", 0},
             CLI_MESH, /* in place of that of the layout */
             CLI_RULES,
             CLI_JSON,

@@ -323,7 +323,6 @@ static int print_ranks(const struct cli_command *command, const weft_spec *spec,
 static weft_status read_spec(const struct cli_command *command, const struct cli_args *args,
                              enum weft_dtype dtype, weft_spec **out)
 {
-    weft_placement placements[WEFT_MAX_AXES];
     int64_t shape[WEFT_MAX_DIMS];
     int32_t dims = 0;
     weft_mesh *mesh = NULL;
@@ -331,12 +330,7 @@ static weft_status read_spec(const struct cli_command *command, const struct cli
 
     WF_TRY(weft_shape_parse(cli_value(command, args, "shape"), &dims, shape));
     WF_TRY(weft_mesh_parse(cli_value(command, args, "mesh"), &mesh));
-    status = weft_placements_parse(cli_value(command, args, "placements"), weft_mesh_axes(mesh),
-                                   placements);
-    if (status == WEFT_OK) {
-        status = weft_spec_create(mesh, dtype, dims, shape, placements, out);
-        weft_placements_free(weft_mesh_axes(mesh), placements);
-    }
+    status = cli_spec(mesh, dtype, dims, shape, cli_value(command, args, "placements"), out);
     weft_mesh_release(&mesh);
     return status;
 }

@@ -20,14 +20,19 @@ static void on_interrupt(int number)
 struct state {
     struct reshard_report report;
     struct cli_launched launched;
+    const weft_reshard *plan; /* that runs */
 };
 
 static bool on_progress(void *argument, uint64_t done, uint64_t total)
 {
     struct state *state = argument;
+    weft_reshard_info info = {.struct_size = sizeof info};
+    uint64_t ranks = (uint64_t)state->launched.size; /* the other ranks go on alike */
 
-    done *= (uint64_t)state->launched.size; /* the other ranks go on alike */
-    reshard_report_progress(&state->report, done < total ? done : total, total);
+    if (weft_reshard_get(state->plan, &info) != WEFT_OK) info.resumed = 0;
+    done *= ranks;
+    reshard_report_progress(&state->report, done < total ? done : total, info.resumed * ranks,
+                            total);
     return interrupted == 0;
 }
 
@@ -44,6 +49,7 @@ static weft_status run_plan(weft_reshard *plan, struct state *state, const weft_
     struct sigaction action = {.sa_handler = on_interrupt}, before;
     weft_status status;
 
+    state->plan = plan;
     reshard_report_begin(&state->report, info);
     if (sigaction(SIGINT, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
         sigaction(SIGINT, &action, NULL);

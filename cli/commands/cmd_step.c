@@ -176,6 +176,7 @@ static int simulate(const struct cli_command *command, const struct cli_args *ar
     request->costs = costs;
     if (status == WEFT_OK) status = graph_read(text, NULL, &graph);
     if (status == WEFT_OK) status = read_mesh(&graph, cli_value(command, args, "mesh"), request);
+    if (status == WEFT_OK) status = step_check_batch(&graph);
     if (status == WEFT_OK) status = graph_check(&graph, costs, false);
     if (status != WEFT_OK) {
         exit_code = cli_fail(command, status);

@@ -112,6 +112,13 @@ size_t cli_scan_size(const char *text, int64_t *out);
 bool cli_dtype(const struct cli_command *command, const struct cli_args *args, const char *name,
                enum weft_dtype *out);
 
+/* ---- spec.c ---- */
+
+/* Create the spec of a tensor whose layout is the text PLACEMENTS.  Errors quote the text, and name
+ * the axes of MESH if their number differs.  The caller releases *OUT. */
+weft_status cli_spec(const weft_mesh *mesh, enum weft_dtype dtype, int32_t dims,
+                     const int64_t *shape, const char *placements, weft_spec **out) WF_NODISCARD;
+
 /* Print an error of COMMAND, which may quote files and names of others, to standard error as a
  * terminal may show it. */
 void cli_complain(const struct cli_command *command, const char *format, ...) WF_PRINTF(2, 3);

@@ -125,8 +125,9 @@ weft_status graph_add_layout(const struct graph *g, struct wf_text *out) WF_NODI
 
 /* ---- unmatched.c ---- */
 
-/* Append a line for each line of STYLES, the text of the styles of G, that matches no name of G. */
-weft_status graph_add_unmatched(const struct graph *g, const char *styles,
+/* Append a line for each line of TEXT, which STYLES were made of, that matches no name of G, or no
+ * name that earlier lines leave to it. */
+weft_status graph_add_unmatched(const struct graph *g, const weft_styles *styles, const char *text,
                                 struct wf_text *out) WF_NODISCARD;
 
 /* ---- held.c ---- */

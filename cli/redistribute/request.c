@@ -56,13 +56,9 @@ static weft_status read_mesh(const struct cli_command *command, const struct cli
 static weft_status read_spec(const struct tensor *tensor, const weft_mesh *mesh, const char *option,
                              const char *text, weft_spec **out)
 {
-    weft_placement placements[WEFT_MAX_AXES];
-    weft_status status = weft_placements_parse(text, weft_mesh_axes(mesh), placements);
+    weft_status status = cli_spec(mesh, tensor->dtype, tensor->dims, tensor->shape, text, out);
 
-    if (status != WEFT_OK) return wf_fail_context(status, "--%s", option);
-    status = weft_spec_create(mesh, tensor->dtype, tensor->dims, tensor->shape, placements, out);
-    weft_placements_free(weft_mesh_axes(mesh), placements);
-    return status == WEFT_OK ? status : wf_fail_context(status, "--%s \"%s\"", option, text);
+    return status == WEFT_OK ? status : wf_fail_context(status, "--%s", option);
 }
 
 /* Set a bit of *OUT for each kind of step in LIST, which may be NULL. */

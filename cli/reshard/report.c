@@ -131,17 +131,19 @@ static bool tells_rest(uint64_t done, uint64_t total)
     return done >= (total / 100 < ENOUGH ? total / 100 : ENOUGH);
 }
 
-void reshard_report_progress(struct reshard_report *report, uint64_t done, uint64_t total)
+void reshard_report_progress(struct reshard_report *report, uint64_t done, uint64_t resumed,
+                             uint64_t total)
 {
     double seconds = (double)(wf_now_ns() - report->begun_ns) / 1e9;
-    double rate = seconds > 0 ? (double)done / seconds : 0;
+    double rate = seconds > 0 && done > resumed ? (double)(done - resumed) / seconds : 0;
     double left = rate > 0 ? (double)(total - done) / rate : 0;
     struct wf_text text = {0};
     struct wf_json json = {.out = &text};
     char line[160], time_left[32] = "";
 
     if (report->is_silent) return;
-    if (tells_rest(done, total)) snprintf(time_left, sizeof time_left, "  %.0f s left", left);
+    if (rate > 0 && tells_rest(done, total))
+        snprintf(time_left, sizeof time_left, "  %.0f s left", left);
     snprintf(line, sizeof line, "%3.0f %%  %.2f of %.2f GB  %.2f GB/s%s",
              total > 0 ? 100.0 * (double)done / (double)total : 100.0, (double)done / 1e9,
              (double)total / 1e9, rate / 1e9, time_left);
@@ -180,7 +182,7 @@ int reshard_report_done(const struct reshard_report *report, const weft_reshard_
     wf_text_add(&text, " written in ");
     wf_text_time(&text, nanoseconds);
     if (info->resumed > 0) {
-        wf_text_add(&text, "; an earlier run had written ");
+        wf_text_add(&text, "; of these, an earlier run had written ");
         wf_text_bytes(&text, info->resumed);
     }
     wf_text_char(&text, '\n');

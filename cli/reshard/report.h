@@ -18,9 +18,11 @@ int reshard_report_plan(const struct reshard_report *report, weft_reshard *plan,
                         const weft_reshard_info *info, uint64_t predicted_ns);
 /* A run begins. */
 void reshard_report_begin(struct reshard_report *report, const weft_reshard_info *info);
-/* DONE of TOTAL bytes are written: a line that is replaced on a terminal, a line of a log, or an
- * event.  Lines come after a second, then every ten; events every second. */
-void reshard_report_progress(struct reshard_report *report, uint64_t done, uint64_t total);
+/* DONE of TOTAL bytes are written, of which RESUMED are of an earlier run: a line that is replaced
+ * on a terminal, a line of a log, or an event.  Lines come after a second, then every ten; events
+ * every second. */
+void reshard_report_progress(struct reshard_report *report, uint64_t done, uint64_t resumed,
+                             uint64_t total);
 /* The run has ended.  Returns an exit code. */
 int reshard_report_done(const struct reshard_report *report, const weft_reshard_info *info,
                         uint64_t nanoseconds);

@@ -63,6 +63,11 @@ struct step_result {
     double utilisation;      /* of the operations that the ranks could do; 0: not known */
 };
 
+/* ---- batch.c ---- */
+
+/* Refuse inputs of GRAPH whose dimension 0, the batch, the ranks that split it do not divide. */
+weft_status step_check_batch(const struct graph *graph) WF_NODISCARD;
+
 /* ---- work.c ---- */
 
 /* Operations of one repetition of LINE on a rank. */

@@ -22,7 +22,8 @@ struct track {
     size_t top; /* the slice that is open, or NONE */
 };
 
-/* A step of a plan, or the whole plan. */
+/* A step of a plan, or the whole plan, in the runs with one label.  Tensors with equal layouts have
+ * equal plans, and labels of their own. */
 struct group {
     struct proto plan, name, label;
     uint64_t step, predicted_ns;
@@ -43,7 +44,7 @@ struct sums {
     size_t track_count, track_room;
     struct group *groups;
     size_t group_count, group_room;
-    uint32_t *index; /* of groups by plan and step: their number plus 1; 0: free */
+    uint32_t *index; /* of groups by plan, step and label: their number plus 1; 0: free */
     size_t index_room;
     struct kind *kinds;
     size_t kind_count, kind_room;
@@ -108,16 +109,18 @@ static weft_status get_track(struct sums *sums, uint64_t uuid, struct track **ou
 /* ---- groups and kinds ---- */
 
 /* The place of a group in the index. */
-static uint32_t *find_place(const struct sums *sums, const struct proto *plan, uint64_t step)
+static uint32_t *find_place(const struct sums *sums, const struct proto *plan, uint64_t step,
+                            const struct proto *label)
 {
-    uint64_t hash = wf_hash(step, plan->data, plan->bytes);
+    uint64_t hash = wf_hash(wf_hash(step, plan->data, plan->bytes), label->data, label->bytes);
     size_t at = (size_t)(hash >> 20) & (sums->index_room - 1);
 
     for (;; at = (at + 1) & (sums->index_room - 1)) {
         uint32_t number = sums->index[at];
+        const struct group *group = &sums->groups[number > 0 ? number - 1 : 0];
 
-        if (number == 0 || (sums->groups[number - 1].step == step &&
-                            is_same(&sums->groups[number - 1].plan, plan)))
+        if (number == 0 ||
+            (group->step == step && is_same(&group->plan, plan) && is_same(&group->label, label)))
             return &sums->index[at];
     }
 }
@@ -135,7 +138,8 @@ static weft_status grow_index(struct sums *sums)
     }
     sums->index_room = room;
     for (uint32_t i = 0; i < sums->group_count; i++)
-        *find_place(sums, &sums->groups[i].plan, sums->groups[i].step) = i + 1;
+        *find_place(sums, &sums->groups[i].plan, sums->groups[i].step, &sums->groups[i].label) =
+            i + 1;
     wf_free(old);
     return WEFT_OK;
 }
@@ -145,7 +149,7 @@ static weft_status find_group(struct sums *sums, const struct trace_event *event
     uint32_t *place;
 
     WF_TRY(grow_index(sums));
-    place = find_place(sums, &event->plan, event->step);
+    place = find_place(sums, &event->plan, event->step, &event->label);
     if (*place == 0) {
         WF_TRY(grow((void **)&sums->groups, sums->group_count, &sums->group_room,
                     sizeof *sums->groups));
@@ -256,15 +260,23 @@ static int compare_times(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+static int compare_texts(const struct proto *x, const struct proto *y)
+{
+    size_t bytes = x->bytes < y->bytes ? x->bytes : y->bytes;
+    int order = bytes > 0 ? memcmp(x->data, y->data, bytes) : 0;
+
+    if (order != 0) return order;
+    return x->bytes < y->bytes ? -1 : x->bytes > y->bytes;
+}
+
 static int compare_groups(const void *a, const void *b)
 {
     const struct group *x = a, *y = b;
-    size_t bytes = x->plan.bytes < y->plan.bytes ? x->plan.bytes : y->plan.bytes;
-    int order = bytes > 0 ? memcmp(x->plan.data, y->plan.data, bytes) : 0;
+    int order = compare_texts(&x->plan, &y->plan);
 
     if (order != 0) return order;
-    if (x->plan.bytes != y->plan.bytes) return x->plan.bytes < y->plan.bytes ? -1 : 1;
-    return x->step < y->step ? -1 : x->step > y->step;
+    if (x->step != y->step) return x->step < y->step ? -1 : 1;
+    return compare_texts(&x->label, &y->label);
 }
 
 static int compare_kinds(const void *a, const void *b)
@@ -315,11 +327,12 @@ static void add_padded_time(struct wf_text *out, uint64_t ns)
 
 static void print_group(const struct group *group, const struct group *before, struct wf_text *out)
 {
-    char plan[40], name[256], step[24];
+    bool is_whole = group->step == 0 && group->label.bytes > 0;
+    char plan[40], name[256], label[256], step[24];
 
     proto_show(&group->plan, plan, sizeof plan);
-    proto_show(group->step == 0 && group->label.bytes > 0 ? &group->label : &group->name, name,
-               sizeof name);
+    proto_show(is_whole ? &group->label : &group->name, name, sizeof name);
+    proto_show(&group->label, label, sizeof label);
     if (before == NULL || !is_same(&before->plan, &group->plan))
         wf_text_add(out, "plan %s\n  step  count  predicted        min     median   ratio\n", plan);
     snprintf(step, sizeof step, "%llu", (unsigned long long)group->step);
@@ -334,7 +347,9 @@ static void print_group(const struct group *group, const struct group *before, s
         wf_text_add(out, " %7.2f", ratio_of(group));
     else
         wf_text_add(out, " %7s", "-");
-    wf_text_add(out, "  %s\n", name);
+    wf_text_add(out, "  %s", name);
+    if (!is_whole && label[0] != '\0') wf_text_add(out, " of %s", label);
+    wf_text_char(out, '\n');
 }
 
 static void print_text(const struct sums *sums, struct wf_text *out)

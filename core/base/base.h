@@ -259,6 +259,9 @@ void wf_text_clean_lines(char *text, size_t bytes);
 
 /* `*` in PATTERN matches any text. */
 bool wf_pattern_matches(const char *pattern, const char *name);
+/* EARLIER matches all names that LATER matches: where the first match decides, LATER has no effect.
+ */
+bool wf_pattern_covers(const char *earlier, const char *later);
 
 /* ---- ranks.c ---- */
 
@@ -330,6 +333,7 @@ void wf_scan_space(struct wf_scan *scan);                  /* skip blanks */
 bool wf_scan_char(struct wf_scan *scan, char c);           /* take C if it is next */
 bool wf_scan_word(struct wf_scan *scan, const char *word); /* take WORD if it is next */
 bool wf_scan_end(const struct wf_scan *scan);
+uint32_t wf_scan_line(const struct wf_scan *scan); /* from 1 */
 /* Take [A-Za-z_][A-Za-z0-9_]*; false if none is next. */
 bool wf_scan_name(struct wf_scan *scan, const char **start, size_t *length);
 /* Take decimal digits.  Errors: the next byte is not a digit, or the number exceeds 2^63 - 1; WHAT

@@ -24,3 +24,9 @@ bool wf_pattern_matches(const char *pattern, const char *name)
         pattern++;
     return *pattern == '\0';
 }
+
+/* The text of LATER matches then, because a `*` in it can only be matched by a `*`. */
+bool wf_pattern_covers(const char *earlier, const char *later)
+{
+    return wf_pattern_matches(earlier, later);
+}

@@ -75,6 +75,15 @@ weft_status wf_scan_int(struct wf_scan *scan, const char *what, int64_t *out)
     return WEFT_OK;
 }
 
+uint32_t wf_scan_line(const struct wf_scan *scan)
+{
+    uint32_t line = 1;
+
+    for (size_t i = 0; i < scan->at; i++)
+        line += scan->text[i] == '\n';
+    return line;
+}
+
 /* The line SCAN is at, as it can be printed; *FIRST is where it begins.  Returns its number. */
 static size_t quote_line(const struct wf_scan *scan, char *out, size_t bytes, size_t *first)
 {

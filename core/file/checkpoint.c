@@ -222,6 +222,7 @@ void weft_checkpoint_close(weft_checkpoint **checkpoint)
     wf_free(object->replicas);
     wf_free(object->tensors);
     wf_free(object->pairs);
+    wf_free(object->unlisted);
     object->made = wf_released(WF_KIND_CHECKPOINT);
     wf_free(object);
 }
@@ -238,6 +239,7 @@ weft_status weft_checkpoint_get(const weft_checkpoint *checkpoint, weft_checkpoi
         files = files->base;
     info.files = (uint32_t)files->inputs.count;
     info.bytes_read = atomic_load_explicit(&files->inputs.read, memory_order_relaxed);
+    info.unlisted = files->unlisted_count;
     info.tensors = checkpoint->tensor_count;
     info.others = checkpoint->others;
     info.mesh = checkpoint->mesh;
@@ -283,10 +285,18 @@ static weft_status fail_find(const weft_checkpoint *checkpoint, const char *name
 {
     const char **names = wf_alloc(checkpoint->tensor_count * sizeof *names);
     const weft_checkpoint *files = checkpoint;
+    const struct wf_unlisted *unlisted = wf_unlisted_named(checkpoint, name);
     int nearest = -1;
     bool is_file;
 
     if (names == NULL) return wf_fail_memory(checkpoint->tensor_count * sizeof *names);
+    if (unlisted != NULL) {
+        wf_free(names);
+        return wf_fail(WEFT_ERR_NOT_FOUND,
+                       "weft_checkpoint_find: %s/%s does not list tensor \"%s\", which %s has; add "
+                       "it to the index",
+                       files->inputs.path, files->index, name, unlisted->file);
+    }
     for (size_t i = 0; i < checkpoint->tensor_count; i++)
         names[i] = checkpoint->tensors[i].name;
     nearest = wf_nearest(name, names, checkpoint->tensor_count);

@@ -140,6 +140,15 @@ struct wf_pair {
     const char *key, *value;
 };
 
+/* A tensor of a file that the index does not name.  The texts belong to the checkpoint. */
+struct wf_unlisted {
+    const char *name, *file;
+    const int64_t *shape;
+    int64_t bytes;
+    uint8_t dtype;
+    int8_t dims;
+};
+
 struct weft_checkpoint {
     uint64_t made;
     uint32_t format;
@@ -154,6 +163,9 @@ struct weft_checkpoint {
     struct wf_pair *pairs; /* sorted by key */
     size_t pair_count, pair_capacity;
     uint64_t others;
+    const char *index;            /* the name of the index; NULL: there is none */
+    struct wf_unlisted *unlisted; /* sorted by file */
+    size_t unlisted_count, unlisted_capacity;
     weft_mesh *mesh;
     const weft_checkpoint *base; /* the tensors are views of tensors of this one; NULL: they have
                                   * pieces */
@@ -234,14 +246,28 @@ weft_status wf_header_read_offsets(weft_checkpoint *checkpoint,
 /* ---- formats: each adds its pieces and settles CHECKPOINT ---- */
 
 weft_status wf_open_safetensors(weft_checkpoint *checkpoint, const char *name) WF_NODISCARD;
-/* A folder with the index INDEX. */
-weft_status wf_open_indexed(weft_checkpoint *checkpoint, const char *index) WF_NODISCARD;
+/* A folder with the index INDEX.  NAMES are COUNT files of the folder; those that the index does
+ * not name may have tensors that it does not list. */
+weft_status wf_open_indexed(weft_checkpoint *checkpoint, const char *index, char **names,
+                            size_t count) WF_NODISCARD;
 /* A folder of safetensors files without an index: all of NAMES are read. */
 weft_status wf_open_folder(weft_checkpoint *checkpoint, char **names, size_t count) WF_NODISCARD;
 weft_status wf_open_ranks(weft_checkpoint *checkpoint, char **names, size_t count) WF_NODISCARD;
 bool wf_is_rank_file(const char *name);
 weft_status wf_open_npy(weft_checkpoint *checkpoint, const char *name) WF_NODISCARD;
 weft_status wf_open_dcp(weft_checkpoint *checkpoint) WF_NODISCARD;
+
+/* ---- unlisted.c: tensors that an index does not list ---- */
+
+/* Keep the tensors of NAMES, COUNT files of the folder, that are not of CHECKPOINT and for which
+ * IS_LISTED(STATE, name) is false. */
+weft_status wf_unlisted_find(weft_checkpoint *checkpoint, char **names, size_t count,
+                             bool (*is_listed)(const void *state, const char *name),
+                             const void *state) WF_NODISCARD;
+/* The unlisted tensor NAME; NULL: there is none. */
+const struct wf_unlisted *wf_unlisted_named(const weft_checkpoint *checkpoint, const char *name);
+/* Log a warning if CHECKPOINT, or what it is made of by rules, has unlisted tensors. */
+void wf_unlisted_warn(const weft_checkpoint *checkpoint);
 
 /* ---- block.c: boxes of bytes between a file and memory ---- */
 
@@ -298,6 +324,12 @@ bool wf_cut_make_from(struct wf_cut *cut, uint32_t bits, int32_t dims, const int
 /* The box of piece NUMBER. */
 void wf_cut_box(const struct wf_cut *cut, int32_t dims, const int64_t *shape, uint64_t number,
                 int64_t *offset, int64_t *sizes);
+
+/* ---- reshard/layout.c ---- */
+
+/* Log a warning for each line of LAYOUT that matches tensors of CHECKPOINT, all of which earlier
+ * lines decide. */
+void wf_layout_warn(const weft_layout *layout, const weft_checkpoint *checkpoint);
 
 /* ---- reshard/jobs.c ---- */
 

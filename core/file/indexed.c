@@ -1,6 +1,6 @@
 /* indexed.c - a Hugging Face folder: safetensors files, and an index that names the file of each
  * tensor.  The index decides: a tensor that two files have is taken from the file that the index
- * names. */
+ * names, and tensors that it does not list are left out (unlisted.c). */
 #include "file.h"
 
 #include <stdlib.h>
@@ -165,7 +165,19 @@ static weft_status read_document(weft_checkpoint *checkpoint, struct index *inde
     return status;
 }
 
-weft_status wf_open_indexed(weft_checkpoint *checkpoint, const char *name)
+static weft_status keep_name(weft_checkpoint *checkpoint, const char *name)
+{
+    checkpoint->index = wf_arena_text(&checkpoint->arena, name, strlen(name));
+    return checkpoint->index != NULL ? WEFT_OK : wf_fail_memory(strlen(name) + 1);
+}
+
+static bool is_listed(const void *index, const char *tensor)
+{
+    return find_listed(index, tensor) != NULL;
+}
+
+weft_status wf_open_indexed(weft_checkpoint *checkpoint, const char *name, char **names,
+                            size_t count)
 {
     struct index index = {.what = name};
     weft_status status;
@@ -173,6 +185,8 @@ weft_status wf_open_indexed(weft_checkpoint *checkpoint, const char *name)
     checkpoint->format = WEFT_FILE_HUGGING_FACE;
     status = read_document(checkpoint, &index);
     if (status == WEFT_OK) status = read_files(checkpoint, &index);
+    if (status == WEFT_OK) status = keep_name(checkpoint, name);
+    if (status == WEFT_OK) status = wf_unlisted_find(checkpoint, names, count, is_listed, &index);
     wf_free(index.list);
     wf_arena_free(&index.arena);
     return status == WEFT_OK ? wf_checkpoint_settle(checkpoint) : status;

@@ -11,7 +11,7 @@ weft_status wf_file_spec(const weft_mesh *mesh, size_t dtype, int32_t dims, cons
     bool is_partial = false;
     weft_status status;
 
-    WF_TRY(weft_placements_parse(placements, axes, parsed));
+    WF_TRY(wf_placements_parse_on(mesh, placements, parsed));
     for (int32_t a = 0; a < axes; a++)
         is_partial = is_partial || parsed[a].kind == WEFT_PLACE_PARTIAL;
     if (is_partial)

@@ -62,10 +62,30 @@ static weft_status add_item(struct wf_choice *choice, enum wf_choice_kind item_k
     return WEFT_OK;
 }
 
+/* A word with capitals or underscores: name it as plugins are named, in lower case with hyphens. */
+static weft_status refuse_spelling(const struct wf_scan *scan, const char *word)
+{
+    size_t length = strcspn(word, ", \t/.^");
+    char name[LONGEST_NAME + 1] = "";
+
+    if (length > LONGEST_NAME) length = LONGEST_NAME;
+    for (size_t i = 0; i < length; i++) {
+        char c = word[i];
+        name[i] = (char)(c == '_' ? '-' : c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+        if (!is_name_char(name[i]))
+            return wf_scan_fail(scan, kind, "names have lower-case letters, digits and -");
+    }
+    return wf_scan_refuse(scan, kind,
+                          "\"%.*s\" is not a plugin's name: names have lower-case letters, digits "
+                          "and -; write %s",
+                          (int)length, word, name);
+}
+
 /* Take a name.  The error text describes what was found instead. */
 static weft_status take_name(struct wf_scan *scan, size_t *length)
 {
     const char *start = scan->text + scan->at;
+    char next;
 
     *length = 0;
     while (is_name_char(start[*length]))
@@ -73,8 +93,8 @@ static weft_status take_name(struct wf_scan *scan, size_t *length)
     scan->at += *length;
     if (wf_scan_peek(scan) == '/' || wf_scan_peek(scan) == '.')
         return wf_scan_fail(scan, kind, "a path to a plugin must begin with /");
-    if (wf_scan_peek(scan) >= 'A' && wf_scan_peek(scan) <= 'Z')
-        return wf_scan_fail(scan, kind, "plugin names must be lower case");
+    next = wf_scan_peek(scan);
+    if ((next >= 'A' && next <= 'Z') || next == '_') return refuse_spelling(scan, start);
     if (wf_scan_peek(scan) == '^') return wf_scan_fail(scan, kind, "write ^ once, before the name");
     if (*length == 0) return wf_scan_fail(scan, kind, "expected auto, a name, ^name or a path");
     if (*length > LONGEST_NAME)

@@ -76,6 +76,20 @@ weft_status wf_spec_intern(struct wf_layout *layout, weft_spec **out) WF_NODISCA
  * exceed 2^63 - 1. */
 weft_status wf_shape_check(int32_t dims, const int64_t *shape, uint32_t dtype) WF_NODISCARD;
 
+/* ---- text.c ---- */
+
+/* weft_placements_parse for the axes of MESH, which errors name. */
+weft_status wf_placements_parse_on(const weft_mesh *mesh, const char *text,
+                                   weft_placement *placements) WF_NODISCARD;
+
+/* ---- foreign.c ---- */
+
+/* Add "; did you mean S(0)?" if the text at WORD, a name of LENGTH and perhaps something in
+ * brackets, is another system's placement. */
+void wf_placement_suggest(const char *word, size_t length, struct wf_text *out);
+/* The reduction that NAME means in other systems ("mean" is "avg"); NULL: none. */
+const char *wf_reduction_meant(const char *name, size_t length);
+
 /* ---- print.c ---- */
 
 void wf_placement_add_text(const weft_placement *p, struct wf_text *text); /* without its turn */

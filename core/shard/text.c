@@ -14,8 +14,9 @@
 
 struct reader {
     struct wf_scan scan;
-    const char *kind; /* kind of text, for messages */
-    int32_t dims;     /* of the tensor; 0: none, or not known */
+    const char *kind;      /* kind of text, for messages */
+    const weft_mesh *mesh; /* for messages; NULL: not known */
+    int32_t dims;          /* of the tensor; 0: none, or not known */
     int32_t list_count;
     int64_t *lists[WEFT_MAX_AXES]; /* the sizes of placements; the caller frees them */
 };
@@ -108,17 +109,24 @@ weft_status weft_shape_parse(const char *text, int32_t *dims, int64_t *shape)
 static weft_status read_partial(struct reader *r, weft_placement *out)
 {
     struct wf_scan start;
-    const char *name;
+    const char *name, *meant;
     size_t length;
 
     *out = (weft_placement){.kind = WEFT_PLACE_PARTIAL, .reduction = WEFT_REDUCE_SUM};
     if (!take_char(r, '(')) return WEFT_OK;
     wf_scan_space(&r->scan);
     start = r->scan;
-    if (!wf_scan_name(&r->scan, &name, &length) ||
-        !wf_reduction_find(name, length, &out->reduction))
-        return wf_scan_fail(&start, r->kind, "expected sum, avg, min, max or prod");
-    return expect_char(r, ')');
+    if (!wf_scan_name(&r->scan, &name, &length))
+        return wf_scan_fail(&start, r->kind,
+                            "expected sum, avg, min, max or prod; P alone is P(sum)");
+    if (wf_reduction_find(name, length, &out->reduction)) return expect_char(r, ')');
+    meant = wf_reduction_meant(name, length);
+    return wf_scan_refuse(&start, r->kind,
+                          "\"%.*s\" is not a reduction; the reductions are sum, avg, min, max and "
+                          "prod%s%s%s",
+                          (int)wf_min_i64((int64_t)length, 40), name,
+                          meant != NULL ? "; did you mean P(" : "", meant != NULL ? meant : "",
+                          meant != NULL ? ")?" : "");
 }
 
 /* Other systems count dimensions from the end with negative numbers. */
@@ -237,51 +245,20 @@ static weft_status read_owner(struct reader *r, weft_placement *out)
 static const char placements_known[] = "R, S(dim), SS(dim,factor), B(dim;sizes),"
                                        " G(dim;sizes), P(op) and O(coordinate)";
 
-/* Names of other systems, and common mistakes. */
-static const struct {
-    const char *theirs, *ours;
-    bool with_dim;
-} foreign[] = {
-    {"shard", "S", true},         {"s", "S", true},   {"sharded", "S", true},
-    {"split", "S", true},         {"ss", "SS", true}, {"_stridedshard", "SS", true},
-    {"replicate", "R", false},    {"r", "R", false},  {"replicated", "R", false},
-    {"partial", "P", false},      {"p", "P", false},  {"_partial", "P", false},
-    {"stridedshard", "SS", true},
-};
-
-/* Add "; did you mean S(0)?" if WORD is another system's name.  The text after WORD may give the
- * dimension. */
-static void suggest_placement(const char *word, size_t length, struct wf_text *out)
-{
-    const char *digits = word + length;
-    size_t count = 0;
-
-    if (*digits == '(') {
-        digits += strcspn(digits, "0123456789),");
-        count = strspn(digits, "0123456789");
-    }
-    for (size_t i = 0; i < WF_COUNT(foreign); i++) {
-        if (strlen(foreign[i].theirs) != length ||
-            !wf_same_letters(foreign[i].theirs, word, length))
-            continue;
-        wf_text_add(out, "; did you mean %s", foreign[i].ours);
-        if (foreign[i].with_dim)
-            wf_text_add(out, "(%.*s%s)", count > 0 ? (int)wf_min_i64((int64_t)count, 4) : 3,
-                        count > 0 ? digits : "dim", foreign[i].ours[1] == 'S' ? ",factor" : "");
-        wf_text_char(out, '?');
-        return;
-    }
-}
-
 /* The WORD at START is not a placement. */
 static weft_status refuse_placement(const struct reader *r, struct wf_scan start, const char *word,
                                     size_t length)
 {
     struct wf_text suggestion = {0};
     weft_status status;
+    uint32_t dtype;
 
+    if (wf_dtype_find(word, length, &dtype))
+        return wf_scan_refuse(&start, r->kind,
+                              "\"%.*s\" is a dtype; expected the placements alone, such as S(0),R",
+                              (int)length, word);
     wf_text_add(&suggestion, "%s", "");
-    suggest_placement(word, length, &suggestion);
+    wf_placement_suggest(word, length, &suggestion);
     status = wf_text_status(&suggestion);
     if (status == WEFT_OK)
         status = wf_scan_refuse(
@@ -299,11 +276,16 @@ static weft_status read_placement(struct reader *r, weft_placement *out)
 
     wf_scan_space(&r->scan);
     start = r->scan;
+    if (wf_scan_peek(&start) == '[' || wf_scan_peek(&start) == '(')
+        return wf_scan_refuse(&start, r->kind,
+                              "placements have no brackets around them: write S(0),R, one for each "
+                              "axis of the mesh");
     if (!wf_scan_name(&r->scan, &word, &length))
         return wf_scan_fail(&start, r->kind, "expected one of the placements %s", placements_known);
     if (length == 1 && word[0] == 'R') {
         *out = (weft_placement){.kind = WEFT_PLACE_REPLICATE};
-        return WEFT_OK;
+        if (!take_char(r, '(')) return WEFT_OK;
+        return wf_scan_refuse(&start, r->kind, "R has nothing in brackets; write R");
     }
     if (length == 1 && word[0] == 'P') return read_partial(r, out);
     if (length == 1 && word[0] == 'O') return read_owner(r, out);
@@ -351,44 +333,91 @@ static weft_status refuse_gap(const struct reader *r)
                         (int)wf_min_i64((int64_t)length, 200), text);
 }
 
+/* How many placements the text has, of which COUNT are read: commas outside brackets. */
+static int32_t count_placements(const struct reader *r, int32_t count)
+{
+    int depth = 0;
+
+    for (const char *at = r->scan.text + r->scan.at; *at != '\0'; at++) {
+        depth += (*at == '(' || *at == '[') - (*at == ')' || *at == ']');
+        count += *at == ',' && depth == 0;
+    }
+    return count;
+}
+
+/* COUNT is not the number of axes: name both, and the axes if the mesh is known. */
+static weft_status refuse_count(const struct reader *r, int32_t count, int32_t axes)
+{
+    struct wf_text mesh = {0};
+    weft_status status;
+
+    wf_text_add(&mesh, "mesh");
+    if (r->mesh != NULL) {
+        wf_text_char(&mesh, ' ');
+        wf_mesh_add_text(r->mesh, &mesh);
+    }
+    wf_text_add(&mesh, " has %d ax%s", axes, axes == 1 ? "is" : "es");
+    for (int32_t a = 0; r->mesh != NULL && a < axes; a++) {
+        const char *name = weft_mesh_axis_name(r->mesh, a);
+        if (name == NULL || name[0] == '\0') break;
+        wf_text_add(&mesh, "%s%s", a == 0 ? " (" : ", ", name);
+        if (a == axes - 1) wf_text_char(&mesh, ')');
+    }
+    status = wf_text_status(&mesh);
+    if (status == WEFT_OK)
+        status = wf_scan_refuse(&r->scan, r->kind,
+                                "%d placement%s, but the %s; write one placement for each axis%s",
+                                count, count == 1 ? "" : "s", mesh.data,
+                                count < axes ? ", R for those that do not split the tensor" : "");
+    wf_text_free(&mesh);
+    return status;
+}
+
 static weft_status read_placements(struct reader *r, int32_t axes, weft_placement *out)
 {
     int32_t count = 0;
 
     do {
-        if (count == axes)
-            return wf_scan_refuse(&r->scan, r->kind, "a placement too many: the mesh has %d ax%s",
-                                  axes, axes == 1 ? "is" : "es");
+        if (count == axes) return refuse_count(r, count_placements(r, count + 1), axes);
         WF_TRY(read_placement(r, &out[count]));
         WF_TRY(refuse_turn(r, &out[count++]));
     } while (take_char(r, ','));
     wf_scan_space(&r->scan);
     if (count < axes && !wf_scan_end(&r->scan)) return refuse_gap(r);
     WF_TRY(expect_end(r));
-    if (count < axes)
-        return wf_scan_refuse(&r->scan, r->kind, "%d placement%s for a mesh of %d axes", count,
-                              count == 1 ? "" : "s", axes);
+    if (count < axes) return refuse_count(r, count, axes);
     return check_turns(r, out, axes);
+}
+
+static weft_status parse_placements(const char *text, const weft_mesh *mesh, int32_t axes,
+                                    weft_placement *placements)
+{
+    struct reader r = {.scan = {text, 0}, .kind = "placements", .mesh = mesh};
+    weft_placement read[WEFT_MAX_AXES];
+    weft_status status = read_placements(&r, axes, read);
+
+    if (status == WEFT_OK)
+        memcpy(placements, read, (size_t)axes * sizeof *placements);
+    else
+        free_lists(&r);
+    return status;
+}
+
+weft_status wf_placements_parse_on(const weft_mesh *mesh, const char *text,
+                                   weft_placement *placements)
+{
+    return parse_placements(text, mesh, mesh->axes, placements);
 }
 
 weft_status weft_placements_parse(const char *text, int32_t axes, weft_placement *placements)
 {
-    struct reader r = {.scan = {text, 0}, .kind = "placements"};
-    weft_placement read[WEFT_MAX_AXES];
-    weft_status status;
-
     WF_TRY(wf_require(text, "weft_placements_parse: text"));
     WF_TRY(wf_require(placements, "weft_placements_parse: placements"));
     if (axes < 1 || axes > WEFT_MAX_AXES)
         return wf_fail(WEFT_ERR_INVALID,
                        "weft_placements_parse: axes is %d; it must be from 1 to %d", axes,
                        WEFT_MAX_AXES);
-    status = read_placements(&r, axes, read);
-    if (status == WEFT_OK)
-        memcpy(placements, read, (size_t)axes * sizeof *placements);
-    else
-        free_lists(&r);
-    return status;
+    return parse_placements(text, NULL, axes, placements);
 }
 
 void weft_placements_free(int32_t axes, weft_placement *placements)
@@ -423,7 +452,7 @@ static weft_status read_dtype(struct reader *r, uint32_t *out)
 
 weft_status weft_spec_parse(const weft_mesh *mesh, const char *text, weft_spec **out)
 {
-    struct reader r = {.scan = {text, 0}, .kind = "spec"};
+    struct reader r = {.scan = {text, 0}, .kind = "spec", .mesh = mesh};
     struct wf_layout layout = {.mesh = mesh};
     weft_status status;
 

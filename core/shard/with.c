@@ -17,7 +17,7 @@ static weft_status place(struct wf_layout *layout, const char *placements, weft_
     weft_placement read[WEFT_MAX_AXES];
     weft_status status;
 
-    WF_TRY(weft_placements_parse(placements, layout->mesh->axes, read));
+    WF_TRY(wf_placements_parse_on(layout->mesh, placements, read));
     memcpy(layout->placements, read, (size_t)layout->mesh->axes * sizeof *read);
     status = wf_spec_intern(layout, out);
     weft_placements_free(layout->mesh->axes, read);

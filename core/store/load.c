@@ -113,6 +113,10 @@ weft_status weft_load(weft_context *context, const weft_checkpoint *from, const 
     wf_store_set_bytes(&load.call, load.pieces.bytes);
     status = wf_store_compare(&load.call, "load", status, &load.digest);
     if (status == WEFT_OK) {
+        if (load.options.names == NULL && context->rank == 0) {
+            wf_unlisted_warn(from);
+            wf_layout_warn(layout, from);
+        }
         status = wf_pieces_run(&load.pieces, true, read_piece, &load);
         status = wf_store_meet(&load.call, status, 0, &all);
     }

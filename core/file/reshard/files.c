@@ -8,7 +8,8 @@
 struct counting {
     const weft_checkpoint *from;
     const struct wf_tensor *tensor;
-    uint64_t *bits; /* per file */
+    uint64_t *bits; /* per file, or of all files */
+    bool per_file;
     uint32_t file;
 };
 
@@ -30,7 +31,7 @@ static weft_status count_leaf(void *state, const struct wf_view *leaf,
                               const struct wf_view_box *box)
 {
     const struct counting *c = state;
-    struct counting below = {.from = c->from->base, .bits = c->bits};
+    struct counting below = {.from = c->from->base, .bits = c->bits, .per_file = c->per_file};
     struct wf_part part;
 
     if (leaf->kind != WF_VIEW_SOURCE) return WEFT_OK; /* zeros */
@@ -44,6 +45,13 @@ static weft_status count_part(struct counting *c, const struct wf_part *part)
 {
     struct wf_view_box box = {.at = 0};
 
+    if (c->tensor->view == NULL && !c->per_file) {
+        uint64_t bits = wf_file_dtype(c->tensor->dtype)->bits;
+        for (int32_t d = 0; d < part->dims; d++)
+            bits *= (uint64_t)part->shape[d];
+        *c->bits += bits;
+        return WEFT_OK;
+    }
     if (c->tensor->view == NULL) {
         for (size_t i = 0; i < c->tensor->count; i++) {
             const struct wf_piece *piece = &c->from->pieces[c->tensor->first + i];
@@ -60,15 +68,31 @@ static weft_status count_part(struct counting *c, const struct wf_part *part)
     return wf_view_visit(c->tensor->view, &box, count_leaf, c);
 }
 
+static weft_status count_tensor(struct counting *c)
+{
+    struct wf_part whole;
+
+    if (c->tensor->bytes == 0) return WEFT_OK;
+    wf_part_of_box(&whole, c->tensor->dims, NULL, c->tensor->shape);
+    return count_part(c, &whole);
+}
+
+weft_status wf_reshard_count_read(const weft_checkpoint *from, const struct wf_tensor *tensor,
+                                  uint64_t *bits)
+{
+    struct counting c = {.from = from, .tensor = tensor, .bits = bits};
+
+    return count_tensor(&c);
+}
+
 static weft_status count_sources(const weft_reshard *reshard, uint64_t *bits)
 {
     for (size_t i = 0; i < reshard->count; i++) {
-        struct counting c = {
-            .from = reshard->from, .tensor = &reshard->from->tensors[i], .bits = bits};
-        struct wf_part whole;
-        if (c.tensor->bytes == 0) continue;
-        wf_part_of_box(&whole, c.tensor->dims, NULL, c.tensor->shape);
-        WF_TRY(count_part(&c, &whole));
+        struct counting c = {.from = reshard->from,
+                             .tensor = &reshard->from->tensors[i],
+                             .bits = bits,
+                             .per_file = true};
+        WF_TRY(count_tensor(&c));
     }
     return WEFT_OK;
 }

@@ -5,6 +5,7 @@
 
 struct rule {
     const char *pattern, *placements;
+    uint32_t line;
 };
 
 struct weft_layout {
@@ -57,6 +58,25 @@ static const char *take_rest(struct wf_scan *scan, struct wf_arena *arena)
     return wf_arena_text(arena, scan->text + first, end - first);
 }
 
+/* MESH cannot replace OWN, whose text is TEXT. */
+static weft_status refuse_mesh(const char *text, const weft_mesh *own, const weft_mesh *mesh)
+{
+    int32_t axes = weft_mesh_axes(own), others = weft_mesh_axes(mesh);
+    struct wf_text other = {0};
+    weft_status status;
+
+    wf_mesh_add_text(mesh, &other);
+    status = wf_text_status(&other);
+    if (status == WEFT_OK)
+        status = wf_fail(WEFT_ERR_INVALID,
+                         "the mesh %s of the layout has %d ax%s, and the mesh %s, which replaces "
+                         "it, %d; it must have as many, because each line has a placement for each "
+                         "axis",
+                         text, axes, axes == 1 ? "is" : "es", other.data, others);
+    wf_text_free(&other);
+    return status;
+}
+
 static weft_status read_mesh(weft_layout *layout, struct wf_scan *scan, const weft_mesh *mesh)
 {
     struct wf_scan at;
@@ -74,10 +94,7 @@ static weft_status read_mesh(weft_layout *layout, struct wf_scan *scan, const we
     if (status != WEFT_OK) return wf_scan_refuse(&at, "layout", "%s", weft_last_error());
     if (mesh == NULL) return WEFT_OK;
     if (weft_mesh_axes(mesh) != weft_mesh_axes(layout->mesh))
-        return wf_fail(WEFT_ERR_INVALID,
-                       "the mesh %s of the layout has %d axes; another mesh must "
-                       "have as many, not %d",
-                       text, weft_mesh_axes(layout->mesh), weft_mesh_axes(mesh));
+        return refuse_mesh(text, layout->mesh, mesh);
     weft_mesh_release(&layout->mesh);
     layout->mesh = weft_mesh_retain(mesh);
     return WEFT_OK;
@@ -92,7 +109,7 @@ static weft_status check_placements(const weft_layout *layout, const struct wf_s
     bool is_partial = false;
 
     if (text[0] == '\0') return wf_scan_fail(at, "layout", "expected placements, such as S(0)");
-    status = weft_placements_parse(text, axes, placements);
+    status = wf_placements_parse_on(layout->mesh, text, placements);
     if (status == WEFT_ERR_NO_MEMORY) return status;
     if (status != WEFT_OK) return wf_scan_refuse(at, "layout", "%s", weft_last_error());
     for (int32_t a = 0; a < axes; a++)
@@ -102,20 +119,19 @@ static weft_status check_placements(const weft_layout *layout, const struct wf_s
                       : WEFT_OK;
 }
 
-/* A pattern whose names all match an earlier one decides nothing.  Its own text then matches,
- * because a `*` in it can only be matched by a `*`. */
+/* A pattern whose names all match an earlier one decides nothing. */
 static weft_status check_is_seen(const weft_layout *layout, const struct wf_scan *at,
                                  const char *pattern)
 {
     for (size_t i = 0; i < layout->count; i++) {
-        const char *earlier = layout->rules[i].pattern;
+        const struct rule *earlier = &layout->rules[i];
 
-        if (strchr(earlier, '*') != NULL && wf_pattern_matches(earlier, pattern))
-            return wf_scan_refuse(
-                at, "layout",
-                "pattern %.200s decides nothing: the pattern %.200s of an earlier "
-                "line matches all its names",
-                pattern, earlier);
+        if (wf_pattern_covers(earlier->pattern, pattern))
+            return wf_scan_refuse(at, "layout",
+                                  "pattern %.200s decides nothing: the pattern %.200s of line %u "
+                                  "matches all its names; put this line before line %u, or remove "
+                                  "it",
+                                  pattern, earlier->pattern, earlier->line, earlier->line);
     }
     return WEFT_OK;
 }
@@ -132,6 +148,7 @@ static weft_status read_rule(weft_layout *layout, struct wf_scan *scan)
         layout->rules = grown;
         layout->capacity = capacity;
     }
+    rule.line = wf_scan_line(scan);
     rule.pattern = take_field(scan, &layout->arena);
     if (rule.pattern == NULL) return wf_fail_memory(sizeof rule);
     WF_TRY(check_is_seen(layout, &at, rule.pattern));
@@ -220,18 +237,49 @@ const weft_mesh *weft_layout_mesh(const weft_layout *layout)
     return wf_is_kind(layout, WF_KIND_LAYOUT) ? layout->mesh : NULL;
 }
 
+/* The first line of LAYOUT that matches NAME; NULL: none does. */
+static const struct rule *find_rule(const weft_layout *layout, const char *name)
+{
+    for (size_t i = 0; i < layout->count; i++)
+        if (wf_pattern_matches(layout->rules[i].pattern, name)) return &layout->rules[i];
+    return NULL;
+}
+
 weft_status weft_layout_find(const weft_layout *layout, const char *name, const char **placements)
 {
+    const struct rule *rule;
+
     WF_TRY(wf_require_kind(layout, WF_KIND_LAYOUT, "weft_layout_find: layout"));
     WF_TRY(wf_require(name, "weft_layout_find: name"));
     WF_TRY(wf_require(placements, "weft_layout_find: placements"));
-    for (size_t i = 0; i < layout->count; i++)
-        if (wf_pattern_matches(layout->rules[i].pattern, name)) {
-            *placements = layout->rules[i].placements;
-            return WEFT_OK;
-        }
+    rule = find_rule(layout, name);
+    if (rule != NULL) {
+        *placements = rule->placements;
+        return WEFT_OK;
+    }
     return wf_fail(WEFT_ERR_NOT_FOUND,
                    "weft_layout_find: no pattern of the layout matches tensor \"%.200s\"; a last "
                    "line with the pattern * matches every name",
                    name);
+}
+
+void wf_layout_warn(const weft_layout *layout, const weft_checkpoint *checkpoint)
+{
+    for (size_t i = 1; i < layout->count; i++) {
+        const struct rule *rule = &layout->rules[i], *first = NULL;
+        const char *taken = NULL;
+
+        for (size_t k = 0; k < checkpoint->tensor_count && first != rule; k++) {
+            const char *name = checkpoint->tensors[k].name;
+            if (!wf_pattern_matches(rule->pattern, name)) continue;
+            first = find_rule(layout, name);
+            taken = name;
+        }
+        if (first == NULL || first == rule) continue;
+        wf_log(WF_LOG_WARNING,
+               "layout, line %u: pattern %.200s decides nothing: line %u (%.200s) decides all that "
+               "it matches, such as \"%.200s\"; put line %u before line %u",
+               rule->line, rule->pattern, first->line, first->pattern, taken, rule->line,
+               first->line);
+    }
 }

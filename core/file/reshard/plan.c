@@ -128,8 +128,8 @@ struct wf_reshard_tensor *wf_reshard_find(const weft_reshard *reshard, uint64_t 
 /* ---- tensors ---- */
 
 /* Bytes of all shards of TENSOR under PLACEMENTS. */
-static weft_status count_written(weft_reshard *reshard, const struct wf_tensor *tensor,
-                                 const char *placements)
+static weft_status count_shards(const weft_reshard *reshard, const struct wf_tensor *tensor,
+                                const char *placements, uint64_t *bytes)
 {
     const struct wf_file_dtype *dtype = wf_file_dtype(tensor->dtype);
     const weft_mesh *mesh = weft_layout_mesh(reshard->options.layout);
@@ -139,9 +139,31 @@ static weft_status count_written(weft_reshard *reshard, const struct wf_tensor *
     for (int32_t p = 0; p < weft_mesh_size(mesh); p++) {
         weft_shard shard;
         weft_spec_shard(spec, weft_mesh_rank_at(mesh, p), &shard);
-        reshard->written += (uint64_t)shard.elements * dtype->bits / 8;
+        *bytes += (uint64_t)shard.elements * dtype->bits / 8;
     }
     weft_spec_release(&spec);
+    return WEFT_OK;
+}
+
+/* Count what is read and written of TENSOR. */
+static weft_status count_bytes(weft_reshard *reshard, const struct wf_tensor *tensor,
+                               weft_checkpoint_entry *entry, struct wf_reshard_tensor *out)
+{
+    uint64_t bits = 0, bytes = (uint64_t)tensor->bytes, written = 0;
+    weft_status status;
+
+    WF_TRY(wf_reshard_count_read(reshard->from, tensor, &bits));
+    if (reshard->options.layout == NULL) {
+        written = bytes;
+    } else {
+        WF_TRY(weft_layout_find(reshard->options.layout, tensor->name, &entry->placements));
+        status = count_shards(reshard, tensor, entry->placements, &written);
+        if (status != WEFT_OK) return wf_fail_context(status, "tensor \"%.200s\"", tensor->name);
+    }
+    reshard->read += bits / 8;
+    reshard->bytes += bytes;
+    reshard->written += written;
+    out->copies = bytes > 0 ? written / bytes : 0;
     return WEFT_OK;
 }
 
@@ -149,23 +171,15 @@ static weft_status plan_tensor(weft_reshard *reshard, size_t index)
 {
     const struct wf_tensor *tensor = &reshard->from->tensors[index];
     weft_checkpoint_entry *entry = &reshard->entries[index];
-    weft_status status;
 
     *entry = (weft_checkpoint_entry){tensor->name, wf_file_dtype(tensor->dtype)->name, tensor->dims,
                                      tensor->shape, NULL};
     reshard->tensors[index].index = index;
-    reshard->read += (uint64_t)tensor->bytes;
     if (wf_file_dtype(tensor->dtype)->foreign && reshard->options.format != WEFT_FILE_NPY)
         return wf_fail(WEFT_ERR_UNSUPPORTED,
                        "tensor \"%.200s\" has dtype %s, which safetensors does not have",
                        tensor->name, wf_file_dtype(tensor->dtype)->name);
-    if (reshard->options.layout == NULL) {
-        reshard->written += (uint64_t)tensor->bytes;
-    } else {
-        WF_TRY(weft_layout_find(reshard->options.layout, tensor->name, &entry->placements));
-        status = count_written(reshard, tensor, entry->placements);
-        if (status != WEFT_OK) return wf_fail_context(status, "tensor \"%.200s\"", tensor->name);
-    }
+    WF_TRY(count_bytes(reshard, tensor, entry, &reshard->tensors[index]));
     return plan_steps(reshard, tensor, &reshard->tensors[index]);
 }
 
@@ -208,6 +222,10 @@ weft_status weft_reshard_create(const weft_checkpoint *from, const char *path,
     if (status != WEFT_OK) {
         weft_reshard_close(&reshard);
         return wf_fail_named(status, "weft_reshard_create");
+    }
+    if (reshard->options.part == 0) {
+        wf_unlisted_warn(from);
+        if (reshard->options.layout != NULL) wf_layout_warn(reshard->options.layout, from);
     }
     *out = reshard;
     return WEFT_OK;

@@ -97,7 +97,7 @@ static weft_status run_sample(struct sample *sample, uint64_t *nanoseconds)
         return wf_fail(WEFT_ERR_SYSTEM, "%s: %s", reshard->path, strerror(errno));
     bytes = atomic_load(&sample->bytes);
     if (bytes == 0) return WEFT_OK;
-    *nanoseconds = share(atomic_load(&sample->read_ns), bytes, reshard->read) / jobs +
+    *nanoseconds = share(atomic_load(&sample->read_ns), bytes, reshard->bytes) / jobs +
                    share(atomic_load(&sample->write_ns), bytes, reshard->written) / jobs +
                    share(wf_now_ns() - begun, bytes, reshard->written);
     return WEFT_OK;
@@ -113,7 +113,7 @@ weft_status weft_reshard_predict(weft_reshard *reshard, uint64_t *nanoseconds)
     WF_TRY(wf_require(nanoseconds, "weft_reshard_predict: nanoseconds"));
     *nanoseconds = 0;
     if (reshard->steps == 0) return WEFT_OK;
-    each = reshard->read / reshard->steps + 1;
+    each = reshard->bytes / reshard->steps + 1;
     sample.steps = SAMPLE / each + 1;
     if (sample.steps > MOST_STEPS) sample.steps = MOST_STEPS;
     if (sample.steps > reshard->steps) sample.steps = reshard->steps;

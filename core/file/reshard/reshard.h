@@ -15,6 +15,7 @@ struct wf_reshard_tensor {
     size_t index;         /* in the source */
     struct wf_cut cut;    /* a piece is a step */
     uint64_t first;       /* number of its first step */
+    uint64_t copies;      /* of each element in the target: replicas */
     _Atomic uint64_t sum; /* checksum of the steps that are done */
 };
 
@@ -32,9 +33,12 @@ struct weft_reshard {
     weft_checkpoint_entry *entries; /* their texts belong to the source and the layout */
     struct wf_reshard_tensor *tensors;
     size_t count;
-    uint64_t steps, read, written;
-    size_t buffer; /* bytes of a step at most */
-    size_t stage;  /* bytes that a job needs besides */
+    uint64_t steps;
+    uint64_t read;    /* bytes of elements in the files of the source */
+    uint64_t bytes;   /* of the tensors of the target, each element once */
+    uint64_t written; /* the same with replicas */
+    size_t buffer;    /* bytes of a step at most */
+    size_t stage;     /* bytes that a job needs besides */
     uint64_t digest;
     bool resume; /* there is a run to resume */
     uint64_t resumed, kept;
@@ -47,6 +51,9 @@ struct wf_reshard_tensor *wf_reshard_find(const struct weft_reshard *reshard, ui
 
 /* ---- files.c ---- */
 
+/* Add to *BITS those that reading all of TENSOR of FROM takes from files. */
+weft_status wf_reshard_count_read(const weft_checkpoint *from, const struct wf_tensor *tensor,
+                                  uint64_t *bits) WF_NODISCARD;
 void wf_reshard_drop_files(struct weft_reshard *reshard);
 
 /* ---- run.c ---- */

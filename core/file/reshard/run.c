@@ -13,7 +13,7 @@ enum { PROGRESS_MS = 100, RECORD_MS = 500 };
 struct run {
     weft_reshard *reshard;
     weft_checkpoint_writer *writer;
-    _Atomic uint64_t next, done; /* the next step; bytes that are written */
+    _Atomic uint64_t next, done; /* the next step; bytes that are written, with replicas */
     atomic_bool stop;
     pthread_mutex_t guard;
     pthread_cond_t ended; /* `running` changed */
@@ -64,7 +64,7 @@ static weft_status run_step(struct run *run, uint64_t number, char *buffer)
     if (run->reshard->options.checksums) sum = wf_checksum_box(source, offset, sizes, buffer);
     atomic_fetch_add(&tensor->sum, sum);
     if (run->journals) wf_journal_add(&run->journal, number, sum);
-    atomic_fetch_add(&run->done, bytes);
+    atomic_fetch_add(&run->done, bytes * tensor->copies);
     return WEFT_OK;
 }
 
@@ -81,7 +81,7 @@ static void take_done(struct run *run)
         if (number % parts != part || !wf_journal_has(&run->journal, number)) continue;
         tensor = wf_reshard_find(run->reshard, number);
         bytes = find_step(run->reshard, tensor, number, offset, sizes);
-        atomic_fetch_add(&run->done, bytes);
+        atomic_fetch_add(&run->done, bytes * tensor->copies);
         atomic_fetch_add(&run->writer->tensors[tensor->index].written, (int64_t)bytes);
         if (run->journal.sums != NULL)
             atomic_fetch_add(&tensor->sum, atomic_load(&run->journal.sums[number]));
@@ -161,7 +161,7 @@ static void wait_for_jobs(struct run *run)
         wait_for(run, &run->ended, PROGRESS_MS);
         if (options->progress == NULL || atomic_load(&run->stop)) continue;
         pthread_mutex_unlock(&run->guard);
-        if (!options->progress(options->state, atomic_load(&run->done), run->reshard->read)) {
+        if (!options->progress(options->state, atomic_load(&run->done), run->reshard->written)) {
             wf_fail(WEFT_ERR_ABORTED, "resharding was stopped");
             fail_run(run, WEFT_ERR_ABORTED);
         }

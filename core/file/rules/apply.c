@@ -92,7 +92,8 @@ static weft_status add_target(struct wf_mapping *mapping, const struct wf_rule *
     name = wf_arena_text(mapping->arena, name, strlen(name));
     if (name == NULL) return wf_fail_memory(sizeof *other);
     mapping->table[slot_of(mapping, name)] = (uint32_t)mapping->count + 1;
-    mapping->targets[mapping->count++] = (struct wf_target){name, view, dtype, rule->line, is_cast};
+    mapping->targets[mapping->count++] =
+        (struct wf_target){name, view, dtype, rule->line, is_cast ? rule->line : 0};
     wf_view_whole(view, &whole);
     return bytes > 0 ? wf_view_visit(view, &whole, count_use, mapping) : WEFT_OK;
 }
@@ -242,22 +243,12 @@ static weft_status apply_map(struct wf_mapping *mapping, const struct wf_rule *r
 
 /* ---- other rules ---- */
 
-static bool matches(const struct wf_pattern *pattern, const char *name)
-{
-    size_t choices = pattern->choice_count > 0 ? pattern->choice_count : 1;
-
-    for (size_t i = 0; i < choices; i++) {
-        struct wf_bound bound = {0};
-        if (wf_pattern_match(pattern, i, name, &bound)) return true;
-    }
-    return false;
-}
-
 static void apply_drop(struct wf_mapping *mapping, const struct wf_rule *rule, bool *matched)
 {
     for (size_t i = 0; i < mapping->base->tensor_count; i++)
-        if (!is_used(mapping, i) && matches(&rule->pattern, mapping->base->tensors[i].name)) {
+        if (!is_used(mapping, i) && wf_rule_matches(rule, mapping->base->tensors[i].name)) {
             mapping->state[i] |= WF_USED_DROPPED;
+            mapping->lines[i] = rule->line;
             *matched = true;
         }
 }
@@ -273,17 +264,27 @@ static bool is_float(int32_t dtype)
 static weft_status apply_casts(struct wf_mapping *mapping, const struct wf_rule *rule,
                                bool *matched)
 {
+    const struct wf_target *taken = NULL; /* that an earlier line casts */
+    bool casts = false;
+
     for (size_t i = 0; i < mapping->count; i++) {
         struct wf_target *target = &mapping->targets[i];
         weft_status status;
-        if (!matches(&rule->pattern, target->name)) continue;
+        if (!wf_rule_matches(rule, target->name)) continue;
         *matched = true;
-        if (target->cast || !is_float(target->dtype)) continue;
+        if (target->cast != 0 && target->cast != target->line) taken = target;
+        if (target->cast != 0 || !is_float(target->dtype)) continue;
         status = check_cast(target->dtype, rule->dtype);
         if (status != WEFT_OK) return wf_fail_context(status, "tensor \"%.200s\"", target->name);
         target->dtype = rule->dtype;
-        target->cast = true;
+        target->cast = rule->line;
+        casts = true;
     }
+    if (!casts && taken != NULL)
+        wf_log(WF_LOG_WARNING,
+               "rules, line %u: \"%.200s\" casts nothing: line %u casts \"%.200s\"; the first line "
+               "that matches decides",
+               rule->line, rule->pattern.text, taken->cast, taken->name);
     return WEFT_OK;
 }
 
@@ -291,17 +292,18 @@ static weft_status apply_rule(struct wf_mapping *mapping, const struct wf_rule *
 {
     bool matched = false;
 
+    mapping->line = rule->line;
     if (rule->kind == WF_RULE_DROP)
         apply_drop(mapping, rule, &matched);
     else
         WF_TRY(rule->kind == WF_RULE_MAP ? apply_map(mapping, rule, &matched)
                                          : apply_casts(mapping, rule, &matched));
-    if (matched || rule->optional) return WEFT_OK;
+    if (matched) return WEFT_OK;
+    if (rule->kind != WF_RULE_CASTS) return wf_rule_unmatched(mapping, rule);
+    if (rule->optional) return WEFT_OK;
     return wf_fail(WEFT_ERR_NOT_FOUND,
-                   "no tensor that is left matches \"%.200s\"; a rule that begins with ? may match "
-                   "none",
-                   rule->kind == WF_RULE_MAP ? first_name(rule->term, &matched)->pattern.text
-                                             : rule->pattern.text);
+                   "no new tensor matches \"%.200s\"; a rule that begins with ? may match none",
+                   rule->pattern.text);
 }
 
 weft_status wf_mapping_make(const weft_checkpoint *base, const weft_rules *rules,
@@ -312,7 +314,9 @@ weft_status wf_mapping_make(const weft_checkpoint *base, const weft_rules *rules
     *out = (struct wf_mapping){.base = base, .rules = rules, .arena = arena};
     out->state = wf_calloc(count, sizeof *out->state);
     out->used = wf_calloc(count, sizeof *out->used);
-    if (out->state == NULL || out->used == NULL) return wf_fail_memory(count * sizeof *out->used);
+    out->lines = wf_calloc(count, sizeof *out->lines);
+    if (out->state == NULL || out->used == NULL || out->lines == NULL)
+        return wf_fail_memory(count * sizeof *out->used);
     for (int casts = 0; casts < 2; casts++) /* casts are for tensors that the others have made */
         for (size_t i = 0; i < rules->count; i++) {
             weft_status status = WEFT_OK;
@@ -330,5 +334,6 @@ void wf_mapping_free(struct wf_mapping *mapping)
     wf_free(mapping->table);
     wf_free(mapping->state);
     wf_free(mapping->used);
+    wf_free(mapping->lines);
     *mapping = (struct wf_mapping){0};
 }

@@ -42,6 +42,7 @@ static weft_status add_source(struct evaluation *e, size_t index, struct wf_view
     WF_TRY(wf_view_source(mapping->arena, &mapping->base->tensors[index], index, &view));
     ((struct wf_view *)view)->tied = e->tied;
     mapping->state[index] |= e->tied ? WF_USED_TIED : WF_USED_NAMED;
+    if (!e->tied) mapping->lines[index] = mapping->line;
     return wf_view_list_add(out, view);
 }
 

@@ -340,15 +340,6 @@ static weft_status read_action(struct reader *r, struct wf_rule *rule)
     return read_dtype(r, &rule->dtype);
 }
 
-static uint32_t line_of(const struct wf_scan *scan)
-{
-    uint32_t line = 1;
-
-    for (size_t i = 0; i < scan->at; i++)
-        line += scan->text[i] == '\n';
-    return line;
-}
-
 static weft_status add_rule(weft_rules *rules, const struct wf_rule *rule)
 {
     if (rules->count == rules->capacity) {
@@ -364,7 +355,7 @@ static weft_status add_rule(weft_rules *rules, const struct wf_rule *rule)
 
 static weft_status read_rule(struct reader *r)
 {
-    struct wf_rule rule = {.kind = WF_RULE_MAP, .line = line_of(&r->scan), .dtype = -1};
+    struct wf_rule rule = {.kind = WF_RULE_MAP, .line = wf_scan_line(&r->scan), .dtype = -1};
 
     r->captures.count = 0;
     r->depth = 0;
@@ -415,7 +406,7 @@ static weft_status read_rules(struct reader *r, const char *text, const char *va
                            "a value is given to \"%s\", but no line \"let %s = "
                            "...\" has that name",
                            r->values[i].name, r->values[i].name);
-    return WEFT_OK;
+    return wf_rules_check_order(r->rules);
 }
 
 /* ---- the public functions ---- */

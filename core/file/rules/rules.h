@@ -3,8 +3,9 @@
  *     layers.{i}.qkv.weight   = cat0(model.layers.{i}.{q,k,v}_proj.weight)
  *
  * A rule has a pattern for the names of new tensors and an expression over patterns for the names
- * of tensors that exist.  rules.c reads the text, names.c matches names, apply.c makes views of the
- * tensors of a checkpoint, usage.c checks that every element is used once. */
+ * of tensors that exist.  rules.c reads the text, names.c matches names, shadow.c finds rules that
+ * have no effect, apply.c makes views of the tensors of a checkpoint, usage.c checks that every
+ * element is used once. */
 #ifndef WEFT_FILE_RULES_H
 #define WEFT_FILE_RULES_H
 
@@ -118,7 +119,7 @@ struct wf_target {
     const struct wf_view *view;
     int32_t dtype; /* row of dtypes.c, after a cast */
     uint32_t line;
-    bool cast; /* a rule has decided the dtype */
+    uint32_t cast; /* line of the rule that has decided the dtype; 0: none has */
 };
 
 struct wf_mapping {
@@ -129,8 +130,10 @@ struct wf_mapping {
     size_t count, capacity;
     uint32_t *table; /* of names: number of the target + 1, by hash */
     size_t table_size;
-    uint8_t *state; /* by tensor of the base: WF_USED_* */
-    int64_t *used;  /* elements that targets use, but for ties */
+    uint8_t *state;  /* by tensor of the base: WF_USED_* */
+    uint32_t *lines; /* by tensor of the base: the last rule that used or dropped it; 0: none */
+    uint32_t line;   /* of the rule that is applied */
+    int64_t *used;   /* elements that targets use, but for ties */
 };
 
 enum { WF_USED_NAMED = 1, WF_USED_DROPPED = 2, WF_USED_TIED = 4 };
@@ -141,6 +144,15 @@ weft_status wf_mapping_make(const weft_checkpoint *base, const weft_rules *rules
 void wf_mapping_free(struct wf_mapping *mapping);
 /* The target NAME, or NULL. */
 struct wf_target *wf_mapping_find(const struct wf_mapping *mapping, const char *name);
+
+/* ---- shadow.c ---- */
+
+/* Refuse a rule to which an earlier one leaves nothing, whatever the tensors are. */
+weft_status wf_rules_check_order(const weft_rules *rules) WF_NODISCARD;
+bool wf_rule_matches(const struct wf_rule *rule, const char *name);
+/* RULE has matched no tensor that is left: an error, or for an optional one at most a warning. */
+weft_status wf_rule_unmatched(const struct wf_mapping *mapping,
+                              const struct wf_rule *rule) WF_NODISCARD;
 
 /* ---- expression.c ---- */
 

@@ -72,6 +72,7 @@ typedef struct weft_checkpoint_info {
     const weft_mesh *mesh; /* WEFT_FILE_RANKS; otherwise NULL.  Borrowed */
     uint64_t metadata;     /* number of pairs of weft_checkpoint_metadata_get */
     uint64_t bytes_read;   /* from the files so far, headers included */
+    uint64_t unlisted;     /* number of tensors of weft_checkpoint_unlisted_get */
 } weft_checkpoint_info;
 
 /* Write the properties of CHECKPOINT to *OUT. */
@@ -98,8 +99,28 @@ WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_tensor_get(const weft_checkp
                                                                size_t index,
                                                                weft_checkpoint_tensor_info *out);
 
+/* A tensor that is in a safetensors file of the folder, but that the index
+ * (model.safetensors.index.json) does not list: the index does not name the file. */
+typedef struct weft_checkpoint_unlisted_info {
+    size_t struct_size;
+    const char *name; /* borrowed, as the other texts */
+    const char *file; /* name in the folder */
+    const char *dtype_name;
+    int32_t dims;
+    int32_t reserved;
+    const int64_t *shape;
+    uint64_t bytes;
+} weft_checkpoint_unlisted_info;
+
+/* Write the properties of unlisted tensor INDEX to *OUT.  Such a tensor is not a tensor of the
+ * checkpoint: no other function finds, reads or counts it.  weft_reshard_create and weft_load of
+ * all tensors log a warning.  A checkpoint that was opened by the path of its index has none.
+ * WEFT_ERR_NOT_FOUND: there is no such tensor. */
+WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_unlisted_get(
+    const weft_checkpoint *checkpoint, size_t index, weft_checkpoint_unlisted_info *out);
+
 /* Set *INDEX to the number of the tensor NAME.  WEFT_ERR_NOT_FOUND: there is no such tensor; the
- * text names the nearest one. */
+ * text names the nearest one, or says that the index does not list it. */
 WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_find(const weft_checkpoint *checkpoint,
                                                          const char *name, size_t *index);
 
@@ -239,7 +260,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_layout_find(const weft_layout *layout, 
  *     *.experts.{w}.weight        = stack0(*.experts.{e}.{w}.weight)
  *     * = *                                                     what is left
  *
- * docs/checkpoints.md has all functions.  Rules are immutable; any thread may use them. */
+ * docs/checkpoints.md has all functions.  A rule that can never apply, because an earlier rule
+ * takes all that it matches, is refused.  Rules are immutable; any thread may use them. */
 
 /* Create the rules that TEXT describes, or the file at PATH.  VALUES may be NULL; otherwise it
  * replaces values that lines `let` give, such as "heads=32,kv_heads=8".  The caller releases *OUT.
@@ -276,7 +298,8 @@ typedef struct weft_reshard_options {
                   * begin */
     uint64_t memory; /* most bytes of buffers; 0: 256 MiB.  At least 8 MiB */
     int32_t jobs;    /* threads; 0: one per processor, at most 16 */
-    /* Called by the thread that runs, several times a second: DONE of TOTAL bytes are written.
+    /* Called by the thread that runs, several times a second: DONE of TOTAL bytes are written,
+     * counted as in weft_reshard_info.  DONE is of this process, TOTAL of all `parts`.
      * Resharding stops if it returns false.  NULL: none. */
     bool (*progress)(void *state, uint64_t done, uint64_t total);
     void *state;
@@ -301,13 +324,14 @@ WEFT_API WEFT_NODISCARD weft_status weft_reshard_create(const weft_checkpoint *f
 typedef struct weft_reshard_info {
     size_t struct_size;
     uint64_t tensors;
-    uint64_t read;    /* bytes of elements */
-    uint64_t written; /* bytes of elements; replicas count each time */
+    uint64_t read;    /* bytes of elements in the files, in the source's dtypes; without padding,
+                       * and without short gaps between elements */
+    uint64_t written; /* bytes of elements, in the target's dtypes; replicas count each time */
     uint64_t memory;  /* most bytes of buffers */
     uint64_t steps;   /* boxes of tensors that are read and written at once */
     int32_t jobs;
     int32_t reserved;
-    uint64_t resumed; /* after a run: bytes of elements that an earlier run had written */
+    uint64_t resumed; /* after a run: those bytes of `written` that an earlier run had written */
     /* After a failure: steps that `resume` need not do again, as far as this process knows: its own
      * and, if it resumed an earlier run, all of that run. */
     uint64_t kept;

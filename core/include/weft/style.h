@@ -93,7 +93,8 @@ typedef struct weft_styles weft_styles;
  * `column(embedding)`, `row(embedding)`, `sequence`, `sequence(D)`, `loss`, or a placement.  `*` in
  * a pattern matches any text, dots too.  `#` begins a comment.  MESH may be NULL; otherwise it
  * replaces the mesh of the text and must have the axes of the lines.  The caller releases *OUT.
- * WEFT_ERR_PARSE: TEXT is malformed; the error gives the line. */
+ * WEFT_ERR_PARSE: TEXT is malformed, or a line decides nothing because an earlier one matches all
+ * its names on its axis; the error gives the line. */
 WEFT_API WEFT_NODISCARD weft_status weft_styles_parse(const char *text, const weft_mesh *mesh,
                                                       weft_styles **out);
 /* Drop the list and set *STYLES to NULL.  Accepts NULL and a pointer to NULL. */

@@ -1869,6 +1869,11 @@ public:
         return detail::describe<weft_checkpoint_tensor_info>(weft_checkpoint_tensor_get, raw_,
                                                              index);
     }
+    result<weft_checkpoint_unlisted_info> unlisted(size_t index) const
+    {
+        return detail::describe<weft_checkpoint_unlisted_info>(weft_checkpoint_unlisted_get, raw_,
+                                                               index);
+    }
     result<size_t> find(const char *name) const
     {
         return detail::ask<size_t>(weft_checkpoint_find, raw_, name);

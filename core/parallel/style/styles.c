@@ -3,8 +3,10 @@
 
 #include "mesh/mesh.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 struct line {
     char *pattern;
@@ -88,6 +90,38 @@ static bool read_sequence(const char *text, int32_t *dim)
     return true;
 }
 
+/* LINE's text is neither a style nor a placement, for which the last failure has the reason. */
+static weft_status refuse_style(const struct line *line)
+{
+    static const struct {
+        const char *theirs, *ours;
+    } foreign[] = {{"colwise", "column"},
+                   {"colwiseparallel", "column"},
+                   {"columnwise", "column"},
+                   {"columnparallel", "column"},
+                   {"cols", "column"},
+                   {"columns", "column"},
+                   {"rowwise", "row"},
+                   {"rowwiseparallel", "row"},
+                   {"rowparallel", "row"},
+                   {"rows", "row"},
+                   {"sequenceparallel", "sequence"},
+                   {"lossparallel", "loss"},
+                   {"loss_parallel", "loss"}};
+    size_t length = strcspn(line->passed, "(");
+    char reason[1024];
+
+    snprintf(reason, sizeof reason, "%s", weft_last_error());
+    for (size_t i = 0; i < WF_COUNT(foreign); i++)
+        if (strlen(foreign[i].theirs) == length &&
+            strncasecmp(foreign[i].theirs, line->passed, length) == 0)
+            snprintf(reason, sizeof reason, "did you mean %s?", foreign[i].ours);
+    return wf_fail(WEFT_ERR_PARSE,
+                   "styles line %u: expected column, row, column(embedding), row(embedding), "
+                   "sequence, sequence(D), loss, or a placement; found \"%.100s\": %s",
+                   line->number, line->passed, reason);
+}
+
 /* The style that LINE's text names; a placement otherwise. */
 static weft_status read_style(struct line *line)
 {
@@ -116,11 +150,7 @@ static weft_status read_style(struct line *line)
     }
     status = weft_placements_parse(text, 1, placement);
     if (status == WEFT_ERR_NO_MEMORY) return status;
-    if (status != WEFT_OK)
-        return fail_line(line->number,
-                         "column, row, column(embedding), row(embedding), sequence, sequence(D), "
-                         "loss, or a placement",
-                         (struct piece){text, strlen(text)});
+    if (status != WEFT_OK) return refuse_style(line);
     weft_placements_free(1, placement);
     line->style.kind = WEFT_STYLE_PLACED;
     return WEFT_OK;
@@ -158,6 +188,20 @@ static weft_status find_axis(const weft_styles *styles, struct piece field, stru
     return status == WEFT_OK ? WEFT_OK : wf_fail_context(status, "styles line %u", line->number);
 }
 
+/* LINE, the last one, decides nothing if an earlier one decides all its names on its axis. */
+static weft_status check_is_seen(const weft_styles *styles, const struct line *line)
+{
+    for (const struct line *earlier = styles->lines; earlier < line; earlier++)
+        if (earlier->axis == line->axis && wf_pattern_covers(earlier->pattern, line->pattern))
+            return wf_fail(WEFT_ERR_PARSE,
+                           "styles line %u: pattern %.200s decides nothing: the pattern %.200s of "
+                           "line %u matches all its names on the same axis; put this line before "
+                           "line %u, or remove it",
+                           line->number, line->pattern, earlier->pattern, earlier->number,
+                           earlier->number);
+    return WEFT_OK;
+}
+
 static weft_status read_line(weft_styles *styles, struct piece text, uint32_t number)
 {
     struct piece whole = text, pattern = take_field(&text), axis = take_field(&text);
@@ -181,6 +225,7 @@ static weft_status read_line(weft_styles *styles, struct piece text, uint32_t nu
     if (line->pattern == NULL || line->passed == NULL)
         return wf_fail_memory(pattern.length + text.length);
     WF_TRY(find_axis(styles, axis, line));
+    WF_TRY(check_is_seen(styles, line));
     return read_style(line);
 }
 

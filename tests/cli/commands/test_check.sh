@@ -161,6 +161,8 @@ expect 0 'move y from S(1) to R' check "$graph" --style "$style" --strict
 is '' bash -c '"$@" 2>&1 >/dev/null' - "$weft" check "$graph" --style "$style"
 printf '# styles\nmesh tp=2\nw tp column\n  v.weigth tp column # misspelt\nb tp column\n' >"$style"
 contains 'styles line 4: no name of the graph matches v.weigth' check "$graph" --style "$style"
+printf 'mesh tp=2\nw* tp column\n*w tp R\nb tp column\n' >"$style"
+contains 'styles line 3: *w decides nothing: w* of an earlier line decides w' check "$graph" --style "$style"
 printf 'mesh tp=2\nw tp rows\n' >"$style"
 fails 1 'styles line 2: expected column, row' check "$graph" --style "$style"
 printf 'mesh tp=2\nb tp S(1)\n' >"$style"

@@ -112,6 +112,21 @@ fails 1 'no rule uses tensor "model.layers.0.mlp.gate_proj.weight"' "$weft" resh
 printf 'x = slice0(model.norm.weight, 0:4)\n* = *\n' >twice.rules
 fails 1 'element [0] of tensor "model.norm.weight" goes to "x" (line 1) and to "model.norm.weight" (line 2)' \
     "$weft" reshard plain.safetensors new --rules twice.rules
-fails 1 'no tensor that is left matches' "$weft" reshard plain.safetensors new --rules "$rules/unstack-experts.rules"
+fails 1 'line 2: no tensor matches "*.experts.{part}.weight"; a rule that begins with ? may match none' "$weft" reshard plain.safetensors new --rules "$rules/unstack-experts.rules"
+
+# The first match decides: a line that has no effect is an error if it can never have one, and otherwise a warning.
+printf '* = *\n?*.mlp.* : drop\n' >never.rules
+fails 2 'never.rules: rules, line 2: this rule can never apply: "*" of line 1 takes every tensor that "*.mlp.*" matches' \
+    "$weft" reshard plain.safetensors new --rules never.rules
+printf '*.weight = *.weight\n?*.mlp.* : drop\n' >taken.rules
+contains 'line 2: "*.mlp.*" drops nothing: line 1 takes "model.layers.0.mlp.gate_proj.weight"; to drop it, put line 2 before' \
+    "$weft" inspect plain.safetensors --rules taken.rules
+printf '*.weight : cast f32\n*.norm.* : cast f64\n* = *\n' >cast.rules
+contains 'line 2: "*.norm.*" casts nothing: line 1 casts "model.norm.weight"; the first line that matches decides' \
+    "$weft" inspect plain.safetensors --rules cast.rules
+printf 'mesh tp=2\n*.weight R\n*.mlp.* S(0)\n' >taken.layout
+contains 'layout, line 3: pattern *.mlp.* decides nothing: line 2 (*.weight) decides all that it matches, such as "' \
+    "$weft" reshard plain.safetensors new --layout taken.layout --dry-run
+lacks 'decides nothing' "$weft" reshard plain.safetensors new --layout l.layout --dry-run
 if [[ -e new || -e new.weft-partial ]]; then not_so "a refused command leaves nothing"; fi
 finish

@@ -127,7 +127,8 @@ expect 1 "no plan between the meshes stays within 1 bytes of scratch; " \
     plan --from "P,R" --to "R,R" --to-mesh dp=2,tp=4@8-15 --memory-limit 1
 expect 1 "P(max) cannot become P(sum); go through R or a shard" plan --from "P(max),R" --to "P,R"
 expect 2 "it cannot be combined with P(max)" plan --from "P(max),P" --to "R,R"
-expect 2 "1 placement for a mesh of 2 axes" plan --from "S(0)" --to "R,R"
+expect 2 "1 placement, but the mesh dp=2,tp=4 has 2 axes (dp, tp); write one placement for each axis" plan --from "S(0)" --to "R,R"
+expect 2 "--to: placements \"R,S(0),R\", position 8: 3 placements, but the mesh dp=2,tp=4 has 2 axes (dp, tp)" plan --from "R,R" --to "R,S(0),R"
 expect 2 "the tensor has 2 dimensions" plan --from "S(0),S(5)" --to "R,R"
 expect 2 "\"X\" is not a placement; the placements are R, S(dim), SS(dim,factor), B(dim;sizes), G(dim;sizes), P(op) and O(coordinate)" plan --from "S(0),X" --to "R,R"
 expect 2 "--planner is \"greedy\"; expected one of search, exchange" \
@@ -139,7 +140,7 @@ expect 2 "expected a size" plan "${rows[@]}" --memory-limit 9999999999G
 expect 2 "--dtype: \"float32\" is not a dtype; the dtypes are bool, i8, " plan "${rows[@]}" --dtype float32
 expect 2 "--from: placements \"X,R\", position 1: \"X\" is not a placement" plan --from "X,R" --to "R,R"
 expect 2 "--to: placements \"R,S\", position 4: expected '(' and a dimension, as in S(0)" plan --from "R,R" --to "R,S"
-expect 2 "--to \"S(5),R\": placement 0, S(5): the tensor has" plan --from "R,R" --to "S(5),R"
+expect 2 "--to: placements \"S(5),R\": placement 0, S(5): the tensor has" plan --from "R,R" --to "S(5),R"
 expect 2 "--to-mesh: mesh \"2y\", position 2" plan --from "R,R" --to R --to-mesh 2y
 expect 2 "--shape: shape \"8z\", position 2" "$weft" plan --mesh 2 --shape 8z --from R --to R
 expect 2 "--from: placements \"S(0)S(1)\", position 5: expected ',' between placements after \"S(0)\", found 'S'" \

@@ -167,7 +167,8 @@ for clause in '' ' ; time 5ms'; do
 done
 
 # Many ranks cost no more than one of each stage; ranks that differ are simulated one by one.
-json step "$graphs/llama-8b.graph" --mesh pp=16,dp=8192,tp=8/8 --schedule zbv --microbatches 64 --json -- \
+sed 's/\[16,8192/[8192,8192/; s/\[131072/[67108864/' "$graphs/llama-8b.graph" >"$out"
+json step "$out" --mesh pp=16,dp=8192,tp=8/8 --schedule zbv --microbatches 64 --json -- \
     'it["ranks"] == 2**20 and it["stages"] == 32 and it["time_ns"] > 0' 'it["peak_bytes"] > 0 and 0 < it["utilisation"] < 1'
 model
 json step "$graph" --mesh pp=4,tp=2 --microbatches 8 --straggler 3:2 --json -- 'it["time_ns"] > 33 * 2000 * 1.5 and it["pipelines"] == 2'
@@ -181,7 +182,8 @@ json step "$graph" --straggler 3:2 --json -- 'it["pipelines"] == 2'
 model
 is "$(step "$graph" --mesh pp=4,tp=2 --microbatches 8 --jitter 20 --seed 7)" \
     step "$graph" --mesh pp=4,tp=2 --microbatches 8 --jitter 20 --seed 7
-fails 1 'jitter and stragglers are for at most 4096' step "$graph" --mesh pp=4,tp=2048 --jitter 5
+sed 's/input x f32.8,/input x f32[2048,/' "$graph" >"$graph.csv"
+fails 1 'jitter and stragglers are for at most 4096' step "$graph.csv" --mesh pp=4,tp=2048 --jitter 5
 fails 1 'there is no rank 8 among 8' step "$graph" --mesh pp=4,tp=2 --straggler 8:2
 fails 2 'a factor is 1 or more' step "$graph" --straggler 3:0.5
 for list in '1' '' '0:2,' '0:2,,1:2'; do fails 2 '--straggler takes' step "$graph" --straggler "$list"; done
@@ -201,6 +203,18 @@ fails 2 'dualpipev on 4 ranks needs at least 8 microbatches, not 7' \
     step "$graph" --mesh pp=4,tp=2 --schedule dualpipev --microbatches 7
 fails 1 'no line gives the mesh' step /dev/null
 fails 1 'the graph'"'"'s mesh has the axis tp' step "$graph" --mesh pp=4
+# Each rank has as many samples of a microbatch as the others.
+fails 1 'graph line 2: a microbatch has 8 samples (dimension 0 of x), which tp=3 does not divide evenly; 8 samples fit 1, 2, 4 or 8 ranks, and 3 ranks take 6 or 9 samples' \
+    step "$graph" --mesh pp=4,tp=3
+fails 1 'has 8 samples (dimension 0 of x), fewer than the 16 ranks of tp=16; 8 samples fit 1, 2, 4 or 8 ranks, and 16 ranks take 16 samples' \
+    step "$graph" --mesh pp=4,tp=16
+write 'mesh dp=8,tp=2' 'input x f32[32,8] S(0),R' 'input t i64[96] S(0),S(0)' 'y = relu(x) ; time 1us' 'output y'
+step "$graph" >/dev/null || not_so 'a batch that all axes divide'
+fails 1 'graph line 2: a microbatch has 32 samples (dimension 0 of x), which dp=24 does not divide evenly; 32 samples fit 1, 2, 4, 8, 16 or 32 ranks, and 24 ranks take 24 or 48 samples' \
+    step "$graph" --mesh dp=24,tp=2
+fails 1 'graph line 3: a microbatch has 96 samples (dimension 0 of t), which dp=32,tp=2 does not divide evenly; 96 samples fit' \
+    step "$graph" --mesh dp=32,tp=2
+model
 fails 1 'only pp may be added' step "$graph" --mesh pp=4,dp=2,tp=2
 write 'mesh tp=2' 'input x f32[8,8] S(0)' 'y = relu(x)' 'output y'
 fails 1 'the graph has no repeated layers' step "$graph" --mesh pp=4,tp=2

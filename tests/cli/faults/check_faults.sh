@@ -105,7 +105,7 @@ is '' diff -r whole out
 rm -rf out*
 fails 3 'steps are done and kept in out.weft-partial; the same command with --resume continues' \
     faulty pwrite:40:EIO "$weft" reshard "${options[@]}"
-json last_event "${options[@]}" --resume -- 'it["event"] == "done" and 0 < it["resumed"] < it["read"]'
+json last_event "${options[@]}" --resume -- 'it["event"] == "done" and 0 < it["resumed"] < it["written"]'
 is '' diff -r whole out
 
 # A run with other options is not continued; one that is not resumed begins anew.
@@ -160,7 +160,7 @@ done
 # A run that takes its time says how far it is: lines in a log, or events.
 rm -rf out*
 faulty pwrite:20:late "$weft" reshard "${options[@]}" >/dev/null 2>said
-contains ' s left' grep -E '^weft reshard: [0-9]+ %  [0-9.]+ of 0.02 GB  [0-9.]+ GB/s' said
+contains ' s left' grep -E '^weft reshard: [0-9]+ %  [0-9.]+ of 0.03 GB  [0-9.]+ GB/s' said
 rm -rf out*
 faulty pwrite:6:late "$weft" reshard "${options[@]}" --json >said 2>said.errors
 if grep -q 's left' said.errors; then not_so "events and lines"; fi
@@ -194,7 +194,7 @@ for ranks in 3 1 2 5; do
     for journal in out.weft-journal out.weft-journal-1 out.weft-journal-2; do
         if [[ ! -e $journal ]]; then not_so "a job that fails leaves $journal"; fi
     done
-    json resumed_by "$ranks" -- 'it["event"] == "done" and 0 < it["resumed"] < it["read"]'
+    json resumed_by "$ranks" -- 'it["event"] == "done" and 0 < it["resumed"] < it["written"]'
     is '' diff -r whole out
     if compgen -G 'out.weft-*' >/dev/null; then not_so "$ranks ranks leave nothing else: $(ls)"; fi
 done

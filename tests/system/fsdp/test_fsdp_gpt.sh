@@ -22,4 +22,15 @@ for mesh in dp=2 dp=3 dp=4 rep=2,dp=2; do
     [[ $mesh =~ ^dp=([0-9]+)$ ]] && ranks=${BASH_REMATCH[1]}
     close "$alone" "$(loss "$weft" run -n "$ranks" "$gpt" "$mesh")" "$mesh"
 done
+
+# Blocks 1 and 2 have equal layouts, so their gathers and reductions have equal plans; each keeps its name.
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+WEFT_TRACE=$folder/t "$weft" run -n 2 "$gpt" dp=2 >/dev/null 2>&1 || not_so "a run with a trace"
+plans() { # LABEL: plans of whole runs with this label, and how often they ran
+    echo "{s['plan']: s['count'] for s in it['steps'] if s['label'] == '$1' and s['step'] == 0}"
+}
+json "$weft" trace "$folder/t.0" --json -- "$(plans block1) == $(plans block2)" "len($(plans block1)) == 2" \
+    "set($(plans block1).values()) == {50, 100}"
+contains ' of block2' "$weft" trace "$folder/t.0"
 finish

@@ -1,9 +1,11 @@
 /* The reads of each rank, large shards, and calls that fail on one rank or on all. */
 #include "elements.h"
+#include "support/caught.h"
 #include "support/checkpoints.h"
 #include "support/layout.h"
 #include "support/suite.h"
 
+#include <string.h>
 #include <unistd.h>
 
 enum { RANKS = 4 };
@@ -431,7 +433,55 @@ START_TEST(the_context_is_used_while_checkpoints_are_written)
 }
 END_TEST
 
-SUITE(store_calls, each_rank_reads_what_it_needs, shards_of_many_pieces_are_saved_and_loaded,
+/* One file with tensor "x" and one with "y"; the index lists "x" alone. */
+static weft_status load_listed(void *unused)
+{
+    static const char *const names[] = {"x"};
+    static const char index[] = "{\"weight_map\":{\"x\":\"x.safetensors\"}}";
+    weft_load_options options = {.struct_size = sizeof options, .names = names, .count = 1};
+    weft_context *context;
+    weft_checkpoint *from = NULL;
+    weft_layout *layout = NULL;
+    weft_tensor *tensor = NULL;
+
+    (void)unused;
+    WF_TRY(weft_init(NULL, &context));
+    for (int i = 0; i < 2; i++) {
+        WF_TRY(make_named(context, "4", "f32[8] S(0)", i == 0 ? "x" : "y", &tensor));
+        WF_TRY(weft_save(context, in_folder(i == 0 ? "x.safetensors" : "y.safetensors"), &tensor, 1,
+                         NULL));
+        weft_tensor_release(&tensor);
+    }
+    if (weft_rank(context) == 0)
+        folder_write(&folder, "model.safetensors.index.json", index, strlen(index));
+    WF_TRY(meet(context));
+    WF_TRY(weft_checkpoint_open(folder.path, &from));
+    WF_TRY(load_one(context, from, "mesh 4\n* S(0)", &tensor));
+    weft_tensor_release(&tensor);
+    WF_TRY(weft_layout_parse("mesh 4\n* S(0)", NULL, &layout));
+    WF_TRY(weft_load(context, from, layout, &options, &tensor)); /* no warning: it wants no more */
+    weft_layout_release(&layout);
+    weft_tensor_release(&tensor);
+    weft_checkpoint_close(&from);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
+START_TEST(one_rank_warns_of_tensors_that_the_index_does_not_list)
+{
+    const char *said, *first;
+
+    catch_begin();
+    run(load_listed);
+    said = catch_end();
+    first = strstr(said, "does not list 1 tensor of other files, such as \"y\" of y.safetensors");
+    ck_assert_msg(first != NULL, "%s", said);
+    ck_assert_ptr_null(strstr(first + 1, "does not list"));
+}
+END_TEST
+
+SUITE(store_calls, one_rank_warns_of_tensors_that_the_index_does_not_list,
+      each_rank_reads_what_it_needs, shards_of_many_pieces_are_saved_and_loaded,
       partial_tensors_are_reduced_and_views_are_saved, tensors_that_rules_make_are_loaded,
       an_error_of_one_rank_is_the_same_on_all, a_shard_that_is_cut_short_fails_on_all_ranks,
       a_context_ends_after_its_savings, the_context_is_used_while_checkpoints_are_written)

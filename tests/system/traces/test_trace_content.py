@@ -135,11 +135,12 @@ def check_job(name, ranks, hosts=False):
 
 def check_summary(file, trace):
     said = json.loads(jobs.call([jobs.weft, "trace", file, "--json"]))
-    steps = {(s["plan"], s["step"]): s for s in said["steps"]}
-    for (plan, step), row in steps.items():
+    steps = {(s["plan"], s["step"], s["label"]): s for s in said["steps"]}
+    assert len(steps) == len(said["steps"]), said["steps"]
+    for (plan, step, label), row in steps.items():
         times = sorted(s.end - s.begin for s in trace.slices
                        if s.notes.get("plan") == plan and s.notes.get("step", 0) == step
-                       and s.category != "plan")
+                       and s.notes.get("label") == label and s.category != "plan")
         assert (row["count"], row["min_ns"], row["median_ns"]) == \
             (len(times), times[0], times[len(times) // 2]), row
         assert abs(row["ratio"] - row["median_ns"] / row["predicted_ns"]) < 1e-6, row

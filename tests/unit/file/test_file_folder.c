@@ -57,6 +57,42 @@ START_TEST(the_index_decides)
 }
 END_TEST
 
+START_TEST(tensors_that_the_index_does_not_list_are_known)
+{
+    weft_checkpoint_unlisted_info tensor = {.struct_size = sizeof tensor};
+    weft_checkpoint_info info = {.struct_size = sizeof info};
+    size_t index;
+
+    write_one("u", "x.safetensors", NULL, "a", "[4]", 4);
+    write_one("u", "y.safetensors", NULL, "b", "[2,3]", 6);
+    write_one("u", "z.safetensors", NULL, "a", "[4]", 4);
+    write_index("u", "{\"weight_map\":{\"a\":\"x.safetensors\"}}");
+    OK(open_folder("u"));
+    OK(weft_checkpoint_get(checkpoint, &info));
+    ck_assert_uint_eq(info.tensors, 1);
+    ck_assert_uint_eq(info.files, 1);
+    ck_assert_uint_eq(info.bytes, 4);
+    ck_assert_uint_eq(info.unlisted, 1); /* "a" of z.safetensors is listed, in another file */
+    OK(weft_checkpoint_unlisted_get(checkpoint, 0, &tensor));
+    ck_assert_str_eq(tensor.name, "b");
+    ck_assert_str_eq(tensor.file, "y.safetensors");
+    ck_assert_int_eq(tensor.dims, 2);
+    ck_assert_int_eq(tensor.shape[1], 3);
+    ck_assert_uint_eq(tensor.bytes, 6);
+    REFUSED(weft_checkpoint_unlisted_get(checkpoint, 1, &tensor), WEFT_ERR_NOT_FOUND,
+            "index is 1, but 1 tensor is not listed");
+    REFUSED(weft_checkpoint_find(checkpoint, "b", &index), WEFT_ERR_NOT_FOUND,
+            "model.safetensors.index.json does not list tensor \"b\", which y.safetensors has");
+    OK(open_folder("u/model.safetensors.index.json"));
+    OK(weft_checkpoint_get(checkpoint, &info));
+    ck_assert_uint_eq(info.unlisted, 0);
+    folder_write(&folder, "u/w.safetensors", "not one", 7); /* does not spoil the checkpoint */
+    OK(open_folder("u"));
+    OK(weft_checkpoint_get(checkpoint, &info));
+    ck_assert_uint_eq(info.unlisted, 1);
+}
+END_TEST
+
 START_TEST(a_wrong_index_is_refused)
 {
     write_one("j", "x.safetensors", NULL, "a", "[4]", 4);
@@ -237,7 +273,7 @@ START_TEST(allocation_failures_are_reported)
 END_TEST
 
 SUITE(file_folder, the_index_decides, a_wrong_index_is_refused,
-      a_folder_without_an_index_is_read_whole, boxes_of_dcp_make_one_tensor,
-      one_box_of_dcp_is_no_whole_tensor, boxes_cover_the_tensor,
+      tensors_that_the_index_does_not_list_are_known, a_folder_without_an_index_is_read_whole,
+      boxes_of_dcp_make_one_tensor, one_box_of_dcp_is_no_whole_tensor, boxes_cover_the_tensor,
       pieces_agree_on_dtype_and_dimensions, a_file_that_changes_is_noticed,
       allocation_failures_are_reported)

@@ -49,8 +49,13 @@ START_TEST(what_cannot_be_meant_is_refused_in_words)
         {",", "expected auto"},
         {"nccl,", "expected auto"},
         {"nccl,,x", "position 6"},
-        {"NCCL", "lower case"},
-        {"ncCl", "lower case"},
+        {"NCCL", "\"NCCL\" is not a plugin's name: names have lower-case letters, digits and -; "
+                 "write nccl"},
+        {"nccl,ncCl", "write nccl"},
+        {"gloo_cpu", "\"gloo_cpu\" is not a plugin's name: names have lower-case letters, digits "
+                     "and -; write gloo-cpu"},
+        {"^Gloo_CPU", "write gloo-cpu"},
+        {"gloo_cpu:1", "names have lower-case letters, digits and -"},
         {"./x.so", "must begin with /"},
         {"lib/x.so", "must begin with /"},
         {"x.so", "must begin with /"},

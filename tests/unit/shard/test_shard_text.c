@@ -62,8 +62,10 @@ static const struct {
     {"f32[8]", "position 7: expected one of the placements R, S(dim), SS(dim,factor), "
                "B(dim;sizes), G(dim;sizes), P(op) and O(coordinate), "
                "found the end"},
-    {"f32[8] R", "position 9: 1 placement for a mesh of 2 axes"},
-    {"f32[8] R,R,R", "position 12: a placement too many: the mesh has 2 axes"},
+    {"f32[8] R", "position 9: 1 placement, but the mesh "},
+    {"f32[8] R", " has 2 axes; write one placement for each axis, R for those that do not split"},
+    {"f32[8] R,R,R", "position 12: 3 placements, but the mesh "},
+    {"f32[8] R,R,G(0;4,4),R", ": 4 placements, but the mesh "},
     {"f32[8] R,Q", "position 10: \"Q\" is not a placement; the placements are R, S(dim), "},
     {"f32[8] Shard(0),R", "position 8: \"Shard\" is not a placement; the placements are R, "},
     {"f32[8] Shard(0),R", "O(coordinate); did you mean S(0)?"},
@@ -73,8 +75,9 @@ static const struct {
     {"f32[8] R,Replicate()", "position 10: \"Replicate\" is not a placement"},
     {"f32[8] R,Replicate()", "did you mean R?"},
     {"f32[8] Partial(),R", "did you mean P?"},
-    {"f32[8] _StridedShard(0, split_factor=2),R", "did you mean SS(0,factor)?"},
+    {"f32[8] _StridedShard(0, split_factor=2),R", "did you mean SS(0,2)?"},
     {"f32[8] S0,R", "\"S0\" is not a placement"},
+    {"f32[8] S0,R", "did you mean S(0)?"},
     {"f32[8] R,", "position 10: expected one of the placements"},
     {"f32[8] S,R", "position 9: expected '(' and a dimension, as in S(0), found ','"},
     {"f32[8] SS,R",
@@ -92,8 +95,24 @@ static const struct {
     {"f32[8] S(0,R", "position 11: expected ')', found ','"},
     {"f32[8] SS(0),R", "position 12: expected ',' and a factor, as in SS(0,2), found ')'"},
     {"f32[8] SS(0,),R", "position 13: expected a factor, found ')'"},
-    {"f32[8] P(),R", "position 10: expected sum, avg, min, max or prod, found ')'"},
-    {"f32[8] P(mean),R", "position 10: expected sum, avg, min, max or prod, found 'm'"},
+    {"f32[8] P(),R", "position 10: expected sum, avg, min, max or prod; P alone is P(sum), found"},
+    {"f32[8] P(mean),R", "position 10: \"mean\" is not a reduction; the reductions are sum, avg, "
+                         "min, max and prod; did you mean P(avg)?"},
+    {"f32[8] P(average),R", "did you mean P(avg)?"},
+    {"f32[8] P(SUM),R", "did you mean P(sum)?"},
+    {"f32[8] P(add),R", "did you mean P(sum)?"},
+    {"f32[8] P(product),R", "did you mean P(prod)?"},
+    {"f32[8] P(amax),R", "did you mean P(max)?"},
+    {"f32[8] P(norm),R", "the reductions are sum, avg, min, max and prod"},
+    {"f32[8] Partial('avg'),R", "did you mean P(avg)?"},
+    {"f32[8] Partial(reduce_op=mean),R", "did you mean P(avg)?"},
+    {"f32[8] R(),R", "position 8: R has nothing in brackets; write R"},
+    {"f32[8] None,R", "did you mean R?"},
+    {"f32[8] _StridedShard(dim=0, split_factor=2),R", "did you mean SS(0,2)?"},
+    {"f32[8] RaggedShard((0,), (1, 2)),R", "did you mean G(0;sizes)?"},
+    {"f32[8] [Shard(0), Replicate()]", "position 8: placements have no brackets around them"},
+    {"f32[8] f32[8] R,R", "\"f32\" is a dtype; expected the placements alone"},
+    {"f32[8] s12345,R", "\"s12345\" is not a placement"},
     {"f32[8] P(max,R", "position 13: expected ')'"},
     {"f32[8] S(0)[],R", "position 13: expected the turn of a split, found ']'"},
     {"f32[8] S(0)[8],R", "position 13: the turn of a split must be at most 7"},
@@ -252,7 +271,8 @@ START_TEST(parts_of_a_spec_are_read_alone)
     ck_assert_int_eq(placements[0].factor, 2);
     ck_assert_uint_eq(placements[1].reduction, WEFT_REDUCE_MAX);
     check_refused(weft_placements_parse("R", 2, placements), WEFT_ERR_PARSE,
-                  "placements \"R\", position 2: 1 placement for a mesh of 2 axes");
+                  "placements \"R\", position 2: 1 placement, but the mesh has 2 axes; write one "
+                  "placement for each axis");
     check_refused(weft_placements_parse("R", 0, placements), WEFT_ERR_INVALID, "axes is 0");
     check_refused(weft_placements_parse("R", 9, placements), WEFT_ERR_INVALID, "axes is 9");
     check_refused(weft_placements_parse(NULL, 1, placements), WEFT_ERR_INVALID, "text is NULL");

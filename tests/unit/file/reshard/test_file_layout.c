@@ -52,11 +52,18 @@ START_TEST(wrong_layouts_are_refused_with_their_line)
     REFUSED(parse("mesh tp=x\n* R"), WEFT_ERR_PARSE, "layout \"mesh tp=x\", position 6");
     REFUSED(parse("mesh tp=4\n*"), WEFT_ERR_PARSE, "line 2 \"*\", position 2: expected placements");
     REFUSED(parse("mesh tp=4\n# c\n* S(0),R\n"), WEFT_ERR_PARSE, "line 3 \"* S(0),R\", position 3");
+    REFUSED(parse("mesh dp=2,tp=4\n* S(0)\n"), WEFT_ERR_PARSE,
+            "1 placement, but the mesh dp=2,tp=4 has 2 axes (dp, tp)");
+    REFUSED(parse("mesh dp=2,tp=4\n* S(0),R,P(mean)\n"), WEFT_ERR_PARSE,
+            "3 placements, but the mesh dp=2,tp=4 has 2 axes (dp, tp)");
+    REFUSED(parse("mesh dp=2\n* Shard(0)\n"), WEFT_ERR_PARSE, "did you mean S(0)?");
     REFUSED(parse("mesh tp=4\n* P\n"), WEFT_ERR_PARSE, "a checkpoint has no partial placement");
     REFUSED(parse("mesh tp=4\na.*.w R\nb R\na.*x*.w S(0)\n"), WEFT_ERR_PARSE,
             "line 4 \"a.*x*.w S(0)\", position 1: pattern a.*x*.w decides nothing: the pattern "
-            "a.*.w of an earlier line matches all its names");
+            "a.*.w of line 2 matches all its names; put this line before line 2");
     REFUSED(parse("mesh tp=4\n* R\nb S(0)\n"), WEFT_ERR_PARSE, "pattern b decides nothing");
+    REFUSED(parse("mesh tp=4\nb R\nb S(0)\n* R"), WEFT_ERR_PARSE,
+            "pattern b decides nothing: the pattern b of line 2 matches all its names");
     ck_assert_ptr_null(layout);
 }
 END_TEST
@@ -71,7 +78,8 @@ START_TEST(another_mesh_takes_the_place)
     ck_assert_ptr_eq(weft_layout_mesh(layout), mesh);
     weft_layout_release(&layout);
     REFUSED(weft_layout_parse("mesh tp=4\n* R", two, &layout), WEFT_ERR_INVALID,
-            "must have as many, not 2");
+            "the mesh tp=4 of the layout has 1 axis, and the mesh 2x4, which replaces it, 2; it "
+            "must have as many");
     weft_mesh_release(&mesh);
     weft_mesh_release(&two);
 }

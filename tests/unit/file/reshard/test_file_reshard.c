@@ -220,6 +220,91 @@ START_TEST(progress_can_stop_it)
 }
 END_TEST
 
+/* ---- numbers ---- */
+
+/* What the callback heard. */
+struct heard {
+    uint64_t done, total;
+    bool go_on;
+};
+
+static bool hear(void *state, uint64_t done, uint64_t total)
+{
+    struct heard *heard = state;
+
+    ck_assert_uint_le(done, total);
+    heard->done = done;
+    heard->total = total;
+    return heard->go_on;
+}
+
+/* 32 MiB of F32. */
+static weft_checkpoint *open_wide(void)
+{
+    static const int64_t shape[] = {128, 64 << 10};
+    weft_checkpoint_options options = {.struct_size = sizeof options, .replace = true};
+    weft_checkpoint_entry entry = {"wide", "F32", 2, shape, NULL};
+    weft_checkpoint_writer *writer = NULL;
+    weft_checkpoint *in = NULL;
+    char *bytes = calloc(1, 32 << 20);
+
+    OK(weft_checkpoint_create(folder_path(&folder, "wide.safetensors"), &entry, 1, &options,
+                              &writer));
+    OK(weft_checkpoint_write(writer, 0, NULL, NULL, bytes));
+    OK(weft_checkpoint_commit(writer));
+    weft_checkpoint_writer_close(&writer);
+    free(bytes);
+    OK(weft_checkpoint_open(folder_path(&folder, "wide.safetensors"), &in));
+    return in;
+}
+
+/* F32 becomes BF16 with three replicas, and is padded by a quarter: 32 MiB are read, and
+ * 3 * (16 + 4) MiB are written, in a run that stops and one that continues it. */
+START_TEST(numbers_are_those_of_files)
+{
+    struct heard heard = {.go_on = false};
+    weft_reshard_options options = {.struct_size = sizeof options,
+                                    .memory = 8 << 20,
+                                    .keep = true,
+                                    .resume = true,
+                                    .progress = hear,
+                                    .state = &heard};
+    weft_reshard_info info = {.struct_size = sizeof info};
+    weft_checkpoint *in = open_wide(), *mapped = NULL;
+    weft_reshard *plan = NULL;
+    weft_layout *layout = NULL;
+    weft_rules *rules = NULL;
+    uint64_t kept;
+
+    OK(weft_rules_parse("* = pad0(*, 160)\n* : cast bf16\n", NULL, &rules));
+    OK(weft_checkpoint_map(in, rules, &mapped));
+    OK(weft_layout_parse("mesh dp=3,tp=2\n* R,S(0)\n", NULL, &layout));
+    options.layout = layout;
+    OK(weft_reshard_create(mapped, folder_path(&folder, "narrow"), &options, &plan));
+    OK(weft_reshard_get(plan, &info));
+    ck_assert_uint_eq(info.read, 32 << 20);
+    ck_assert_uint_eq(info.written, 60 << 20);
+    ck_assert_uint_eq(info.steps, 5); /* of 4 MiB */
+    REFUSED(weft_reshard_run(plan), WEFT_ERR_ABORTED, "resharding was stopped");
+    ck_assert_uint_eq(heard.total, info.written);
+    ck_assert_uint_eq(heard.done % (12 << 20), 0);
+    OK(weft_reshard_get(plan, &info));
+    kept = info.kept;
+    weft_reshard_close(&plan);
+    heard.go_on = true;
+    OK(weft_reshard_create(mapped, folder_path(&folder, "narrow"), &options, &plan));
+    OK(weft_reshard_run(plan));
+    OK(weft_reshard_get(plan, &info));
+    ck_assert_uint_eq(info.resumed, kept * (12 << 20));
+    ck_assert_uint_eq(heard.total, info.written);
+    weft_reshard_close(&plan);
+    weft_checkpoint_close(&mapped);
+    weft_checkpoint_close(&in);
+    weft_layout_release(&layout);
+    weft_rules_release(&rules);
+}
+END_TEST
+
 /* ---- several processes, here as threads ---- */
 
 enum { PARTS = 3 };
@@ -343,5 +428,5 @@ END_TEST
 
 SUITE(file_reshard, layouts_change_and_elements_stay, metadata_are_kept,
       plans_are_refused_before_anything_is_written, large_tensors_are_cut_into_steps,
-      progress_can_stop_it, processes_divide_the_work, parts_are_numbered,
-      a_source_that_changes_stops_it)
+      progress_can_stop_it, numbers_are_those_of_files, processes_divide_the_work,
+      parts_are_numbered, a_source_that_changes_stops_it)

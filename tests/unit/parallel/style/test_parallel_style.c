@@ -279,9 +279,14 @@ START_TEST(malformed_lists_are_refused_with_the_line)
     refuse_text("mesh dp=2\n\nx tp S(0)\n", "styles line 3");
     refuse_text("mesh dp=2\nx dp\n",
                 "styles line 2: expected a pattern, an axis and a style; found \"x dp\"");
-    refuse_text("mesh dp=2\nx dp rows\n", "found \"rows\"");
+    refuse_text("mesh dp=2\nx dp rows\n", "found \"rows\": did you mean row?");
+    refuse_text("mesh dp=2\nx dp ColwiseParallel()\n", "did you mean column?");
+    refuse_text("mesh dp=2\nx dp P(mean)\n", "did you mean P(avg)?");
     refuse_text("mesh dp=2\nx dp sequence(0)\n", "found \"sequence(0)\"");
     refuse_text("mesh dp=2\nx dp S(0),S(1)\n", "styles line 2");
+    refuse_text("mesh dp=2,tp=2\nx* dp S(0)\nx.* tp row\nx.w 0 R\n",
+                "styles line 4: pattern x.w decides nothing: the pattern x* of line 2 matches all "
+                "its names on the same axis; put this line before line 2, or remove it");
 }
 END_TEST
 
