@@ -9,17 +9,19 @@ torch = pytest.importorskip("torch")
 from test_torch import torchrun, torchrun_text  # noqa: E402, F401
 
 PROGRAM = pathlib.Path(__file__).parent / "torch_checks.py"
+BACKENDS = ("weft", "gloo") if hasattr(torch.distributed, "set_timeout") else ("weft",)
 
 
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory):
     """By backend and rank, what became of each call."""
     folder = tmp_path_factory.mktemp("outcomes")
-    for backend in ("weft", "gloo"):
+    for backend in BACKENDS:
         torchrun(2, PROGRAM, backend, folder / backend)
-    return {(backend, rank): torch.load(folder / f"{backend}.{rank}") for backend in ("weft", "gloo") for rank in (0, 1)}
+    return {(backend, rank): torch.load(folder / f"{backend}.{rank}") for backend in BACKENDS for rank in (0, 1)}
 
 
+@pytest.mark.skipif("gloo" not in BACKENDS, reason="Gloo of PyTorch 2.11 ends with a segmentation fault in such calls")
 def test_outcomes_equal_gloo(outcomes):
     for rank in (0, 1):
         for name, theirs in outcomes["gloo", rank].items():

@@ -66,8 +66,6 @@ class ProcessGroup(Base):
         """A limit for the calls on the CPU that follow, if it is shorter than the one of the group's creation."""
         self._set_limit = _limits.seconds_of(timeout)
 
-    _set_default_timeout = set_timeout  # the name that PyTorch 2.11 calls
-
     def _limited(self, comm, call, seconds):
         """A block in which a call on the CPU ends after some seconds; the communicator itself has the group's limit."""
         return _limits.Limit(comm, seconds, call) if seconds < self._limit else UNLIMITED
