@@ -1,6 +1,7 @@
 /* checkpoint.c - weft.Checkpoint: named tensors in files, read in parts of any size. */
 #include "checkpoint.h"
 #include "interrupt.h"
+#include "tensor.h"
 
 #include <string.h>
 
@@ -268,14 +269,14 @@ static int open_target(PyObject *target, uint64_t needed, struct array *out)
     bytes = weft_dtype_bytes(out->dtype);
     for (int32_t i = 0; i < out->dims; i++)
         bytes *= (uint64_t)out->shape[i];
-    if (!out->is_dense)
-        PyErr_SetString(PyExc_ValueError, "target is not contiguous in row-major order");
-    else if (out->device.type != WEFT_DL_CPU)
-        PyErr_SetString(PyExc_ValueError, "target is not in host memory");
-    else if (bytes < needed)
-        PyErr_Format(PyExc_ValueError, "%llu bytes are read, but target has %llu", needed, bytes);
-    else if (writable(out, "target") == 0)
-        return 0;
+    if (check_dense(out, "target", true) == 0) {
+        if (out->device.type == WEFT_DL_CPU && bytes >= needed) return 0;
+        if (out->device.type != WEFT_DL_CPU)
+            PyErr_SetString(PyExc_ValueError, "target is not in host memory");
+        else
+            PyErr_Format(PyExc_ValueError, "%llu bytes are read, but target has %llu", needed,
+                         bytes);
+    }
     array_close(out);
     return -1;
 }

@@ -85,7 +85,8 @@ static PyObject *context_close(PyObject *self, PyObject *unused)
     if (self_of(self)->used > 0) {
         PyErr_Format(PyExc_RuntimeError,
                      "the context cannot be closed: %zd of its tensors, streams, moves and "
-                     "communicators are in use; delete them first",
+                     "communicators are in use; delete them first, also arrays of their memory: "
+                     "write `del x`, or use them in a function that is called in the `with` block",
                      self_of(self)->used);
         return NULL;
     }

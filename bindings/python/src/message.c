@@ -1,6 +1,7 @@
 /* message.c - see message.h. */
 #include "message.h"
 #include "interrupt.h"
+#include "tensor.h"
 
 static comm_object *self_of(PyObject *self)
 {
@@ -15,13 +16,7 @@ int side_open(PyObject *object, bool written, const char *name, context_object *
     if (object == Py_None) return 0;
     if (array_open(object, array) < 0) return -1;
     *is_open = true;
-    if (!array->is_dense)
-        PyErr_Format(PyExc_ValueError, "%s is not contiguous in row-major order", name);
-    else if (written && array->is_read_only)
-        PyErr_Format(PyExc_ValueError, "%s is read-only", name);
-    else
-        return place_fits(array, context, name);
-    return -1;
+    return check_dense(array, name, written) < 0 ? -1 : place_fits(array, context, name);
 }
 
 uint64_t side_elements(const struct array *array)

@@ -62,7 +62,11 @@ int writable(const struct array *array, const char *name)
 int check_dense(const struct array *array, const char *name, bool written)
 {
     if (array->is_dense) return written ? writable(array, name) : 0;
-    PyErr_Format(PyExc_ValueError, "%s is not contiguous in row-major order", name);
+    PyErr_Format(PyExc_ValueError,
+                 "%s is not contiguous in row-major order, and weft copies no arrays; %s", name,
+                 written ? "give a contiguous array and copy it to this one afterwards"
+                         : "give a contiguous copy, such as numpy.ascontiguousarray(x), or "
+                           "x.contiguous() of PyTorch");
     return -1;
 }
 

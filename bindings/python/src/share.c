@@ -1,5 +1,5 @@
 /* share.c - this rank's shard as a DLPack capsule. */
-#include "tensor.h"
+#include "shard.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -134,11 +134,35 @@ static int consumer_of(PyObject *stream, context_object *context, weft_stream **
     return check(weft_stream_wrap(context->raw, (void *)(intptr_t)number, out));
 }
 
-/* Share the shard of SELF with a consumer that uses it on STREAM, a number of DLPack's; or NULL. */
-static int export(PyObject *self, PyObject *stream, weft_dl_versioned **out)
+/* With simulated ranks a tensor has several shards, and an array can be one of them only.  A job
+ * with one process per rank has no shard of another rank. */
+static int refuse_shards(PyObject *self)
+{
+    const weft_context *context = ((tensor_object *)self)->context->raw;
+    const weft_spec *spec = weft_tensor_spec(tensor_raw(self));
+    const weft_placement *placements = weft_spec_placements(spec);
+    weft_local_info local = {.struct_size = sizeof local};
+    int32_t size = weft_size(context), next = (weft_rank(context) + 1) % size;
+    bool is_whole;
+
+    if (size == 1 || weft_tensor_local_of(tensor_raw(self), next, &local) != WEFT_OK) return 0;
+    weft_spec_shard(spec, weft_rank(context), &local.shard);
+    is_whole = local.shard.member && local.shard.elements == weft_spec_elements(spec);
+    for (int32_t i = 0; i < weft_mesh_axes(weft_spec_mesh(spec)); i++)
+        is_whole = is_whole && placements[i].kind != WEFT_PLACE_PARTIAL;
+    if (is_whole) return 0;
+    PyErr_Format(PyExc_TypeError,
+                 "the tensor has a shard on each of %d simulated ranks, but an array is one shard; "
+                 "use tensor.local(rank), the shard of a rank, or tensor.full(), the whole tensor",
+                 (int)size);
+    return -1;
+}
+
+/* Share the shard of RANK with a consumer that uses it on STREAM, a number of DLPack's; or NULL. */
+static int export_of(PyObject *self, int rank, PyObject *stream, weft_dl_versioned **out)
 {
     context_object *context = ((tensor_object *)self)->context;
-    weft_dlpack_options options = {.struct_size = sizeof options};
+    weft_dlpack_options options = {.struct_size = sizeof options, .rank = rank};
     weft_status status;
 
     options.device_type = context->device.type;
@@ -146,6 +170,39 @@ static int export(PyObject *self, PyObject *stream, weft_dl_versioned **out)
     status = weft_tensor_to_dlpack(tensor_raw(self), &options, out);
     weft_stream_release(context->raw, &options.consumer);
     return check(status);
+}
+
+static int export(PyObject *self, PyObject *stream, weft_dl_versioned **out)
+{
+    if (refuse_shards(self) < 0) return -1;
+    return export_of(self, weft_rank(((tensor_object *)self)->context->raw), stream, out);
+}
+
+PyObject *tensor_local(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"rank", NULL};
+    weft_local_info local = {.struct_size = sizeof local};
+    weft_dl_versioned *managed = NULL;
+    struct shard_facts facts = {.owner = self};
+    PyObject *shard;
+    int rank;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "i:local", names, &rank) ||
+        check(weft_tensor_local_of(tensor_raw(self), rank, &local)) < 0 ||
+        export_of(self, rank, NULL, &managed) < 0)
+        return NULL;
+    facts.spec = weft_tensor_spec(tensor_raw(self));
+    facts.dtype = weft_spec_dtype(facts.spec);
+    facts.data = local.memory;
+    facts.dims = local.shard.dims;
+    facts.shape = local.shard.shape;
+    facts.strides = local.strides;
+    facts.offset = local.shard.offset;
+    facts.device = managed->tensor.device;
+    facts.is_read_only = (managed->flags & WEFT_DL_READ_ONLY) != 0;
+    shard = shard_new(&facts);
+    managed->deleter(managed);
+    return shard;
 }
 
 PyObject *tensor_dlpack(PyObject *self, PyObject *args, PyObject *kwargs)

@@ -425,6 +425,8 @@ int tensor_type_add(PyObject *module)
          "move_into(target, stream=None)\n\nMove the elements to another tensor.  Collective."},
         {"full", KEYWORDS(tensor_full),
          "full(rank=-1)\n\nThe whole tensor on one rank, or on every rank.  Collective."},
+        {"local", KEYWORDS(tensor_local),
+         "local(rank)\n\nThe shard of a rank: of this one or, if ranks are simulated, of any."},
         {"narrow", tensor_narrow, METH_VARARGS,
          "narrow(dim, start, length)\n\nA view of the indices from start on."},
         {"transpose", tensor_transpose, METH_VARARGS,

@@ -48,6 +48,7 @@ PyObject *share_capsule(weft_dl_versioned *inner, PyObject *owner, PyObject *arg
                         PyObject *kwargs);
 PyObject *tensor_dlpack(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *tensor_dlpack_device(PyObject *self, PyObject *unused);
+PyObject *tensor_local(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *tensor_cuda_array(PyObject *self, void *closure);
 /* __array__ of an object that has __dlpack__. */
 PyObject *share_array(PyObject *self, PyObject *args, PyObject *kwargs);

@@ -1,6 +1,7 @@
 /* writer.c - weft.Writer: a new checkpoint, written in parts. */
 #include "checkpoint.h"
 #include "interrupt.h"
+#include "tensor.h"
 
 typedef struct {
     PyObject_HEAD weft_checkpoint_writer *raw; /* NULL: it was closed */
@@ -207,11 +208,10 @@ static PyObject *writer_write(PyObject *self, PyObject *args, PyObject *kwargs)
         !PyArg_ParseTupleAndKeywords(args, kwargs, "sO|O:write", names, &name, &object, &offset))
         return NULL;
     if (array_open(object, &array) < 0) return NULL;
-    if (!array.is_dense)
-        PyErr_SetString(PyExc_ValueError, "array is not contiguous in row-major order");
-    else if (array.device.type != WEFT_DL_CPU)
+    if (array.device.type != WEFT_DL_CPU)
         PyErr_SetString(PyExc_ValueError, "array is not in host memory");
-    else if (read_box(self, name, offset, &array, &index, start) == 0) {
+    else if (check_dense(&array, "array", false) == 0 &&
+             read_box(self, name, offset, &array, &index, start) == 0) {
         WAIT_BEGIN
         status = weft_checkpoint_write(raw, index, start, array.shape, array.data);
         WAIT_END

@@ -31,8 +31,10 @@ def test_results_are_of_the_callers_kind(alone):
 
 def test_arrays_that_do_not_fit_are_refused(alone):
     x = np.arange(12, dtype=np.float32).reshape(3, 4)
-    with pytest.raises(ValueError, match="not contiguous"):
+    with pytest.raises(ValueError, match=r"array is not contiguous.*numpy.ascontiguousarray\(x\)"):
         weft.redistribute(x.T, "1", "S(0)", "R", context=alone)
+    with pytest.raises(ValueError, match="out is not contiguous.*copy it to this one afterwards"):
+        weft.redistribute(x, "1", "S(0)", "R", out=np.empty((4, 3), np.float32).T, context=alone)
     with pytest.raises(ValueError, match=r"f32\[3,4\].*f32\[4,4\]"):
         weft.redistribute(x, "1", "S(0)", "R", (4, 4), context=alone)
     x.flags.writeable = False

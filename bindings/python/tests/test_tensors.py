@@ -106,6 +106,51 @@ def test_numpy_reads_a_tensor_as_an_array(alone):
     gc.collect()
 
 
+def test_tensors_that_outlive_their_context_are_named():
+    with pytest.raises(RuntimeError, match="1 of its tensors, .* are in use; delete them first.*`del x`"):
+        with weft.Context() as context:
+            tensor = weft.Tensor(context, weft.spec("f32[3] R", "1"))
+    del tensor
+    context.close()
+
+
+def test_an_array_of_simulated_ranks_is_one_shard_or_the_whole_tensor(simulated):
+    np = pytest.importorskip("numpy")
+    tensor = weft.Tensor(simulated, weft.spec("f32[6,2] S(0)", "4"))
+    tensor.fill(3)
+    partial = weft.Tensor(simulated, weft.spec("f32[2] P(sum)", "4"))
+    for read in (np.asarray, np.from_dlpack):
+        for split in (tensor, partial):
+            with pytest.raises(TypeError, match=r"each of 4 simulated ranks.*tensor.local\(rank\).*tensor.full\(\)"):
+                read(split)
+        assert read(tensor.full()).shape == (6, 2)
+        for rank, rows in enumerate((2, 2, 2, 0)):
+            shard = tensor.local(rank)
+            assert shard.shape == read(shard).shape == (rows, 2) and (rank == 3 or shard.offset == (2 * rank, 0))
+    np.asarray(tensor.local(2))[1, 1] = 7
+    assert np.asarray(tensor.full())[5, 1] == 7
+    kept = np.asarray(tensor.local(rank=1))
+    del tensor, partial, split, shard
+    gc.collect()
+    assert (kept == 3).all()
+    del kept
+
+
+def test_a_process_has_the_shard_of_its_rank(ranks):
+    ranks(2, """
+        import weft
+
+        with weft.Context() as context:
+            tensor = weft.Tensor(context, weft.spec("f32[6] S(0)", "2"))
+            assert tensor.local(context.rank).offset == (3 * context.rank,)
+            try: tensor.local(1 - context.rank)
+            except weft.UnsupportedError: pass
+            else: raise AssertionError("no error")
+            assert memoryview(bytearray(12)).nbytes == 12 and tensor.__dlpack_device__()[0] == 1
+            del tensor
+    """)
+
+
 def test_an_array_with_its_own_tensor_is_freed_without_it(alone):
     np = pytest.importorskip("numpy")
 

@@ -201,6 +201,8 @@ def test_groups_with_all_ranks_have_messages_of_their_own(torchrun_text):
                 assert (x == number).all(), (number, x)
         dist.barrier()
         backend = dist.group.WORLD._get_backend(torch.device("cpu"))
+        for work, _ in backend._under_way:
+            work.wait()  # rank 1 may have a message before rank 0 knows that
         x = torch.ones(1)
         (dist.isend if rank == 0 else dist.irecv)(x, 1 - rank).wait()
         assert len(backend._under_way) == 1  # those before are over
@@ -282,6 +284,76 @@ def test_a_job_after_another(torchrun_text):
         assert reduce() == 1 and wt.context_for("cpu").size == 1
         dist.destroy_process_group()
     """)
+
+
+@pytest.mark.parametrize("backend", ["gloo", "weft"])
+def test_the_port_of_a_store_is_free_after_the_job(backend):
+    program = textwrap.dedent(f"""
+        import gc, socket, torch, torch.distributed as dist
+        import weft.torch
+
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        dist.init_process_group("{backend}", init_method=f"tcp://127.0.0.1:{{port}}", rank=0, world_size=1)
+        dist.all_reduce(torch.ones(3))
+        group = dist.new_group([0])
+        dist.all_reduce(torch.ones(3), group=group, async_op=True).wait()
+        socket.create_connection(("127.0.0.1", port)).close()
+        dist.destroy_process_group()
+        del group
+        gc.collect()
+        try: socket.create_connection(("127.0.0.1", port)).close()
+        except ConnectionRefusedError: pass
+        else: raise AssertionError("the store listens")
+    """)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_devices_are_registered_if_they_can_be_served(torchrun_text):
+    torchrun_text(2, """
+        import torch, torch.distributed as dist
+        from torch.distributed import _shard
+        from torch.distributed._shard.sharded_tensor import rand
+        from torch.distributed._shard.sharding_spec import ChunkShardingSpec
+        import weft.torch
+
+        dist.init_process_group("weft")
+        served = ["cpu", "cuda"] if torch.cuda.device_count() > 0 else ["cpu"]
+        assert dist.Backend.backend_capability["weft"] == served
+        assert [device.type for device in dist.group.WORLD._device_types] == served
+        if served == ["cpu"]:
+            sharded = rand(ChunkShardingSpec(dim=0, placements=["rank:0/cpu", "rank:1/cpu"]), 6, 2)
+            whole = torch.empty(6, 2) if dist.get_rank() == 0 else None
+            sharded.gather(0, whole)
+            assert whole is None or torch.equal(whole[:3], sharded.local_shards()[0].tensor)
+        dist.destroy_process_group()
+    """, WEFT_BACKEND="auto")
+
+
+AUTOLOAD = """
+    import sys, torch, torch.distributed as dist
+    assert not any(name.partition(".")[0] == "weft" for name in sys.modules)
+    dist.init_process_group("weft", store=dist.HashStore(), rank=0, world_size=1)
+    dist.all_reduce(torch.ones(2))
+"""
+
+
+@pytest.mark.parametrize(("switch", "text"), [("1", None), ("0", "weft")])
+def test_the_backend_needs_no_import(tmp_path, switch, text):
+    """PyTorch finds the backend by the entry point of the installed package; here one is written beside the package."""
+    entry = re.search(r'"torch.backends"]\nweft = "(.*)"', (PROGRAMS.parents[3] / "pyproject.toml").read_text())[1]
+    folder = tmp_path / "other-1.0.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: other\nVersion: 1.0\n")
+    (folder / "entry_points.txt").write_text(f"[torch.backends]\nweft = {entry}\n")
+    path = os.pathsep.join([str(tmp_path), *filter(None, sys.path)])
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(AUTOLOAD)],
+        env={**os.environ, "PYTHONPATH": path, "TORCH_DEVICE_BACKEND_AUTOLOAD": switch},
+        capture_output=True, text=True, timeout=120, check=False)  # fmt: skip
+    assert (done.returncode == 0) if text is None else (done.returncode != 0 and text in done.stderr), done.stderr
 
 
 DEVICES = """

@@ -5,13 +5,15 @@ converted, and weft moves DTensors between them.
 """
 
 import torch.distributed
+from weft_autoload import create, devices
 
 from ._dtensor import from_dtensor, from_spec, to_device_mesh, to_dtensor, to_mesh, to_placements, to_spec
+from ._base import IS_BACKEND, coalesce_messages
 from ._contexts import context_for
-from ._group import IS_BACKEND, ProcessGroup, coalesce_messages, create
+from ._group import ProcessGroup
 from ._redistribute import full_tensor, redistribute
 
-torch.distributed.Backend.register_backend("weft", create, extended_api=True, devices=["cpu", "cuda"])
+torch.distributed.Backend.register_backend("weft", create, extended_api=True, devices=devices())
 if not IS_BACKEND:
     torch.distributed.batch_isend_irecv = coalesce_messages(torch.distributed.batch_isend_irecv)
 

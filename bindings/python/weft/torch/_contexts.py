@@ -7,11 +7,11 @@ import torch
 import torch.distributed as dist
 
 import weft
+from weft_autoload import DEVICE_BACKENDS
 
-DEVICE_BACKENDS = ("nccl", "rccl", "nvshmem")
-
-_job = None  # (store, rank, size, timeout) of the first group
+_job = None  # (rank, size, limit in seconds) of the first group; its store is not kept, so that its port becomes free
 _made = {}  # by the type of a device of torch
+_limits = {}  # of those, in seconds; a context of weft.init is not listed
 _count = 0  # of contexts that were made, the same on all ranks
 
 
@@ -28,7 +28,7 @@ def exchange_through(store, rank, size, name):
     return exchange
 
 
-def join(store, rank, size, timeout):
+def join(rank, size, limit):
     """Note the job whose contexts are made when they are used.  Those of a job before it that differs are closed."""
     global _job
     for kind, context in list(_made.items()):
@@ -37,7 +37,13 @@ def join(store, rank, size, timeout):
         if not context.closed:
             _close(context)
         del _made[kind]
-    _job = (store, rank, size, timeout)
+        _limits.pop(kind, None)
+    _job = (rank, size, limit)
+
+
+def limit_of(device):
+    """The seconds of the limit of a context that was made for a device; None if they are not known."""
+    return _limits.get(device.type)
 
 
 def joined():
@@ -64,7 +70,7 @@ def _close(context):
 def _is_over():
     """Whether torch.distributed was initialized again, with another rank or size than the job that is known has."""
     group = dist.group.WORLD
-    return _job is not None and group is not None and (group.rank(), group.size()) != _job[1:3]
+    return _job is not None and group is not None and (group.rank(), group.size()) != _job[:2]
 
 
 def _backend_for(kind):
@@ -81,14 +87,15 @@ def _serves(context, kind):
     return context is not None and not context.closed and (context.kind == "cpu") == (kind == "cpu")
 
 
-def _make(kind):
+def _make(kind, store):
     global _count
     _count += 1
-    store, rank, size, timeout = _job
-    options = {"rank": rank, "size": size, "timeout": timeout}
+    rank, size, limit = _job
+    options = {"rank": rank, "size": size, "timeout": limit}
     if kind != "cpu":
         options["device"] = torch.cuda.current_device()
     if size > 1:
+        store = dist.distributed_c10d._get_default_store() if store is None else store
         options["exchange"] = exchange_through(store, rank, size, _count)
     context = weft.Context(_backend_for(kind), **options)
     if not _serves(context, kind):
@@ -101,11 +108,14 @@ def _make(kind):
 
 def _join_default():
     group = dist.group.WORLD
-    join(dist.distributed_c10d._get_default_store(), group.rank(), group.size(), 0)
+    join(group.rank(), group.size(), 0)
 
 
-def context_for(device):
-    """The context for tensors on a device.  If it is not yet there, all ranks of the job make it: collective."""
+def context_for(device, store=None):
+    """The context for tensors on a device.  If it is not yet there, all ranks of the job make it: collective.
+
+    It is made through a store of torch; without one, through that of the default group.
+    """
     kind = torch.device(device).type
     if _is_over():
         _join_default()
@@ -117,12 +127,13 @@ def context_for(device):
             return weft.current()
         if _job is None:
             _join_default()
-        context = _make(kind)
+        context = _make(kind, store)
         weft._adopt(context)
+        _limits[kind] = _job[2]
     else:
         context = weft._current
-        if _job is not None and _place(context) != _job[1:3]:
+        if _job is not None and _place(context) != _job[:2]:
             raise RuntimeError(
-                f"the current context is {context}, but torch.distributed has rank {_job[1]} of {_job[2]}")
+                f"the current context is {context}, but torch.distributed has rank {_job[0]} of {_job[1]}")
     _made[kind] = context
     return context

@@ -1,9 +1,13 @@
 """Work objects of torch.distributed over weft."""
 
+import math
+
 import torch
 from torch._C._distributed_c10d import Work
 
 import weft
+
+from ._limits import seconds_of
 
 
 def finished(result):
@@ -93,14 +97,14 @@ class Posted(Work):
 class Message(Work):
     """A message that is under way on a stream of its own."""
 
-    def __init__(self, work, tensors, finish):
+    def __init__(self, work, tensors, finish, limit):
         super().__init__()
-        self._work, self._tensors, self._finish = work, tensors, finish
+        self._work, self._tensors, self._finish, self._limit = work, tensors, finish, limit
 
     def wait(self, timeout=None):
         """Wait until the message has arrived, or the tensor that was sent may change."""
-        seconds = timeout.total_seconds() if timeout is not None else 0
-        self._work.wait(seconds if seconds > 0 else -1)
+        seconds = min(seconds_of(timeout), self._limit)
+        self._work.wait(-1 if seconds == math.inf else seconds)
         if self._finish is not None:
             self._finish()
             self._finish = None
@@ -122,3 +126,19 @@ class Message(Work):
         """A future with the tensors; the call waits for the message."""
         self.wait()
         return finished(self._tensors)
+
+
+class Collective(Message):
+    """A collective on the CPU that is under way on a stream of its group."""
+
+    def __init__(self, work, tensors, finish, limit, comm):
+        super().__init__(work, tensors, finish, limit)
+        self._comm = comm
+
+    def wait(self, timeout=None):
+        """Wait until the collective is complete.  If a limit passes first, the communicator is aborted."""
+        try:
+            return super().wait(timeout)
+        except weft.TimeoutError:
+            self._comm.abort()
+            raise
