@@ -38,7 +38,7 @@ static const struct {
 
 static bool is_word(const char *word, const char *text, size_t length)
 {
-    return strlen(word) == length && strncasecmp(word, text, length) == 0;
+    return strlen(word) == length && wf_same_letters(word, text, length);
 }
 
 const char *wf_reduction_meant(const char *name, size_t length)
