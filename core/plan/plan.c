@@ -380,11 +380,12 @@ weft_status wf_plan_step_scratch(const weft_plan *plan, uint32_t index, uint64_t
                                  bool *exact)
 {
     const struct wf_step *step = &plan->steps[index];
+    int64_t messages;
 
     *bytes = step->scratch;
     if (plan->members != NULL) return batch_step_scratch(plan, index, bytes, exact);
-    *exact = wf_step_scratch(step, plan->costs != NULL && plan->costs->one_sided, index == 0,
-                             index + 1 == plan->step_count, bytes);
+    WF_TRY(wf_step_scratch(step, plan->costs != NULL && plan->costs->one_sided, index == 0,
+                           index + 1 == plan->step_count, bytes, &messages, exact));
     if (!*exact) *bytes = wf_scratch_align(*bytes);
     return WEFT_OK;
 }

@@ -195,14 +195,15 @@ weft_status wf_problem_scratch(const struct wf_problem *problem, const struct wf
     struct wf_step step = {.kind = edge->kind, .axes = wf_problem_mesh_axes(problem, edge->axes)};
     int64_t compared = 0;
     weft_status status;
+    bool counted;
 
     if (!wf_problem_counts(problem)) return WEFT_OK;
     status = wf_problem_spec(problem, from, &step.from);
     if (status == WEFT_OK) status = wf_problem_spec(problem, &edge->to, &step.to);
     if (status == WEFT_OK)
-        (void)wf_step_scratch_count(
+        status = wf_step_scratch(
             &step, problem->costs->one_sided, wf_state_same(from, &problem->source),
-            wf_state_same(&edge->to, &problem->target), &price->scratch, &compared);
+            wf_state_same(&edge->to, &problem->target), &price->scratch, &compared, &counted);
     *messages += compared;
     weft_spec_release(&step.from);
     weft_spec_release(&step.to);

@@ -25,12 +25,16 @@ static uint64_t exhaustive_scratch(const struct wf_problem *problem, const struc
 {
     struct wf_step step = {.kind = edge->kind, .axes = wf_problem_mesh_axes(problem, edge->axes)};
     uint64_t bytes = 0;
+    int64_t messages;
+    bool counted;
 
     if (wf_problem_spec(problem, from, &step.from) != WEFT_OK ||
         wf_problem_spec(problem, &edge->to, &step.to) != WEFT_OK ||
-        !wf_step_scratch(&step, problem->costs->one_sided,
-                         memcmp(from, &problem->source, sizeof *from) == 0,
-                         memcmp(&edge->to, &problem->target, sizeof *from) == 0, &bytes))
+        wf_step_scratch(&step, problem->costs->one_sided,
+                        memcmp(from, &problem->source, sizeof *from) == 0,
+                        memcmp(&edge->to, &problem->target, sizeof *from) == 0, &bytes, &messages,
+                        &counted) != WEFT_OK ||
+        !counted)
         abort();
     weft_spec_release(&step.from);
     weft_spec_release(&step.to);

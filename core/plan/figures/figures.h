@@ -222,17 +222,10 @@ static inline uint64_t wf_scratch_align(uint64_t bytes)
 
 /* Scratch that binding STEP takes on the rank that takes most, if the backend reads peers' memory
  * (ONE_SIDED) or packs messages.  FIRST and LAST: the input is the source, the output the target.
- * *MESSAGES is the number of messages that were compared.  False: there are too many ranks, and
- * *BYTES is unchanged; or *BYTES is UINT64_MAX, because it is as much or more. */
-bool wf_step_scratch_count(const struct wf_step *step, bool one_sided, bool first, bool last,
-                           uint64_t *bytes, int64_t *messages);
-static inline bool wf_step_scratch(const struct wf_step *step, bool one_sided, bool first,
-                                   bool last, uint64_t *bytes)
-{
-    int64_t messages;
-
-    return wf_step_scratch_count(step, one_sided, first, last, bytes, &messages);
-}
+ * *MESSAGES is the number of messages that were compared.  *COUNTED is false if there are too many
+ * ranks, and *BYTES is unchanged; or if *BYTES is UINT64_MAX, because it is as much or more. */
+weft_status wf_step_scratch(const struct wf_step *step, bool one_sided, bool first, bool last,
+                            uint64_t *bytes, int64_t *messages, bool *counted) WF_NODISCARD;
 
 /* ---- plan.c ---- */
 

@@ -12,7 +12,7 @@
 /* ---- one rank ---- */
 
 enum { TABLE_RANKS = 64 };
-/* Shards of the source's or of the target's mesh, with few ranks. */
+/* Shards of the source's or of the target's mesh; NULL if it has many ranks. */
 struct table {
     uint64_t known; /* bit per rank */
     struct wf_shard *shards;
@@ -468,31 +468,33 @@ static bool scratch_between_meshes(struct part *part, const struct casting *cast
     return true;
 }
 
-/* NULL for a mesh with many ranks, or without memory: then no shard is kept. */
-static struct wf_shard *open_table(const weft_mesh *mesh)
+static size_t kept_ranks(const weft_mesh *mesh)
 {
-    return mesh->size > TABLE_RANKS ? NULL : wf_alloc((size_t)mesh->size * sizeof(struct wf_shard));
+    return mesh->size <= TABLE_RANKS ? (size_t)mesh->size : 0;
 }
 
-bool wf_step_scratch_count(const struct wf_step *step, bool one_sided, bool first, bool last,
-                           uint64_t *bytes, int64_t *messages)
+weft_status wf_step_scratch(const struct wf_step *step, bool one_sided, bool first, bool last,
+                            uint64_t *bytes, int64_t *messages, bool *counted)
 {
+    const struct wf_layout *from = &step->from->layout, *to = &step->to->layout;
+    size_t sources = kept_ranks(from->mesh), targets = kept_ranks(to->mesh);
+    struct wf_shard *shards = wf_alloc((sources + targets) * sizeof *shards);
+    struct table tables[] = {{0, sources > 0 ? shards : NULL},
+                             {0, targets > 0 ? shards + sources : NULL}};
     struct casting casting = find_casting(step, one_sided);
-    bool own[2] = {!first, !last}, counted;
-    struct table tables[] = {{0, open_table(step->from->layout.mesh)},
-                             {0, open_table(step->to->layout.mesh)}};
+    bool own[2] = {!first, !last};
     struct part part;
 
+    if (shards == NULL) return wf_fail_memory((sources + targets) * sizeof *shards);
     open_part(&part, step);
     part.tables = tables;
     if (!casting.split && casting.place != WEFT_CAST_NONE)
         part.is_cast[casting.place == WEFT_CAST_AFTER] = true;
-    if (step->from->layout.mesh == step->to->layout.mesh)
-        counted = scratch_on_one_mesh(&part, &casting, one_sided, own, bytes);
-    else
-        counted = scratch_between_meshes(&part, &casting, one_sided, own, bytes);
-    wf_free(tables[0].shards);
-    wf_free(tables[1].shards);
+    *counted = from->mesh == to->mesh
+                   ? scratch_on_one_mesh(&part, &casting, one_sided, own, bytes)
+                   : scratch_between_meshes(&part, &casting, one_sided, own, bytes);
+    *counted = *counted && *bytes != UINT64_MAX;
     *messages = part.messages;
-    return counted && *bytes != UINT64_MAX;
+    wf_free(shards);
+    return WEFT_OK;
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define SCRATCH_BYTES 16384
-#define NEAR_HOLDERS  128 /* maximum number of sources that are reduced without an allocation */
+#define NEAR_HOLDERS  1024 /* maximum number of sources that are reduced without an allocation */
 
 weft_status cpu_regions_create(void *device, uint32_t element_bytes, uint64_t count,
                                const weft_region *regions, void **out)
