@@ -79,6 +79,7 @@ struct world {
     weft_overlap_state *overlap;
     weft_checkpoint_entry entries[1];
     char checkpoint_path[64];
+    weft_checkpoint *indexed; /* with an index that lists nothing, and the file of a tensor */
     weft_observation *observation;
     weft_tensor *tensor, *second_tensor, *integers;
     weft_tensor *tensors[1], *second_tensors[1], *pair_of_tensors[2];

@@ -33,6 +33,29 @@ static void make_arrays(struct world *w)
     w->items[0] = (weft_move_item){"a tensor", w->spec, w->buffer, w->spec, w->target};
 }
 
+static void write_file(const char *path, const char *bytes, size_t count)
+{
+    FILE *file = fopen(path, "w");
+
+    if (file == NULL || fwrite(bytes, 1, count, file) != count || fclose(file) != 0) exit(2);
+}
+
+/* A checkpoint whose index does not list the tensor of its file BYTES; the files are removed at
+ * once. */
+static void make_indexed(struct world *w, const char *folder, const char *bytes, size_t count)
+{
+    static const char index[] = "{\"weight_map\":{}}";
+    char paths[2][64];
+
+    snprintf(paths[0], sizeof paths[0], "%s/model.safetensors.index.json", folder);
+    snprintf(paths[1], sizeof paths[1], "%s/t.safetensors", folder);
+    write_file(paths[0], index, sizeof index - 1);
+    write_file(paths[1], bytes, count);
+    MUST(weft_checkpoint_open(folder, &w->indexed));
+    unlink(paths[0]);
+    unlink(paths[1]);
+}
+
 /* A checkpoint with the tensor t, in a file without a name; and one that is being written, whose
  * file and folder are removed at once. */
 static void make_checkpoints(struct world *w)
@@ -55,6 +78,7 @@ static void make_checkpoints(struct world *w)
     MUST(weft_checkpoint_create(path, w->entries, 1, NULL, &w->writer));
     snprintf(path, sizeof path, "%s/t.safetensors.weft-partial", folder);
     unlink(path);
+    make_indexed(w, folder, bytes, sizeof bytes);
     rmdir(folder);
     MUST(weft_rules_parse("* = *", NULL, &w->rules));
     MUST(weft_layout_parse("mesh 1\n* R\n", NULL, &w->layout));

@@ -140,6 +140,7 @@ NUMBER_TYPES = {"int32_t", "uint32_t", "int64_t", "uint64_t", "size_t", "uint8_t
 
 # Objects that call_world.c makes, by type; (function, argument) first.
 OBJECTS = {
+    ("weft_checkpoint_unlisted_get", "checkpoint"): "w->indexed",
     "weft_context *": "w->context", "weft_comm *": "w->comm", "weft_mesh *": "w->mesh",
     "weft_spec *": "w->spec", "weft_plan *": "w->plan", "weft_bound *": "w->bound",
     "weft_symm *": "w->symm", "weft_stream *": "w->stream", "weft_work *": "w->work",
