@@ -1,7 +1,7 @@
-/* batch.c - every rank of a microbatch has as many samples.
+/* batch.c - every rank has the same number of samples of a microbatch.
  *
  * weft can split 32 samples over 24 ranks, but a training step cannot use that: the mean over ranks
- * would not be the mean over samples, and the times of one rank would not be those of all. */
+ * would not be the mean over samples, and ranks would take different times. */
 #include "step/step.h"
 
 #include <inttypes.h>
