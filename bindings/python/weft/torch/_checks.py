@@ -89,7 +89,7 @@ def rows(call, name, tensor, splits, size):
     splits = splits or [length // size] * size
     if len(splits) != size or sum(splits) != length or min(splits) < 0:
         raise ValueError(
-            f"weft: {call}: the splits of {name} are {list(splits)}; expected {size} numbers from 0 with the sum {length}")
+            f"weft: {call}: the splits of {name} are {list(splits)}; expected {size} numbers with the sum {length}, none negative")
     row = math.prod(tensor.shape[1:])
     return [number * row for number in splits]
 
