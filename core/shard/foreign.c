@@ -2,7 +2,6 @@
 #include "shard.h"
 
 #include <string.h>
-#include <strings.h>
 
 enum form { PLAIN, WITH_DIM, WITH_FACTOR, WITH_SIZES, WITH_REDUCTION };
 
