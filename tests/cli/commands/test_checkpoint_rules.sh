@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # `--rules` of weft reshard, inspect and verify: fused q, k and v on every number of ranks, gate and up, experts.
 source "$(dirname "$0")/../../support/lib.sh"
+export WEFT_BACKEND=gloo-cpu # also on a machine with a device
 weft=$1
 rules=$(cd "$(dirname "$0")/../../../rules" && pwd)
 folder=$(mktemp -d)

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Numbers that weft reshard states, compared with a count of the headers of the files; and tensors beside an index.
 source "$(dirname "$0")/../../support/lib.sh"
+export WEFT_BACKEND=gloo-cpu # also on a machine with a device
 weft=$1
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

@@ -2,6 +2,7 @@
 # `weft reshard` when files fail, change or vanish, and when it is killed at any of its calls: one clear error,
 # nothing that looks complete, and --resume finishes the work.
 source "$(dirname "$0")/../../support/lib.sh"
+export WEFT_BACKEND=gloo-cpu # also on a machine with a device
 weft=$1 library=$2
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

@@ -61,7 +61,7 @@ static void draw_dimension(const struct drawing *d, const weft_region *region, u
 {
     uint8_t *out = d->target + target * (int64_t)plug_dtype_bytes(d->draw->dtype);
 
-    if (dim < region->dims) {
+    if (dim < region->dims && dim < WEFT_MAX_DIMS) {
         for (int64_t i = 0; i < region->extent[dim]; i++)
             draw_dimension(d, region, dim + 1, number + i * region->source_stride[dim],
                            target + i * region->target_stride[dim]);

@@ -2,6 +2,7 @@
 # weft_save and weft_load on ranks that are processes: a full disk, an I/O error or a kill on one rank is an error on
 # all ranks, and there is nothing new at the path.
 source "$(dirname "$0")/../../support/lib.sh"
+export WEFT_BACKEND=gloo-cpu # also on a machine with a device
 weft=$1 rank=$2 library=$3
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

@@ -5,6 +5,7 @@ import sys
 import tempfile
 
 weft, rank_program = sys.argv[1:3]
+has_gloo = os.path.exists(os.path.join(os.path.dirname(weft), "../lib/weft/libweft_gloo.so"))
 folder = tempfile.mkdtemp(prefix="weft-trace-")
 base = {k: v for k, v in os.environ.items()
         if not k.startswith("WEFT_") or k.startswith("WEFT_TEST_")}

@@ -58,12 +58,14 @@ static void refused(weft_status status, const char *text)
 START_TEST(memory_is_looked_at_as_far_as_it_is_known)
 {
     weft_device_table table = *fake_plugin()->device;
+    weft_plugin plugin = *fake_plugin();
     struct lone_rank lone;
     char other[64];
 
     lone_begin(&lone, 0, 2);
     table.query_pointer = query_piece;
-    lone.bound->device_table = &table;
+    plugin.device = &table;
+    lone.comm.plugin = &plugin;
     lone.bound->checked = true;
     lone.bound->memory =
         (struct wf_memory){{16, 64, false, WEFT_DTYPE_I8}, {16, 64, false, WEFT_DTYPE_I8}};
