@@ -3,9 +3,6 @@
 
 #include <string.h>
 
-/* The kinds of step of a one-step plan. */
-#define EXCHANGES (UINT32_C(1) << WEFT_STEP_EXCHANGE | UINT32_C(1) << WEFT_STEP_PERMUTE)
-
 static void free_plan(weft_plan *plan)
 {
     for (uint32_t i = 0; i < plan->step_count; i++) {
@@ -189,74 +186,6 @@ static weft_status check_request(const weft_spec *from, const weft_spec *to,
     return WEFT_OK;
 }
 
-static weft_status rate_path(const struct wf_problem *problem, const struct wf_path *path,
-                             uint64_t *received, uint64_t *ns)
-{
-    weft_plan *plan = NULL;
-
-    WF_TRY(wf_plan_from_path(problem, path, &plan));
-    *received = plan->received;
-    *ns = plan->cost_ns;
-    weft_plan_release(&plan);
-    return WEFT_OK;
-}
-
-/* Replace PATH by the fastest one if that receives less, by exact counts. */
-static weft_status try_fastest(const struct wf_problem *problem, struct wf_path *path)
-{
-    struct wf_problem by_time = *problem;
-    struct wf_path fastest;
-    uint64_t received[2], ns[2];
-
-    by_time.minimize = WEFT_MINIMIZE_TIME;
-    WF_TRY(wf_search(&by_time, &fastest));
-    WF_TRY(rate_path(problem, path, &received[0], &ns[0]));
-    WF_TRY(rate_path(problem, &fastest, &received[1], &ns[1]));
-    if (received[1] < received[0] || (received[1] == received[0] && ns[1] < ns[0])) *path = fastest;
-    path->least = false;
-    return WEFT_OK;
-}
-
-static weft_status search_path(const struct wf_problem *problem, struct wf_path *out)
-{
-    if (problem->minimize != WEFT_MINIMIZE_BYTES) return wf_search(problem, out);
-    WF_TRY(wf_search_bytes(problem, rate_path, out));
-    if (out->count > 0) return out->least ? WEFT_OK : try_fastest(problem, out);
-    WF_TRY(wf_search(problem, out));
-    out->least = false;
-    return WEFT_OK;
-}
-
-/* Replace PATH, which is long and not shown to be the best, by one of at most six steps, if there
- * is one. */
-static weft_status try_short(struct wf_problem *problem, struct wf_path *path)
-{
-    struct wf_path brief;
-    weft_status status;
-
-    problem->steps_max = WF_STEPS_MAX;
-    status = search_path(problem, &brief);
-    problem->steps_max = WF_PATH_MAX;
-    if (status == WEFT_ERR_INVALID || status == WEFT_ERR_UNSUPPORTED) return WEFT_OK;
-    if (status != WEFT_OK) return status;
-    *path = brief;
-    path->least = false;
-    return WEFT_OK;
-}
-
-static weft_status find_path(struct wf_problem *problem, uint32_t planner, struct wf_path *out)
-{
-    uint32_t allowed = EXCHANGES;
-
-    if (planner == WEFT_PLANNER_EXCHANGE) {
-        if (!wf_may_exchange(problem, &problem->source)) /* integers averaged along some axes */
-            allowed |= UINT32_C(1) << WEFT_STEP_ALL_REDUCE;
-        problem->without |= ~allowed;
-    }
-    WF_TRY(search_path(problem, out));
-    return out->least || out->count <= WF_STEPS_MAX ? WEFT_OK : try_short(problem, out);
-}
-
 /* The one step of a plan that changes nothing but the dtype. */
 static void set_cast(const struct wf_problem *problem, struct wf_path *out)
 {
@@ -275,7 +204,7 @@ static weft_status find_steps(const weft_spec *from, const weft_spec *to,
     path->least = true;
     if (from->elements == 0 || wf_state_same(&problem->source, &problem->target)) return WEFT_OK;
     if (!wf_state_same_codes(problem, &problem->source, &problem->target))
-        return find_path(problem, given->planner, path);
+        return wf_path_find(problem, given->planner, path);
     set_cast(problem, path);
     return WEFT_OK;
 }

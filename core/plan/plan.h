@@ -378,11 +378,18 @@ struct wf_path {
 
 weft_status wf_search(const struct wf_problem *problem, struct wf_path *out) WF_NODISCARD;
 
+/* ---- path.c ---- */
+
+/* Find the path of PROBLEM.  PLANNER: enum weft_planner. */
+weft_status wf_path_find(struct wf_problem *problem, uint32_t planner,
+                         struct wf_path *out) WF_NODISCARD;
+
 /* ---- search_bytes.c ---- */
 
-/* Sets the exact bytes that the busiest rank receives on PATH, and its time. */
+/* Sets what is minimized of PATH, such as the exact bytes that the busiest rank receives, and its
+ * time. */
 typedef weft_status wf_path_rate(const struct wf_problem *problem, const struct wf_path *path,
-                                 uint64_t *received, uint64_t *ns);
+                                 uint64_t *quantity, uint64_t *ns);
 
 /* As wf_search, by bytes.  The path is empty if no plan was found. */
 weft_status wf_search_bytes(const struct wf_problem *problem, wf_path_rate *rate_path,
