@@ -242,23 +242,53 @@ static weft_status search(struct reshape *r, uint32_t axes, const weft_spec *old
     return WEFT_OK;
 }
 
+/* The new dimension that DIM of the group's old ones has become, if only dimensions of size 1 come
+ * before it or are left out; otherwise -1. */
+static int32_t same_dim(const struct reshape *r, int32_t dim)
+{
+    int32_t to = r->group.new_begin;
+
+    for (int32_t d = r->group.old_begin; r->old->shape[dim] != 1; d++, to++) {
+        while (d < dim && r->old->shape[d] == 1)
+            d++;
+        while (to < r->group.new_end && r->shape[to] == 1)
+            to++;
+        if (to == r->group.new_end || r->shape[to] != r->old->shape[d]) return -1;
+        if (d == dim) return to;
+    }
+    return -1;
+}
+
+/* Set the placements as they are, with their turns.  False if a dimension has become another. */
+static bool keep_placements(struct reshape *r)
+{
+    const struct group *g = &r->group;
+    bool is_longer = g->new_end - g->new_begin >= g->old_end - g->old_begin;
+
+    for (int32_t a = 0; a < r->old->mesh->axes; a++) {
+        int32_t dim;
+
+        if ((g->axes >> a & 1) == 0) continue;
+        r->placements[a] = r->old->placements[a];
+        dim = same_dim(r, r->placements[a].dim);
+        if (dim < 0 && !is_longer) return false;
+        if (dim < 0) dim = r->placements[a].dim + g->new_begin - g->old_begin;
+        r->placements[a].dim = dim;
+    }
+    return true;
+}
+
 /* Set the placements of the group's axes.  *FOUND is false if none describe it. */
 static weft_status place_group(struct reshape *r, bool *found)
 {
     struct group *g = &r->group;
     weft_spec *old = NULL;
-    weft_status status;
+    weft_status status = WEFT_OK;
 
     *found = g->axes == 0;
     if (g->axes == 0) return WEFT_OK;
     WF_TRY(group_spec(r, false, &old));
-    for (int32_t a = 0; a < r->old->mesh->axes; a++) { /* first the placements as they are */
-        if ((g->axes >> a & 1) == 0) continue;
-        r->placements[a] = r->old->placements[a];
-        r->placements[a].dim += g->new_begin - g->old_begin;
-    }
-    status = WEFT_OK;
-    if (g->new_end - g->new_begin >= g->old_end - g->old_begin) status = judge(r, old, found);
+    if (keep_placements(r)) status = judge(r, old, found);
     if (status == WEFT_OK && !*found && __builtin_popcount(g->axes) <= MOST_AXES)
         status = search(r, g->axes, old, found);
     weft_spec_release(&old);
