@@ -399,16 +399,21 @@ static weft_status check_shape(const weft_tensor *tensor, int32_t dims, const in
                    (long long)elements, (long long)tensor->spec->elements);
 }
 
-/* A tensor without elements has no groups: only what splits no dimension stays. */
+/* A tensor without elements has no groups: what splits no dimension stays, and what splits a
+ * dimension that the new shape has too. */
 static weft_status find_empty(struct reshape *r, weft_spec **out)
 {
-    uint32_t axes = 0;
+    uint32_t axes = 0; /* that split other dimensions */
 
-    for (int32_t a = 0; a < r->old->mesh->axes; a++)
-        if (wf_placement_splits(&r->old->placements[a]))
-            axes |= UINT32_C(1) << a;
-        else
-            r->placements[a] = r->old->placements[a];
+    r->group = (struct group){.old_end = r->old->dims, .new_end = r->dims};
+    for (int32_t a = 0; a < r->old->mesh->axes; a++) {
+        weft_placement *p = &r->placements[a];
+
+        *p = r->old->placements[a];
+        if (!wf_placement_splits(p)) continue;
+        p->dim = same_dim(r, p->dim);
+        if (p->dim < 0) axes |= UINT32_C(1) << a;
+    }
     if (axes == 0) return wf_view_spec(r->tensor->spec, r->dims, r->shape, r->placements, out);
     (void)wf_fail(WEFT_ERR_UNSUPPORTED, "a tensor without elements that is split has no new shape");
     return wf_view_refuse(r->tensor, axes);
