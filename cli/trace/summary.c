@@ -117,10 +117,11 @@ static uint32_t *find_place(const struct sums *sums, const struct proto *plan, u
 
     for (;; at = (at + 1) & (sums->index_room - 1)) {
         uint32_t number = sums->index[at];
-        const struct group *group = &sums->groups[number > 0 ? number - 1 : 0];
+        const struct group *group;
 
-        if (number == 0 ||
-            (group->step == step && is_same(&group->plan, plan) && is_same(&group->label, label)))
+        if (number == 0) return &sums->index[at];
+        group = &sums->groups[number - 1];
+        if (group->step == step && is_same(&group->plan, plan) && is_same(&group->label, label))
             return &sums->index[at];
     }
 }
