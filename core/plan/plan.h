@@ -73,9 +73,12 @@ void wf_plan_add_up(weft_plan *plan);
 /* Count the bytes of PLAN, whose totals are set, and pass it on.  Takes ownership of PLAN, also on
  * failure. */
 weft_status wf_plan_finish_take(weft_plan *plan, weft_plan **out) WF_NODISCARD;
-/* Append the names of the kinds of steps in KINDS, one bit each: "all-gather, exchange". */
 /* True if no step of PLAN communicates.  PLAN may be NULL: it has no step. */
 bool wf_plan_is_local(const weft_plan *plan);
+
+/* ---- refuse.c ---- */
+
+/* Append the names of the kinds of steps in KINDS, one bit each: "all-gather, exchange". */
 void wf_plan_add_step_names(struct wf_text *out, uint32_t kinds);
 /* WEFT_ERR_INVALID: no plan fits into LIMIT bytes of scratch; LEAST bytes are needed.  WHICH
  * qualifies the plans: "" or " between the meshes". */

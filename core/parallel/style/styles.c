@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 struct line {
     char *pattern;
@@ -114,7 +113,7 @@ static weft_status refuse_style(const struct line *line)
     snprintf(reason, sizeof reason, "%s", weft_last_error());
     for (size_t i = 0; i < WF_COUNT(foreign); i++)
         if (strlen(foreign[i].theirs) == length &&
-            strncasecmp(foreign[i].theirs, line->passed, length) == 0)
+            wf_same_letters(foreign[i].theirs, line->passed, length))
             snprintf(reason, sizeof reason, "did you mean %s?", foreign[i].ours);
     return wf_fail(WEFT_ERR_PARSE,
                    "styles line %u: expected column, row, column(embedding), row(embedding), "
