@@ -110,15 +110,16 @@ weft_op_apply(weft_context *context, const weft_op_call *call, weft_tensor *cons
 /* Run the calls of BACKWARD (ops.h), each as weft_op_apply does.  FORWARD has the tensors of the
  * forward call, inputs, then outputs; those that no call reads may be NULL.  GRADIENTS are those of
  * the outputs, in any layout that the calls allow.  KERNEL runs each call but `transpose`, which is
- * a view.  A call over a dimension that mesh axes split runs in phases, as weft_op_apply_phases of
- * phases.h does, unless moves are permitted (weft_op_moves_set): KERNEL then gets the phases'
- * names. INPUT_GRADIENTS has room for a tensor per input; an entry is NULL where
- * weft_op_backward_gradient is.  The caller releases them; one that is the gradient of an output is
- * that tensor with one more reference.
- * Errors as in weft_op_apply, which name the operator of the call that failed; WEFT_ERR_INVALID: a
- * tensor that a call reads is NULL, or its sizes or dtype are not those that BACKWARD was made for.
- * After an error INPUT_GRADIENTS is as before the call.  [FORWARD: one per input and output]
- * [GRADIENTS: one per output] [INPUT_GRADIENTS: one per input] */
+ * a view.  Some calls need the whole of a dimension that mesh axes split; phases.h lists their
+ * operators.  If moves are refused, such a call runs in phases, as weft_op_apply_phases does, and
+ * KERNEL gets the names of the phases.  If moves are permitted (weft_op_moves_set), its inputs are
+ * moved, and KERNEL gets the operator's own name.  INPUT_GRADIENTS has room for a tensor per input;
+ * an entry is NULL where weft_op_backward_gradient is.  The caller releases them; one that is the
+ * gradient of an output is that tensor with one more reference. Errors as in weft_op_apply, which
+ * name the operator of the call that failed; WEFT_ERR_INVALID: a tensor that a call reads is NULL,
+ * or its sizes or dtype are not those that BACKWARD was made for. After an error INPUT_GRADIENTS is
+ * as before the call.  [FORWARD: one per input and output] [GRADIENTS: one per output]
+ * [INPUT_GRADIENTS: one per input] */
 WEFT_API WEFT_NODISCARD weft_status weft_op_backward_apply(
     weft_context *context, const weft_op_backward *backward, weft_tensor *const *forward,
     weft_tensor *const *gradients, weft_status (*kernel)(void *user, const weft_op_run *run),

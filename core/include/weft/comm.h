@@ -115,9 +115,10 @@ WEFT_API bool weft_comm_same_host(const weft_comm *comm, int32_t a, int32_t b);
 WEFT_API void *weft_comm_native(weft_comm *comm);
 
 /* Set *LEVEL to how the backend performs COLLECTIVE with DTYPE and REDUCTION on COMM: natively, by
- * emulation, or not at all.  "Not at all" is a level, not an error: weft then carries the
- * collective by another operation of the backend, if it has a suitable one (docs/abi.md), and may
- * wait for the stream.  REDUCTION is ignored for collectives that do not reduce.  [any thread] */
+ * emulation, or not at all.  WEFT_SUPPORT_NO is a level, not an error: weft then carries the
+ * collective by another operation of the backend, if the backend has one of those in docs/abi.md.
+ * Such a call may wait for the stream.  REDUCTION is ignored for collectives that do not reduce.
+ * [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_comm_support(const weft_comm *comm,
                                                       enum weft_collective collective,
                                                       enum weft_dtype dtype,
@@ -161,8 +162,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_collective(weft_comm *comm,
 
 /* SEND and RECV hold COUNT elements, except that all_gather's RECV, reduce_scatter's SEND and both
  * of all_to_all hold size x COUNT.  Memory that is too small, as far as the device knows, is
- * WEFT_ERR_INVALID, here and in messages.  So is, with WEFT_CHECK=1, memory that is not aligned to
- * its elements, overlaps other than in place, or is host memory that ends before the call does. */
+ * WEFT_ERR_INVALID, here and in messages.  With WEFT_CHECK=1 these are WEFT_ERR_INVALID too: memory
+ * that is not aligned to its elements; memory that overlaps other than in place; host memory of
+ * which the process cannot read all bytes that the call uses. */
 WEFT_API WEFT_NODISCARD weft_status weft_all_reduce(weft_comm *comm, const void *send, void *recv,
                                                     uint64_t count, enum weft_dtype dtype,
                                                     enum weft_reduction reduction,

@@ -119,9 +119,9 @@ WEFT_API bool weft_bound_is_packed(const weft_bound *bound);
  * plan was not bound with in_place; or a call group is open on the communicator.  Also: the
  * backend works in device memory, and SOURCE or TARGET is host memory or memory of another device,
  * as far as the device knows.  This is checked until the first run that passes all checks, and with
- * WEFT_CHECK=1 in every run.  In every run: the device knows that the memory is too small.  With
- * WEFT_CHECK=1 also: the memory is not aligned to its elements, the process cannot read all of it,
- * or shards without strides overlap. */
+ * WEFT_CHECK=1 in every run.  In every run also: SOURCE or TARGET is smaller than its shard, and
+ * the device knows its size.  With WEFT_CHECK=1 also: memory is not aligned to its elements, host
+ * memory cannot be read as far as the shard reaches, or shards without strides overlap. */
 WEFT_API WEFT_NODISCARD weft_status weft_redistribute(weft_bound *bound, const void *source,
                                                       void *target, weft_stream *stream,
                                                       weft_work **work);
@@ -165,13 +165,14 @@ WEFT_API WEFT_NODISCARD weft_status weft_plan_print_json(const weft_plan *plan,
 /* Run PLAN for every rank of its meshes in the calling thread, on host memory.  SOURCES[i] is the
  * source shard of the rank at position i of the source's mesh, TARGETS[i] the target shard of the
  * rank at position i of the target's mesh.  Shards are row-major without gaps and do not overlap.
- * The result is deterministic.  [any thread]  [SOURCES, TARGETS: one per rank of the mesh] */
+ * The result is deterministic.  [any thread]  [SOURCES: one per rank of the source's mesh]
+ * [TARGETS: one per rank of the target's mesh] */
 WEFT_API WEFT_NODISCARD weft_status weft_simulate(const weft_plan *plan, const void *const *sources,
                                                   void *const *targets);
 
 /* The same for step INDEX only, from the shards of its `from` to the shards of its `to`.
  * WEFT_ERR_INVALID: PLAN has no such step, or the step moves several tensors of a batch.
- * [SOURCES, TARGETS: one per rank of the mesh] */
+ * [SOURCES: one per rank of the mesh of `from`] [TARGETS: one per rank of the mesh of `to`] */
 WEFT_API WEFT_NODISCARD weft_status weft_simulate_step(const weft_plan *plan, uint32_t index,
                                                        const void *const *sources,
                                                        void *const *targets);

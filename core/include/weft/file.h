@@ -298,9 +298,10 @@ typedef struct weft_reshard_options {
                   * begin */
     uint64_t memory; /* most bytes of buffers; 0: 256 MiB.  At least 8 MiB */
     int32_t jobs;    /* threads; 0: one per processor, at most 16 */
-    /* Called by the thread that runs, several times a second: DONE of TOTAL bytes are written,
-     * counted as in weft_reshard_info.  DONE is of this process, TOTAL of all `parts`.
-     * Resharding stops if it returns false.  NULL: none. */
+    /* Called by the thread that runs, several times a second.  This process has written DONE bytes,
+     * counted as in weft_reshard_info; all `parts` together write TOTAL.  With several parts, the
+     * progress is the sum of DONE over all processes.  Resharding stops if it returns false.  NULL:
+     * none. */
     bool (*progress)(void *state, uint64_t done, uint64_t total);
     void *state;
     /* Several processes share the work: this is number `part` of `parts`, on one file system, with
@@ -387,10 +388,11 @@ WEFT_API void weft_reshard_close(weft_reshard **reshard);
  * not open a file, makes the call fail on all ranks with WEFT_ERR_INVALID.  All ranks see the same
  * files.
  *
- * A load or a save may take any time.  Its time limit, which is that of the world (WEFT_TIMEOUT),
- * is for a rank that makes no progress: one that reads, writes or flushes no further part of at
- * most 64 MiB, or that does not make the call.  WEFT_ERR_TIMEOUT then names these ranks, and the
- * world has failed on all ranks. */
+ * A load or save has no limit for its whole duration.  The time limit of the world (WEFT_TIMEOUT)
+ * is for a rank without progress.  A rank makes progress when it has read, written or flushed a
+ * part of at most 64 MiB.  A rank that does not make the call makes no progress.
+ * WEFT_ERR_TIMEOUT names the ranks without progress, and the world communicator fails on all
+ * ranks. */
 
 typedef struct weft_load_options {
     size_t struct_size;
@@ -462,8 +464,9 @@ typedef struct weft_saving_info {
 WEFT_API WEFT_NODISCARD weft_status weft_saving_get(weft_saving *saving, weft_saving_info *out);
 
 /* Wait until the checkpoint is complete on all ranks, or has failed.  WEFT_OK: it is at its path.
- * WEFT_ERR_TIMEOUT: TIMEOUT_NS passed first, and the caller may wait again; or the saving has ended
- * (weft_saving_info) with this error.  Other errors: as weft_save.  An error of the saving is the
+ * After WEFT_ERR_TIMEOUT, `ended` of weft_saving_get tells two cases apart.  False: TIMEOUT_NS has
+ * passed, and the caller may wait again.  True: the saving has failed with this error.  Other
+ * errors: as weft_save.  An error of the saving is the
  * same on all ranks and in every call.  Not collective.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_saving_wait(weft_saving *saving, int64_t timeout_ns);
 

@@ -16,7 +16,8 @@
  *
  * Each process gets WEFT_LAUNCHER=weft, WEFT_RANK, WEFT_SIZE, WEFT_LOCAL_RANK, WEFT_SERVED=1,
  * WEFT_RENDEZVOUS (weft_rendezvous_address) and WEFT_TOKEN (weft_rendezvous_token).  The launcher
- * removes TORCHELASTIC_RUN_ID, by which weft knows a torchrun that a rank has started. */
+ * must remove TORCHELASTIC_RUN_ID from their environment: a process that has it and WEFT_SERVED=1
+ * takes the variables of torchrun, because a torchrun then runs inside a rank. */
 #ifndef WEFT_LAUNCH_H
 #define WEFT_LAUNCH_H
 

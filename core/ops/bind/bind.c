@@ -212,13 +212,14 @@ static weft_status refuse_dtypes(const struct wf_op *op, int a, uint32_t dtype_a
     if (a == b)
         return wf_op_refuse(op,
                             "one tensor of %.*s is %s, and another is %s; cast them to one dtype, "
-                            "or set WEFT_OP_MIXED_DTYPES in weft_op_call.flags if the kernel mixes "
-                            "them",
+                            "or permit several, if the kernel mixes them: WEFT_OP_MIXED_DTYPES in "
+                            "weft_op_call.flags, mixed_dtypes in Python, --mixed-dtypes of weft op",
                             WF_WORD(rule, rule->slots[a].name), wf_dtype_name(dtype_a),
                             wf_dtype_name(dtype_b));
     return wf_op_refuse(op,
-                        "input %.*s is %s, and %.*s is %s; cast one of them, or set "
-                        "WEFT_OP_MIXED_DTYPES in weft_op_call.flags if the kernel mixes them",
+                        "input %.*s is %s, and %.*s is %s; cast one of them, or permit several "
+                        "dtypes, if the kernel mixes them: WEFT_OP_MIXED_DTYPES in "
+                        "weft_op_call.flags, mixed_dtypes in Python, --mixed-dtypes of weft op",
                         WF_WORD(rule, rule->slots[a].name), wf_dtype_name(dtype_a),
                         WF_WORD(rule, rule->slots[b].name), wf_dtype_name(dtype_b));
 }

@@ -344,7 +344,7 @@ static weft_status check_group(char *memory)
     if (level != WEFT_SUPPORT_NO) return inside == WEFT_OK ? ended : inside;
     if (inside != WEFT_ERR_UNSUPPORTED || ended != WEFT_ERR_UNSUPPORTED)
         return weft_fail(WEFT_ERR_MISMATCH, "a group accepts a collective that weft carries");
-    if (getenv("CARRY_REFUSED") == NULL && strstr(weft_last_error(), "inside a group") == NULL)
+    if (getenv("CARRY_REFUSED") == NULL && strstr(weft_last_error(), "inside a call group") == NULL)
         return weft_fail(WEFT_ERR_MISMATCH, "the refusal is: %s", weft_last_error());
     return WEFT_OK;
 }
