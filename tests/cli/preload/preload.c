@@ -3,6 +3,7 @@
  * With WEFT_TEST_TAKE_SIGCHLD the tool cannot handle SIGCHLD at all. */
 #include <dlfcn.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,8 @@ int sigaction(int number, const struct sigaction *action, struct sigaction *befo
     return next(number, action, before);
 }
 
+static sem_t started;
+
 static void *idle(void *argument)
 {
     sigset_t none;
@@ -27,6 +30,7 @@ static void *idle(void *argument)
     (void)argument;
     sigemptyset(&none);
     pthread_sigmask(SIG_SETMASK, &none, NULL);
+    sem_post(&started);
     for (;;)
         pause();
     return NULL;
@@ -37,5 +41,8 @@ __attribute__((constructor)) static void begin(void)
     pthread_t thread;
 
     unsetenv("LD_PRELOAD"); /* the ranks do without */
-    if (pthread_create(&thread, NULL, idle, NULL) != 0) abort();
+    if (sem_init(&started, 0, 0) != 0 || pthread_create(&thread, NULL, idle, NULL) != 0) abort();
+    /* A sanitizer holds locks while a thread starts, which a child of fork would find locked. */
+    while (sem_wait(&started) != 0)
+        continue;
 }
