@@ -438,12 +438,12 @@ weft_status wf_carry_refuse_group(const weft_comm *comm, const weft_collective_a
 {
     bool reduces = wf_collective_reduces(args->collective);
 
-    return wf_fail(WEFT_ERR_UNSUPPORTED,
-                   "%s of %s%s%s on %s is not allowed inside a call group, because backend %s does not "
-                   "support it and weft %s; call it before weft_group_begin or after "
-                   "weft_group_end",
-                   wf_collective_name(args->collective), wf_dtype_name(args->dtype),
-                   reduces ? " with " : "", reduces ? wf_reduction_name(args->reduction) : "",
-                   comm->name, comm->plugin->name,
-                   reduces ? "reduces in host memory" : "carries it by other operations");
+    return wf_fail(
+        WEFT_ERR_UNSUPPORTED,
+        "%s of %s%s%s on %s is not allowed inside a call group, because backend %s does not "
+        "support it and weft %s; call it before weft_group_begin or after "
+        "weft_group_end",
+        wf_collective_name(args->collective), wf_dtype_name(args->dtype), reduces ? " with " : "",
+        reduces ? wf_reduction_name(args->reduction) : "", comm->name, comm->plugin->name,
+        reduces ? "reduces in host memory" : "carries it by other operations");
 }
