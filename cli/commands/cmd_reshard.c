@@ -27,7 +27,7 @@ static bool on_progress(void *argument, uint64_t done, uint64_t total)
 {
     struct state *state = argument;
     weft_reshard_info info = {.struct_size = sizeof info};
-    uint64_t ranks = (uint64_t)state->launched.size; /* the other ranks go on alike */
+    uint64_t ranks = (uint64_t)state->launched.size; /* others write as many bytes */
 
     if (weft_reshard_get(state->plan, &info) != WEFT_OK) info.resumed = 0;
     done *= ranks;

@@ -44,7 +44,7 @@ static int64_t start_of(const struct wf_local_size *size, const weft_op_local *x
     return below;
 }
 
-/* An end of the slice of this rank; where the shard has all indices, it is that of the call. */
+/* An end of this rank's slice.  If the shard has all indices, it is GIVEN, the end in the call. */
 static int64_t end_of(const struct wf_local_size *size, const weft_op_local *tensors, int32_t rank,
                       int64_t given)
 {

@@ -32,7 +32,7 @@ struct wf_agreement {
 weft_status wf_agree(weft_context *context, const struct wf_agreement *agreement,
                      weft_status status, weft_blob blob, struct wf_gathered *out) WF_NODISCARD;
 /* This rank makes progress towards the next step like AGREEMENT, which is long: the ranks that wait
- * for it in that step go on to do so.  To be called at most WF_NOTES times within the time limit.
+ * for it in that step continue to wait.  Call it at most WF_NOTES times within the time limit.
  * Does not wait.  [any thread] */
 void wf_agree_note(weft_context *context, const struct wf_agreement *agreement);
 /* A step of all ranks of COMM, within its time limit. */

@@ -27,7 +27,7 @@ enum wf_transport {
 bool wf_backend_has(const weft_comm *comm, uint32_t collective, uint32_t dtype, uint32_t reduction,
                     uint32_t level);
 /* True if COMM's backend can pull.  It cannot read memory of other hosts, nor of processes that do
- * not permit it.  Its pull takes regions of its own kernel table. */
+ * not permit it.  A pull takes regions of the backend's kernel table. */
 bool wf_backend_pulls(const weft_comm *comm);
 /* True if COMM's backend has send and receive. */
 bool wf_backend_has_messages(const weft_comm *comm);
