@@ -101,6 +101,9 @@ class Description:
         made = {"type": type_.c_text(), "kind": self._plain_kind(type_)}
         if type_.levels and made["kind"] == "handle":
             made["owned"] = one.name.endswith("_retain")
+        stated = re.search(r"\[RESULT: ([^\[\]]+)\]", text)
+        if stated:
+            made["count"] = self._counted(one, stated[1])
         return made
 
     def _plain_kind(self, type_):
@@ -159,12 +162,15 @@ class Description:
             if depth == 1 and sized:
                 return "struct", "in" if constant else "out"
             if depth == 2:
-                return "struct", "out"
+                following = [argument.name for argument in one.arguments[index + 1:index + 2] if argument.levels]
+                return ("structs" if type_.levels[0] and following == ["count"] else "struct"), "out"
             kind = "structs" if type_.name.endswith("s") else "struct"
             return kind, "in" if constant else "out" if kind == "structs" or type_.name == "out" else "in out"
         if words in NUMBERS or words.startswith("enum "):
             if constant:
                 return "array", "in"
+            if type_.name not in counts and re.search(rf"\b{type_.name.upper()}\[", one.comment):
+                raise Incomplete(f"say how many entries it has: write `[{type_.name.upper()}: COUNT entries]`")
             return "array" if type_.name in counts else "enum" if words.startswith("enum ") else "number", "out"
         raise Incomplete(f"`{words}` is not declared in a header")
 
@@ -194,8 +200,10 @@ class Description:
         name = one.arguments[index].name
         if name in counts:
             return self._counted(one, counts[name])
+        found = len(one.arguments[index].levels) == 2 and one.arguments[index].words in self.structs  # the function sets both
         for near in (index - 1, index + 1):
-            if 0 <= near < len(one.arguments) and COUNT_NAME.fullmatch(one.arguments[near].name) and not one.arguments[near].levels:
+            if 0 <= near < len(one.arguments) and COUNT_NAME.fullmatch(one.arguments[near].name) and \
+                    bool(one.arguments[near].levels) == found:
                 return {"argument": one.arguments[near].name}
         raise Incomplete(f"say how many entries it has: write `[{name.upper()}: COUNT entries]`, where COUNT is an argument in capitals, "
                          "a constant, or `one per axis of MESH` and the like")

@@ -6,8 +6,7 @@
 #include "shard.h"
 
 typedef struct {
-    PyObject_HEAD weft_cp *raw;
-    context_object *context;
+    HANDLE_HEAD(weft_cp)
     weft_cp_sizes sizes;
     int64_t length; /* of this rank's part of the sequence */
 } attention_object;
@@ -45,7 +44,7 @@ static PyObject *attention_new(PyTypeObject *type, PyObject *args, PyObject *kwa
 
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOLLLs|Li:Attention", names, &given, &plan,
                                      &batch, &heads, &depth, &text, &key_heads, &dim) ||
-        !is_of(plan, binding.attention_plan, "plan") || check(weft_dtype_parse(text, &dtype)) < 0)
+        !is_of(plan, binding.cp_plan, "plan") || check(weft_dtype_parse(text, &dtype)) < 0)
         return NULL;
     context = context_of(given);
     if (context == NULL || find_length(plan, weft_rank(context->raw), &length) < 0) return NULL;
@@ -325,6 +324,6 @@ int attention_types_add(PyObject *module)
     static PyType_Spec spec = {"weft._weft.Attention", sizeof(attention_object), 0,
                                Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
 
-    if (type_add(module, &spec, &binding.attention) < 0) return -1;
+    if (type_add(module, &spec, &binding.cp) < 0) return -1;
     return attention_plan_type_add(module);
 }

@@ -6,7 +6,7 @@
 
 /* weft.AttentionPlan */
 typedef struct {
-    PyObject_HEAD weft_cp_plan *raw;
+    HANDLE_HEAD(weft_cp_plan)
     weft_mesh *mesh;
     int32_t axis;
 } sequence_object;

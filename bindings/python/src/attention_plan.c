@@ -164,5 +164,5 @@ int attention_plan_type_add(PyObject *module)
     static PyType_Spec spec = {"weft.AttentionPlan", sizeof(sequence_object), 0, Py_TPFLAGS_DEFAULT,
                                slots};
 
-    return type_add(module, &spec, &binding.attention_plan);
+    return type_add(module, &spec, &binding.cp_plan);
 }

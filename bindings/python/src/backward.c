@@ -213,5 +213,5 @@ int backward_type_add(PyObject *module)
     static PyType_Spec spec = {"weft._weft.Backward", sizeof(any_object), 0,
                                Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
 
-    return type_add(module, &spec, &binding.backward);
+    return type_add(module, &spec, &binding.op_backward);
 }

@@ -11,15 +11,14 @@
 #include <weft/dlpack.h>
 #include <weft/weft.h>
 
+#include "handle_types.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
 struct binding {
-    PyTypeObject *mesh, *spec, *plan, *context, *stream, *tensor, *bound, *comm;
-    PyTypeObject *choice, *backward, *shard, *checkpoint, *layout, *rules, *saving, *writer;
-    PyTypeObject *fsdp, *group, *counts, *trace, *work, *fixed;
-    PyTypeObject *schedule, *timeline, *styles, *symm, *pipeline, *overlap, *experts, *routing,
-        *attention, *attention_plan;
+    HANDLE_TYPES /* of handle_types.h: the type of weft_mesh is `mesh` */
+    PyTypeObject *shard, *counts, *trace, *fixed;
     PyObject *error_of; /* weft._errors.error_of */
 };
 
@@ -27,62 +26,47 @@ extern struct binding binding;
 
 /* ---- objects: a handle of weft, and the Python object that must outlive it ---- */
 
-/* Every object begins so. */
-typedef struct {
-    PyObject_HEAD void *raw;
-} any_object;
-
-/* An object that a context must outlive. */
-typedef struct {
-    PyObject_HEAD void *raw;
-    struct context_object *context;
-} dependent_object;
+/* Every object of a handle begins so. */
+#define HANDLE_HEAD(handle)                                                                        \
+    PyObject_HEAD handle *raw;      /* NULL: it was closed */                                      \
+    struct context_object *context; /* which counts it as used; NULL: none */                     \
+    PyObject *keeps;                /* what must outlive the handle; may be NULL */                \
+    Py_ssize_t calls;               /* that run without the GIL */                                 \
+    bool is_borrowed;               /* RAW is not released */
 
 typedef struct {
-    PyObject_HEAD weft_mesh *raw;
+    HANDLE_HEAD(void)
+} handle_object, any_object, dependent_object, comm_part_object;
+
+typedef struct {
+    HANDLE_HEAD(weft_mesh)
 } mesh_object;
 
 typedef struct {
-    PyObject_HEAD weft_spec *raw;
+    HANDLE_HEAD(weft_spec)
 } spec_object;
 
 typedef struct {
-    PyObject_HEAD weft_plan *raw;
-    PyObject *options; /* (minimize, memory_limit, costs) of weft.Plan; NULL: none were given */
-} plan_object;
-
-typedef struct context_object {
-    PyObject_HEAD weft_context *raw; /* NULL: it was closed */
-    Py_ssize_t used;                 /* objects that need the context */
-    PyObject *layouts;               /* a dictionary for weft.redistribute */
-    weft_dl_device device;           /* where its backend works */
-    int groups;                      /* groups of calls that have begun */
-    PyObject *held;                  /* a list of the arrays that their calls use; may be NULL */
-    struct context_object *next;     /* of interrupt.c */
-} context_object;
-
-typedef struct {
-    PyObject_HEAD weft_stream *raw; /* NULL: the default stream */
-    context_object *context;
+    HANDLE_HEAD(weft_stream)
 } stream_object;
 
 typedef struct {
-    PyObject_HEAD weft_tensor *raw;
-    context_object *context;
+    HANDLE_HEAD(weft_tensor)
 } tensor_object;
 
 typedef struct {
-    PyObject_HEAD weft_comm *raw;
-    context_object *context;
-    bool is_owned;
+    HANDLE_HEAD(weft_comm)
 } comm_object;
 
-/* An object that a communicator must outlive; such objects begin so. */
-typedef struct {
-    PyObject_HEAD void *raw; /* NULL: it was closed */
-    context_object *context;
-    PyObject *comm;
-} comm_part_object;
+typedef struct context_object {
+    HANDLE_HEAD(weft_context)    /* without a context and what it keeps */
+    Py_ssize_t used;             /* objects that need the context */
+    PyObject *layouts;           /* a dictionary for weft.redistribute */
+    weft_dl_device device;       /* where its backend works */
+    int groups;                  /* groups of calls that have begun */
+    PyObject *held;              /* a list of the arrays that their calls use; may be NULL */
+    struct context_object *next; /* of interrupt.c */
+} context_object;
 
 /* ---- errors.c ---- */
 
@@ -181,9 +165,7 @@ int stream_of(PyObject *object, context_object *context, weft_stream **out, weft
 
 /* ---- types, added by their files ---- */
 
-int mesh_type_add(PyObject *module);
-int spec_type_add(PyObject *module);
-int plan_type_add(PyObject *module);
+int shards_functions_add(PyObject *module);
 int context_type_add(PyObject *module);
 int tensor_type_add(PyObject *module);
 int comm_type_add(PyObject *module);
@@ -202,7 +184,6 @@ int clip_functions_add(PyObject *module);
 int trace_types_add(PyObject *module);
 int work_type_add(PyObject *module);
 int shard_type_add(PyObject *module);
-int schedule_types_add(PyObject *module);
 int style_types_add(PyObject *module);
 int symm_type_add(PyObject *module);
 int overlap_type_add(PyObject *module);

@@ -39,8 +39,7 @@ static int allocate_arrays(struct opened *opened, uint32_t count)
 }
 
 typedef struct {
-    PyObject_HEAD context_object *context;
-    weft_bound *raw;
+    HANDLE_HEAD(weft_bound)
     uint32_t count;
     weft_spec **from, **to;
     weft_shard *shards;   /* of this rank: COUNT sources, then COUNT targets */

@@ -6,7 +6,7 @@
 
 /* A checkpoint, and the one that it maps, if there is one. */
 typedef struct {
-    PyObject_HEAD weft_checkpoint *raw; /* NULL: it was closed */
+    HANDLE_HEAD(weft_checkpoint)
     PyObject *from;
 } checkpoint_object;
 

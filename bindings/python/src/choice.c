@@ -224,7 +224,7 @@ static weft_op_choice *raw_of(PyObject *self)
 
 PyObject *choice_wrap(weft_op_choice *raw)
 {
-    any_object *self = object_new(binding.choice);
+    any_object *self = object_new(binding.op_choice);
 
     if (self == NULL)
         weft_op_choice_release(&raw);
@@ -369,5 +369,5 @@ int choice_type_add(PyObject *module)
                                Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
 
     if (PyModule_AddFunctions(module, functions) < 0) return -1;
-    return type_add(module, &spec, &binding.choice);
+    return type_add(module, &spec, &binding.op_choice);
 }

@@ -16,7 +16,7 @@ static PyObject *new_comm(PyTypeObject *type, weft_comm *raw, context_object *co
     PyObject *self = dependent_new(type, raw, context);
 
     if (self != NULL)
-        self_of(self)->is_owned = owned;
+        self_of(self)->is_borrowed = !owned;
     else if (owned)
         weft_comm_release(&raw);
     return self;
@@ -38,7 +38,7 @@ static void comm_dealloc(PyObject *object)
 {
     comm_object *self = self_of(object);
 
-    if (self->is_owned) weft_comm_release(&self->raw);
+    if (!self->is_borrowed) weft_comm_release(&self->raw);
     dependent_free(object);
 }
 

@@ -4,8 +4,7 @@
 #include "tensor.h"
 
 typedef struct {
-    PyObject_HEAD weft_experts *raw;
-    context_object *context;
+    HANDLE_HEAD(weft_experts)
     int count; /* of experts on all ranks */
 } experts_object;
 
@@ -15,9 +14,7 @@ static experts_object *experts_of(PyObject *self)
 }
 
 typedef struct {
-    PyObject_HEAD weft_routing *raw;
-    context_object *context;
-    PyObject *experts;
+    HANDLE_HEAD(weft_routing)
 } routing_object;
 
 static routing_object *self_of(PyObject *self)
@@ -118,7 +115,7 @@ static PyObject *experts_route(PyObject *self, PyObject *args, PyObject *kwargs)
     }
     routing->raw = raw;
     routing->context = context;
-    routing->experts = Py_NewRef(self);
+    routing->keeps = Py_NewRef(self);
     return (PyObject *)routing;
 }
 
@@ -127,7 +124,7 @@ static PyObject *experts_route(PyObject *self, PyObject *args, PyObject *kwargs)
 static void routing_dealloc(PyObject *self)
 {
     weft_routing_release(&self_of(self)->raw);
-    Py_XDECREF(self_of(self)->experts);
+    Py_XDECREF(self_of(self)->keeps);
     object_free(self);
 }
 

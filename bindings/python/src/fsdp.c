@@ -6,9 +6,7 @@
 
 /* A group; its parameters keep it, so its context outlives it. */
 typedef struct {
-    PyObject_HEAD weft_fsdp_group *raw;
-    context_object *context;
-    PyObject *fsdp;
+    HANDLE_HEAD(weft_fsdp_group)
     uint32_t count;
 } group_object;
 
@@ -114,12 +112,12 @@ static PyObject *make_group(PyObject *fsdp, const struct handles *tensors, PyObj
     WAIT_END
     PyMem_Free(params);
     if (status != WEFT_OK) return raise_status(status);
-    self = dependent_new(binding.group, raw, context);
+    self = dependent_new(binding.fsdp_group, raw, context);
     if (self == NULL) {
         weft_fsdp_group_release(&raw);
         return NULL;
     }
-    group_of(self)->fsdp = Py_NewRef(fsdp);
+    group_of(self)->keeps = Py_NewRef(fsdp);
     group_of(self)->count = tensors->count;
     return self;
 }
@@ -154,7 +152,7 @@ static void group_dealloc(PyObject *object)
     WAIT_BEGIN
     weft_fsdp_group_release(&self->raw);
     WAIT_END
-    Py_XDECREF(self->fsdp);
+    Py_XDECREF(self->keeps);
     dependent_free(object);
 }
 
@@ -259,7 +257,7 @@ static PyObject *group_prefetch(PyObject *self, PyObject *args, PyObject *kwargs
     int backward = 0;
 
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|p:prefetch", names, &list, &backward) ||
-        handles_open(list, binding.group, false, "groups", &groups) < 0)
+        handles_open(list, binding.fsdp_group, false, "groups", &groups) < 0)
         return NULL;
     status = weft_fsdp_prefetch_set(group_of(self)->raw,
                                     backward ? WEFT_FSDP_BACKWARD : WEFT_FSDP_FORWARD, groups.count,
@@ -382,7 +380,7 @@ static int group_type_add(PyObject *module)
     static PyType_Spec spec = {"weft.FSDPGroup", sizeof(group_object), 0,
                                Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
 
-    return type_add(module, &spec, &binding.group);
+    return type_add(module, &spec, &binding.fsdp_group);
 }
 
 int fsdp_types_add(PyObject *module)

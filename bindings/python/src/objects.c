@@ -1,5 +1,5 @@
 /* objects.c - handles of weft as Python objects. */
-#include "binding.h"
+#include "classes.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -51,7 +51,7 @@ PyObject *comm_part_made(PyObject *self, weft_status status, void *raw, PyObject
         return raise_status(status);
     }
     part->raw = raw;
-    part->comm = Py_NewRef(comm);
+    part->keeps = Py_NewRef(comm);
     part->context = ((comm_object *)comm)->context;
     return self;
 }
@@ -66,41 +66,28 @@ void *comm_part_raw(PyObject *self, const char *what)
 
 void comm_part_free(PyObject *self)
 {
-    Py_XDECREF(((comm_part_object *)self)->comm);
+    Py_XDECREF(((comm_part_object *)self)->keeps);
     object_free(self);
 }
 
 PyObject *mesh_wrap(weft_mesh *raw)
 {
-    PyObject *object = object_new(binding.mesh);
-
-    if (object == NULL)
-        weft_mesh_release(&raw);
-    else
-        ((mesh_object *)object)->raw = raw;
-    return object;
+    return handle_make(&class_weft_mesh, raw, true, NULL);
 }
 
 PyObject *spec_wrap(weft_spec *raw)
 {
-    PyObject *object = object_new(binding.spec);
-
-    if (object == NULL)
-        weft_spec_release(&raw);
-    else
-        ((spec_object *)object)->raw = raw;
-    return object;
+    return handle_make(&class_weft_spec, raw, true, NULL);
 }
 
 PyObject *plan_wrap(weft_plan *raw)
 {
-    PyObject *object = object_new(binding.plan);
+    return handle_make(&class_weft_plan, raw, true, NULL);
+}
 
-    if (object == NULL)
-        weft_plan_release(&raw);
-    else
-        ((plan_object *)object)->raw = raw;
-    return object;
+PyObject *schedule_wrap(weft_schedule *raw)
+{
+    return handle_make(&class_weft_schedule, raw, true, NULL);
 }
 
 PyObject *text_of(print_function print, const void *object)
@@ -173,7 +160,7 @@ PyObject *picture_of(const char *function, const char *format, ...)
 
 /* ---- lists ---- */
 
-static int handle_of(PyObject *item, PyTypeObject *type, bool optional, const char *name,
+static int item_of(PyObject *item, PyTypeObject *type, bool optional, const char *name,
                      void **out)
 {
     if (optional && item == Py_None) return 0;
@@ -193,7 +180,7 @@ int handles_open(PyObject *list, PyTypeObject *type, bool optional, const char *
     out->raw = PyMem_Calloc((size_t)out->count + 1, sizeof *out->raw);
     if (out->raw == NULL) PyErr_NoMemory();
     for (uint32_t i = 0; out->raw != NULL && i < out->count; i++)
-        if (handle_of(PyTuple_GetItem(out->items, (Py_ssize_t)i), type, optional, name,
+        if (item_of(PyTuple_GetItem(out->items, (Py_ssize_t)i), type, optional, name,
                       &out->raw[i]) < 0)
             break;
     if (!PyErr_Occurred()) return 0;

@@ -114,7 +114,7 @@ static int64_t share_of(int64_t rows, int64_t ranks, int64_t rank)
 
 static int check_rows(PyObject *self, const struct array *array, int64_t rows)
 {
-    const weft_comm *comm = ((comm_object *)self_of(self)->part.comm)->raw;
+    const weft_comm *comm = ((comm_object *)self_of(self)->part.keeps)->raw;
     int64_t wanted;
 
     if (rows < 0) {
@@ -254,5 +254,5 @@ int overlap_type_add(PyObject *module)
     static PyType_Spec spec = {"weft.Overlap", sizeof(overlap_object), 0, Py_TPFLAGS_DEFAULT,
                                slots};
 
-    return type_add(module, &spec, &binding.overlap);
+    return type_add(module, &spec, &binding.overlap_state);
 }

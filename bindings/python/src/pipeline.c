@@ -7,8 +7,7 @@
 enum { FORWARD, BACKWARD, UNSHARD, RESHARD, REDUCE, OVERLAP, SHAPES, FUNCTIONS };
 
 typedef struct {
-    PyObject_HEAD weft_pipeline *raw;
-    context_object *context;
+    HANDLE_HEAD(weft_pipeline)
     PyObject *functions[FUNCTIONS]; /* NULL: the caller has given none */
     struct kernel kernel;           /* the exception of a function */
 } pipeline_object;

@@ -4,7 +4,7 @@
 #include "tensor.h"
 
 typedef struct {
-    PyObject_HEAD weft_checkpoint_writer *raw; /* NULL: it was closed */
+    HANDLE_HEAD(weft_checkpoint_writer)
     PyObject *names;                           /* name -> (index, shape, dtype) */
 } writer_object;
 
@@ -286,5 +286,5 @@ int writer_type_add(PyObject *module)
         {0, NULL}};
     static PyType_Spec spec = {"weft.Writer", sizeof(writer_object), 0, Py_TPFLAGS_DEFAULT, slots};
 
-    return type_add(module, &spec, &binding.writer);
+    return type_add(module, &spec, &binding.checkpoint_writer);
 }

@@ -27,7 +27,7 @@ def of_plan(plan, options):
     source, target = plan.source, plan.target
     if source is None:
         return None
-    minimize, memory_limit, costs = options or ("time", 0, None)
+    minimize, memory_limit, costs = options.values() if options else ("time", 0, None)
     arguments = [
         "plan", *_tensor(source), "--to-mesh", str(target.mesh), "--to-dtype", target.dtype,
         "--from", source.placements, "--to", target.placements, "--minimize", minimize,

@@ -1,0 +1,57 @@
+"""Read bindings/python/reach.txt: what of the API a person has decided for Python.
+
+    [classes]                            handles whose class has another name than the usual,
+    weft_cost_table = CostTable
+    weft_tensor = Tensor by hand         whose class is written by hand in C,
+    weft_mesh = Mesh in Python           or that a subclass in weft/*.py replaces (weft._weft.use)
+    [mesh.h]                             a section per header
+    weft_mesh_create = weft.Mesh         written by hand, at this place; `through X`: it calls X instead
+    weft_log_to - WEFT_LOG sets it       not in Python, and why
+    weft_mesh_coord_of as coordinate     generated, under this name"""
+import dataclasses
+import re
+import sys
+
+LINE = re.compile(r"(?P<function>weft_\w+) "
+                  r"(?:= (?P<place>[\w.]+)(?: through (?P<through>.+))?|- (?P<reason>.+)|as (?P<name>\w+))")
+CLASS = re.compile(r"(?P<handle>weft_\w+) = (?P<name>\w+)(?P<where> by hand| in Python)?")
+
+
+@dataclasses.dataclass
+class Reach:
+    classes: dict  # handle -> (name, where the class is written)
+    sections: dict  # header -> list of matches of LINE
+
+    def lines(self):
+        return {match["function"]: match for matches in self.sections.values() for match in matches}
+
+    def class_name(self, handle):
+        usual = "".join(word.capitalize() for word in handle.removeprefix("weft_").split("_"))
+        return self.classes.get(handle, (usual, ""))[0]
+
+    def is_by_hand(self, handle):
+        return self.classes.get(handle, ("", ""))[1] == "by hand"
+
+    def hint(self, handle):
+        """The class in hints."""
+        name, where = self.classes.get(handle, (self.class_name(handle), ""))
+        return f"weft.{name}" if where == "in Python" else name
+
+
+def read(path):
+    found = Reach({}, {})
+    current = ""
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        if line.startswith("[") and line.endswith("]"):
+            current = line[1:-1]
+            if current != "classes":
+                found.sections.setdefault(current, [])
+        elif line and not line.startswith("#"):
+            match = (CLASS if current == "classes" else LINE).fullmatch(line)
+            if match is None or not current:
+                sys.exit(f"{path.name}:{number}: cannot read `{line}`; api/reach.py lists the forms of lines")
+            if current == "classes":
+                found.classes[match["handle"]] = (match["name"], (match["where"] or "").strip())
+            else:
+                found.sections[current].append(match)
+    return found

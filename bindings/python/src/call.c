@@ -1,0 +1,467 @@
+/* call.c - see call.h. */
+#include "call.h"
+#include "interrupt.h"
+
+#include <string.h>
+
+struct call {
+    const struct function *function;
+    PyObject *self, *kwargs;
+    PyObject *objects[CALL_ARGUMENTS]; /* the Python arguments, borrowed; NULL: not given */
+    union value values[CALL_ARGUMENTS + 1], outs[CALL_ARGUMENTS];
+    size_t counts[CALL_ARGUMENTS]; /* of lists */
+    struct arena arena;
+    context_object *context;
+    weft_stream *owned_stream;
+};
+
+/* ---- which object is which argument ---- */
+
+/* Whether Python gives this argument by position or by name. */
+static bool is_stated(const struct function *function, int index)
+{
+    const struct value_type *type = &function->arguments[index];
+
+    return type->name != NULL && !type->is_out && index != function->self &&
+           type->kind != VALUE_RECORD && type->kind != VALUE_BITS;
+}
+
+/* The next argument of the Python call after *AT: those that must be given come first, streams
+ * last.  -1: there is none. */
+static int next_stated(const struct function *function, int *group, int *at)
+{
+    for (; *group < 3; ++*group, *at = 0)
+        while (*at < function->count) {
+            const struct value_type *type = &function->arguments[*at];
+            int of = type->kind == VALUE_STREAM ? 2 : type->is_optional ? 1 : 0;
+
+            ++*at;
+            if (of == *group && is_stated(function, *at - 1)) return *at - 1;
+        }
+    return -1;
+}
+
+static int bind_positions(struct call *call, PyObject *args)
+{
+    Py_ssize_t count = args != NULL ? PyTuple_Size(args) : 0, given = 0;
+    int group = 0, at = 0, index;
+
+    while (given < count && (index = next_stated(call->function, &group, &at)) >= 0)
+        call->objects[index] = PyTuple_GetItem(args, given++);
+    if (given == count) return 0;
+    PyErr_Format(PyExc_TypeError, "%s() takes at most %zd positional arguments, not %zd",
+                 call->function->name, given, count);
+    return -1;
+}
+
+/* Set the option called NAME; 0 if there is none. */
+static int set_option(struct call *call, PyObject *name, PyObject *value)
+{
+    for (int i = 0; i < call->function->count; i++) {
+        const struct value_type *type = &call->function->arguments[i];
+        int result = 0;
+
+        if (type->is_out) continue;
+        if (type->kind == VALUE_RECORD)
+            result = record_set(type->record, call->values[i].pointer, name, value, &call->arena);
+        else if (type->kind == VALUE_BITS) {
+            const struct record one = {.count = 1, .fields = type};
+
+            result = record_set(&one, (char *)&call->values[i], name, value, &call->arena);
+        }
+        if (result != 0) return result;
+    }
+    return 0;
+}
+
+static int bind_name(struct call *call, PyObject *name, PyObject *value)
+{
+    int result;
+
+    for (int i = 0; i < call->function->count; i++) {
+        if (!is_stated(call->function, i) ||
+            PyUnicode_CompareWithASCIIString(name, call->function->arguments[i].name) != 0)
+            continue;
+        if (call->objects[i] != NULL) {
+            PyErr_Format(PyExc_TypeError, "%s() got two values for the argument '%U'",
+                         call->function->name, name);
+            return -1;
+        }
+        call->objects[i] = value;
+        return 0;
+    }
+    result = set_option(call, name, value);
+    if (result == 0)
+        PyErr_Format(PyExc_TypeError, "%s() has no argument '%U'", call->function->name, name);
+    return result > 0 ? 0 : -1;
+}
+
+/* Make room for structs: options, and those that the function fills. */
+static int take_records(struct call *call)
+{
+    for (int i = 0; i < call->function->count; i++) {
+        const struct value_type *type = &call->function->arguments[i];
+        char *memory;
+
+        if (type->kind != VALUE_RECORD || (type->is_out && type->is_pointer)) continue;
+        memory = arena_take(&call->arena, type->record->size);
+        if (memory == NULL) return -1;
+        if (type->record->is_sized && type->record->size_bytes == 4)
+            *(uint32_t *)(void *)memory = (uint32_t)type->record->size;
+        else if (type->record->is_sized)
+            *(size_t *)(void *)memory = type->record->size;
+        call->values[i].pointer = memory;
+    }
+    return 0;
+}
+
+static int bind_all(struct call *call, PyObject *args, PyObject *kwargs)
+{
+    Py_ssize_t position = 0;
+    PyObject *name, *value;
+    int group = 0, at = 0, index;
+
+    if (take_records(call) < 0 || bind_positions(call, args) < 0) return -1;
+    while (kwargs != NULL && PyDict_Next(kwargs, &position, &name, &value))
+        if (bind_name(call, name, value) < 0) return -1;
+    while ((index = next_stated(call->function, &group, &at)) >= 0) {
+        const struct value_type *type = &call->function->arguments[index];
+
+        if (call->objects[index] != NULL || type->is_optional) continue;
+        PyErr_Format(PyExc_TypeError, "%s() needs the argument '%s'", call->function->name,
+                     type->name);
+        return -1;
+    }
+    return 0;
+}
+
+/* ---- values ---- */
+
+static int read_handle(struct call *call, int index, PyObject *object)
+{
+    const struct value_type *type = &call->function->arguments[index];
+
+    call->values[index].pointer = handle_of(object, type->handle, type->name);
+    if (call->values[index].pointer == NULL) return -1;
+    call->objects[index] = object;
+    if (call->context == NULL) call->context = context_behind(object);
+    return 0;
+}
+
+static int read_list(struct call *call, int index)
+{
+    const struct value_type *type = &call->function->arguments[index];
+    PyObject *object = call->objects[index];
+
+    call->counts[index] = SIZE_MAX;
+    if (object == NULL || object == Py_None) {
+        if (type->is_optional) return 0;
+        PyErr_Format(PyExc_TypeError, "%s must be a list", type->name);
+        return -1;
+    }
+    if (list_read(type, object, &call->arena, &call->values[index].pointer,
+                  &call->counts[index]) < 0)
+        return -1;
+    if (call->context == NULL && type->element == VALUE_HANDLE && call->counts[index] > 0) {
+        PyObject *first = PySequence_GetItem(object, 0);
+
+        if (first == NULL) return -1;
+        if (first != Py_None) call->context = context_behind(first);
+        Py_DECREF(first); /* the list of the arena keeps it */
+    }
+    return 0;
+}
+
+static int read_value(struct call *call, int index)
+{
+    const struct value_type *type = &call->function->arguments[index];
+    PyObject *object = call->objects[index];
+
+    if (index == call->function->self) return read_handle(call, index, call->self);
+    if (type->is_out) return 0;
+    switch (type->kind) {
+    case VALUE_LIST: return read_list(call, index);
+    case VALUE_HANDLE:
+        return object == NULL || (object == Py_None && type->is_optional)
+                   ? 0
+                   : read_handle(call, index, object);
+    case VALUE_TIMEOUT:
+        if (object == NULL || object == Py_None) call->values[index].i64 = WEFT_FOREVER;
+        /* fall through */
+    default:
+        return object == NULL ? 0
+                              : value_read(type, object, &call->arena, &call->values[index]);
+    }
+}
+
+/* Compare the lengths of lists with what says them, and set the counts. */
+static int set_counts(struct call *call)
+{
+    const struct value_type *arguments = call->function->arguments;
+
+    for (int i = 0; i < call->function->count; i++) {
+        const struct value_type *list = &arguments[i];
+        size_t *count;
+
+        if (list->kind != VALUE_LIST || list->is_out || list->of < 0 ||
+            call->counts[i] == SIZE_MAX)
+            continue;
+        count = &call->counts[list->of];
+        if (list->count != NULL) {
+            size_t wanted = (size_t)list->count(call->values[list->of].constant);
+
+            if (call->counts[i] == wanted) continue;
+            PyErr_Format(PyExc_ValueError, "%s has %zu entries; expected %zu", list->name,
+                         call->counts[i], wanted);
+            return -1;
+        }
+        if (call->values[list->of].flag && *count != call->counts[i]) {
+            PyErr_Format(PyExc_ValueError, "%s has %zu entries; the list beside it has %zu",
+                         list->name, call->counts[i], *count);
+            return -1;
+        }
+        *count = call->counts[i];
+        call->values[list->of].flag = true; /* seen; the count replaces it below */
+    }
+    for (int i = 0; i < call->function->count; i++) {
+        if (arguments[i].kind != VALUE_COUNT || arguments[i].is_out) continue;
+        call->values[i].u64 = 0;
+        if (arguments[i].element == VALUE_I32 || arguments[i].element == VALUE_U32) {
+            if (call->counts[i] > INT32_MAX) {
+                PyErr_SetString(PyExc_ValueError, "the list has too many entries");
+                return -1;
+            }
+            call->values[i].u32 = (uint32_t)call->counts[i];
+        } else {
+            call->values[i].size = call->counts[i];
+        }
+    }
+    return 0;
+}
+
+/* The context and the stream, which may follow from the other arguments. */
+static int set_places(struct call *call)
+{
+    for (int i = 0; i < call->function->count; i++) {
+        const struct value_type *type = &call->function->arguments[i];
+
+        if (type->kind == VALUE_CONTEXT) {
+            if (call->context == NULL || context_of((PyObject *)call->context) == NULL) return -1;
+            call->values[i].pointer = call->context->raw;
+        } else if (type->kind == VALUE_STREAM && i != call->function->self) {
+            weft_stream *stream = NULL;
+
+            if (call->objects[i] != NULL && call->context != NULL &&
+                stream_of(call->objects[i], call->context, &stream, &call->owned_stream) < 0)
+                return -1;
+            call->values[i].pointer = stream;
+        }
+    }
+    return 0;
+}
+
+/* Where the function writes its results. */
+static int set_outs(struct call *call)
+{
+    for (int i = 0; i < call->function->count; i++) {
+        const struct value_type *type = &call->function->arguments[i];
+
+        if (!type->is_out || (type->kind == VALUE_RECORD && !type->is_pointer) ||
+            type->kind == VALUE_UNUSED)
+            continue;
+        call->values[i].pointer = &call->outs[i];
+        if (type->kind == VALUE_LIST && !type->is_pointer) {
+            size_t count = type->count != NULL
+                               ? (size_t)type->count(call->values[type->of].constant)
+                           : type->of >= 0 ? call->counts[type->of]
+                                           : type->length;
+
+            call->counts[i] = count;
+            call->outs[i].pointer = arena_take(&call->arena, 8 * count);
+            if (call->outs[i].pointer == NULL) return -1;
+            call->values[i].pointer = call->outs[i].pointer;
+        }
+    }
+    return 0;
+}
+
+static int prepare(struct call *call, PyObject *args, PyObject *kwargs)
+{
+    if (bind_all(call, args, kwargs) < 0) return -1;
+    for (int i = 0; i < call->function->count; i++)
+        if (read_value(call, i) < 0) return -1;
+    return set_counts(call) < 0 || set_places(call) < 0 || set_outs(call) < 0 ? -1 : 0;
+}
+
+/* ---- the call ---- */
+
+/* Count the call at the handles that it uses: they cannot be closed meanwhile. */
+static void use_handles(struct call *call, int change)
+{
+    for (int i = 0; i < call->function->count; i++)
+        if (call->function->arguments[i].kind == VALUE_HANDLE && call->objects[i] != NULL &&
+            call->objects[i] != Py_None && !PyObject_TypeCheck(call->objects[i], binding.context))
+            ((handle_object *)call->objects[i])->calls += change;
+}
+
+static weft_status run(struct call *call)
+{
+    weft_status status;
+
+    if (!call->function->waits) return call->function->call(call->values);
+    use_handles(call, 1);
+    WAIT_BEGIN
+    status = call->function->call(call->values);
+    if (call->owned_stream != NULL) weft_stream_release(call->context->raw, &call->owned_stream);
+    WAIT_END
+    use_handles(call, -1);
+    return status;
+}
+
+/* Run a function that writes a text; -1: no memory. */
+static int run_print(struct call *call, int buffer, weft_status *status)
+{
+    size_t length = 0, capacity = 512;
+
+    for (int round = 0; round < 2; round++) {
+        char *text = arena_take(&call->arena, capacity);
+
+        if (text == NULL) return -1;
+        call->outs[buffer].pointer = text;
+        call->values[buffer].pointer = text;
+        call->values[buffer + 1].size = capacity;
+        call->values[buffer + 2].pointer = &length;
+        *status = run(call);
+        if (*status != WEFT_OK || length < capacity) break;
+        capacity = length + 1;
+    }
+    return 0;
+}
+
+/* ---- results ---- */
+
+/* What a handle that the function returns must keep: a new reference, or NULL. */
+static PyObject *kept(const struct call *call)
+{
+    PyObject *found[CALL_ARGUMENTS];
+    Py_ssize_t count = 0;
+    PyObject *tuple;
+
+    for (int i = 0; i < call->function->count; i++) {
+        const struct value_type *type = &call->function->arguments[i];
+
+        if (call->objects[i] == NULL || call->objects[i] == Py_None) continue;
+        if (type->kind == VALUE_HANDLE && type->handle->retain == NULL)
+            found[count++] = call->objects[i];
+    }
+    if (count == 0 && call->context != NULL) return Py_NewRef((PyObject *)call->context);
+    if (count <= 1) return count == 1 ? Py_NewRef(found[0]) : NULL;
+    tuple = PyTuple_New(count);
+    for (Py_ssize_t i = 0; tuple != NULL && i < count; i++)
+        PyTuple_SetItem(tuple, i, Py_NewRef(found[i]));
+    return tuple;
+}
+
+static PyObject *make_out(const struct call *call, int index, PyObject *owner)
+{
+    const struct value_type *type = &call->function->arguments[index];
+
+    if (type->kind == VALUE_BUFFER)
+        return PyUnicode_DecodeUTF8(call->outs[index].pointer, (Py_ssize_t)strlen(call->outs[index].pointer),
+                                    "surrogateescape");
+    if (type->kind == VALUE_RECORD && !type->is_pointer)
+        return record_make(type->record, call->values[index].pointer, owner);
+    if (type->kind == VALUE_LIST) {
+        size_t count = type->is_pointer ? (size_t)call->outs[type->of].u64 : call->counts[index];
+
+        return list_make(type, call->outs[index].pointer, count, owner);
+    }
+    return value_make(type, &call->outs[index], owner);
+}
+
+static bool is_result(const struct value_type *type)
+{
+    return type->is_out && type->kind != VALUE_UNUSED && type->kind != VALUE_COUNT;
+}
+
+static PyObject *make_results(const struct call *call)
+{
+    const struct function *function = call->function;
+    const struct value_type *last = &function->arguments[function->count];
+    PyObject *results[CALL_ARGUMENTS], *owner, *tuple;
+    Py_ssize_t count = 0;
+
+    for (int i = 0; i < function->count; i++)
+        count += is_result(&function->arguments[i]);
+    if (function->returns && count > 0 && last->kind == VALUE_BOOL &&
+        !call->values[function->count].flag)
+        Py_RETURN_NONE;
+    owner = kept(call);
+    if (function->returns && (count == 0 || last->kind != VALUE_BOOL)) {
+        const union value *value = &call->values[function->count];
+
+        tuple = last->kind == VALUE_LIST
+                    ? list_make(last, value->constant,
+                                (size_t)last->count(call->values[last->of].constant), owner)
+                    : value_make(last, value, owner);
+        Py_XDECREF(owner);
+        return tuple;
+    }
+    count = 0;
+    for (int i = 0; i < function->count; i++)
+        if (is_result(&function->arguments[i])) results[count++] = make_out(call, i, owner);
+    Py_XDECREF(owner);
+    if (count == 0) Py_RETURN_NONE;
+    if (count == 1) return results[0];
+    tuple = PyErr_Occurred() ? NULL : PyTuple_New(count);
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (tuple != NULL)
+            PyTuple_SetItem(tuple, i, results[i]);
+        else
+            Py_XDECREF(results[i]);
+    return tuple;
+}
+
+static PyObject *finish(struct call *call)
+{
+    int buffer = -1;
+    weft_status status;
+
+    for (int i = 0; i < call->function->count; i++)
+        if (call->function->arguments[i].kind == VALUE_BUFFER) buffer = i;
+    if (buffer < 0)
+        status = run(call);
+    else if (run_print(call, buffer, &status) < 0)
+        return NULL;
+    if (call->function->tests && status >= 0) return PyBool_FromLong(status == WEFT_OK);
+    if (status != WEFT_OK) return raise_status(status);
+    return make_results(call);
+}
+
+PyObject *call_function(const struct function *function, PyObject *self, PyObject *args,
+                        PyObject *kwargs)
+{
+    struct call call = {.function = function, .self = self};
+    PyObject *result = prepare(&call, args, kwargs) == 0 ? finish(&call) : NULL;
+
+    if (call.owned_stream != NULL) weft_stream_release(call.context->raw, &call.owned_stream);
+    arena_end(&call.arena);
+    return result;
+}
+
+PyObject *call_property(PyObject *self, void *closure)
+{
+    return call_function(closure, self, NULL, NULL);
+}
+
+PyObject *call_entry(PyObject *self, void *closure)
+{
+    const struct entry *entry = closure;
+    PyObject *all = call_function(entry->function, self, NULL, NULL), *one;
+
+    if (all == NULL) return NULL;
+    one = PyDict_GetItemString(all, entry->name);
+    Py_XINCREF(one);
+    Py_DECREF(all);
+    return one;
+}
