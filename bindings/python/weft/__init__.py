@@ -12,6 +12,7 @@ import copyreg as _copyreg
 from array import array as _array
 from operator import index as _index
 
+from ._weft import *  # noqa: F403  what the build generates; the classes below refine some of it
 from ._attention import Attention, Problem
 from ._comm import Comm
 from ._errors import *  # noqa: F403
