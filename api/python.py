@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Write the mechanical part of the Python extension: python.py DESCRIPTION.json REACH.txt BY_HAND.pyi FOLDER STUB.pyi
+"""Write the mechanical part of the Python extension: python.py DESCRIPTION.json REACH.txt BY_HAND.pyi FOLDER PACKAGE
 
 FOLDER gets the tables of the handles, enums and structs, and a file per public header with the members that its functions
-become.  STUB.pyi gets the hints of BY_HAND.pyi, which a person writes, and of the generated members.
+become.  PACKAGE gets _weft.pyi, the hints of BY_HAND.pyi, which a person writes, and of the generated members; and
+_generated.py, which names what `import weft` offers as it is.
 A function that needs a person's decision is an error, unless REACH.txt says where it is written by hand or why Python
 does not have it."""
 import json
@@ -39,8 +40,7 @@ class Generator:
             if name in structural:
                 continue
             member = members.member_of(name, one)
-            if match:
-                member.name = match["name"]
+            member.name = match["name"] if match else values.python_name(member.name)
             try:
                 self.add(member)
             except values.Undecided as reason:
@@ -333,7 +333,7 @@ def c_text(text, indent):
 
 
 def main():
-    description, decided, by_hand, folder, stub = map(pathlib.Path, sys.argv[1:])
+    description, decided, by_hand, folder, package = map(pathlib.Path, sys.argv[1:])
     generator = Generator(json.loads(description.read_text(encoding="utf-8")), reach.read(decided))
     generator.collect()
     folder.mkdir(parents=True, exist_ok=True)
@@ -342,7 +342,8 @@ def main():
         written[header.removesuffix(".h") + ".c"] = generator.file_of(header)
     for name, text in written.items():
         (folder / name).write_text(text, encoding="utf-8")
-    stub.write_text(stubs.stub(generator, by_hand.read_text(encoding="utf-8")), encoding="utf-8")
+    (package / "_weft.pyi").write_text(stubs.stub(generator, by_hand.read_text(encoding="utf-8")), encoding="utf-8")
+    (package / "_generated.py").write_text(stubs.exports(generator), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -158,6 +158,14 @@ def class_lines(generator, handle, entries):
     return lines
 
 
+def exports(generator):
+    """The module that offers the generated classes and functions that no class in Python refines."""
+    names = [member.name for entries in generator.members.values() for member, _, _ in entries if not member.handle]
+    names += [generator.reach.class_name(handle) for handle in generator.used_handles() if not generator.reach.classes.get(handle, ("", ""))[1]]
+    lines = [f"from ._weft import {name} as {name}" for name in sorted(names)]
+    return '"""Classes and functions of the C library as the build generates them (api/python.py)."""\n\n' + "\n".join(lines) + "\n"
+
+
 def stub(generator, by_hand):
     """The stub: what is written by hand, with the generated members after the members of each class."""
     by_class = {}

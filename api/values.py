@@ -1,12 +1,13 @@
 """The rows of the tables of bindings/python/src/call.h: one per argument of a function or field of a struct."""
 import dataclasses
+import keyword
 import re
 
 NUMBERS = {"bool": "BOOL", "uint8_t": "U8", "int32_t": "I32", "int": "I32", "weft_status": "I32", "uint32_t": "U32", "int64_t": "I64",
            "uint64_t": "U64", "size_t": "SIZE", "double": "F64"}
 MEMBERS = {"BOOL": "flag", "U8": "u8", "I32": "i32", "U32": "u32", "I64": "i64", "U64": "u64", "SIZE": "size", "F64": "f64",
            "TIMEOUT": "i64", "ENUM": "i32", "BITS": "u32"}
-RENAMED = {"from": "source", "to": "target", "lambda": "lambda_", "class": "class_", "with": "with_"}
+RENAMED = {"from": "source", "to": "target"}
 
 
 class Undecided(Exception):
@@ -52,7 +53,8 @@ class Row:
 
 
 def python_name(name):
-    return RENAMED.get(name, name)
+    name = RENAMED.get(name, name)
+    return name + "_" if keyword.iskeyword(name) else name
 
 
 def base_of(c_type):
@@ -83,7 +85,8 @@ class Maker:
 
     def field(self, struct, fields, index, out):
         field = fields[index]
-        row = Row(python_name(field["name"]), "UNUSED", field["name"], offset=f"offsetof({struct}, {field['name']})", is_out=out,
+        name = RENAMED.get(field["name"], field["name"]) if out else python_name(field["name"])
+        row = Row(name, "UNUSED", field["name"], offset=f"offsetof({struct}, {field['name']})", is_out=out,
                   facts=field)
         c_type, base = field["type"], base_of(field["type"])
         pointers = c_type.count("*")

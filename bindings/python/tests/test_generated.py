@@ -74,7 +74,7 @@ def generate(folder, declared):
     (folder / "weft").mkdir()
     return subprocess.run(
         [sys.executable, ROOT / "api/python.py", folder / "api.json", ROOT / "bindings/python/reach.txt",
-         ROOT / "bindings/python/by_hand.pyi", folder / "members", folder / "weft/_weft.pyi"],
+         ROOT / "bindings/python/by_hand.pyi", folder / "members", folder / "weft"],
         capture_output=True, text=True, check=False)  # fmt: skip
 
 

@@ -98,7 +98,7 @@ def test_meshes_and_specs_are_copied_and_pickled():
 
 def test_numbers_out_of_range_are_refused():
     for limit in (-1, 2**64):
-        with pytest.raises(ValueError, match=f"{limit} is out of range; expected a number from 0"):
+        with pytest.raises(ValueError, match=f"memory_limit is {limit}, which is out of range; expected a number from 0"):
             weft.plan("f32[4]", "2", "S(0)", "R", memory_limit=limit)
 
 
@@ -108,12 +108,12 @@ def test_layouts_and_plans_are_examined():
     assert columns.segments(1, (3, 1))[1] == (6, 3, 2) and rows.segments(7) == []
     assert rows.overlaps(1, columns, 0, 0) == [(3, 3, 0, 3)]
     assert rows.overlaps(1, columns, 1, 1) == [(2, 2, 2, 0)]
-    with pytest.raises(ValueError, match="dimension"):
+    with pytest.raises(ValueError, match="strides has 1 entries; expected 2"):
         columns.segments(1, (3,))
-    assert weft.owners_balance([5, 4, 3, 3], 2) == [0, 1, 1, 0]
+    assert weft.owners_balance([5, 4, 3, 3], 2) == (0, 1, 1, 0)
     with pytest.raises(weft.InvalidError):
         weft.owners_balance([1], 0)
-    with pytest.raises(OverflowError):
+    with pytest.raises(ValueError, match="bytes is -1"):
         weft.owners_balance([-1], 2)
 
     plan = weft.Plan(rows, columns)

@@ -12,7 +12,7 @@ import copyreg as _copyreg
 from array import array as _array
 from operator import index as _index
 
-from ._weft import *  # noqa: F403  what the build generates; the classes below refine some of it
+from ._generated import *  # noqa: F403  classes and functions that nothing here refines
 from ._attention import Attention, Problem
 from ._comm import Comm
 from ._errors import *  # noqa: F403
@@ -25,9 +25,9 @@ from ._schedules import Schedule
 from ._reorder import Node, Reordered, reorder
 from ._trace import Trace, counts, dump, trace
 from ._weft import (
-    FSDP, AttentionPlan, Context, CostTable, Counts, Experts, FixedMove, FSDPGroup, Layout, Move, Overlap, Routing, Rules, Saving,
-    Stream, Styles, Symm, Tensor, Timeline, Work, Writer, clip_grad_norm, clip_grad_value, describe, move_array,
-    move_into, owners_balance, style_layouts,
+    FSDP, AttentionPlan, Context, Counts, Experts, FixedMove, FSDPGroup, Layout, Move, Overlap, Routing, Rules, Saving,
+    Stream, Styles, Symm, Tensor, Work, Writer, clip_grad_norm, clip_grad_value, describe, move_array,
+    move_into, style_layouts,
 )  # fmt: skip
 from ._weft import version as __version__
 
