@@ -48,6 +48,7 @@ class Generator:
                     f"{one['header']}: {name}: {reason}; write it by hand in bindings/python/src and state its place in "
                     f"bindings/python/reach.txt (`{name} = weft.PLACE`), or why Python does not have it (`{name} - REASON`)")
         known = set(self.api["functions"])
+        known |= {f"{struct}.{field['name']}" for struct, one in self.api["structs"].items() for field in one["fields"]}
         self.problems += [f"reach.txt: {name} is in no header" for name in lines if name not in known]
         self.check_names()
         if self.problems:
@@ -256,7 +257,8 @@ class Generator:
         """The fields of an object's information that are properties too."""
         taken = {member.name for other in self.members.values() for member, _, _ in other if member.handle == handle}
         record = self.maker.records[rows[-1].record]
-        return [row for row in record if row.name and row.kind != "UNUSED" and row.name not in taken]
+        taken |= {name.split(".")[1] for name in self.reach.lines() if name.startswith(rows[-1].record.removesuffix("_out") + ".")}
+        return [row for row in record if row.name and row.kind != "UNUSED" and row.c_name not in taken and row.name not in taken]
 
     def type_of(self, handle):
         field, name = handle.removeprefix("weft_"), self.reach.class_name(handle)

@@ -3,18 +3,19 @@
     [classes]                            handles whose class has another name than the usual,
     weft_cost_table = CostTable
     weft_tensor = Tensor by hand         whose class is written by hand in C,
-    weft_mesh = Mesh in Python           or that a subclass in weft/*.py replaces (weft._weft.use)
+    weft_mesh = Mesh in _layouts         or that a subclass in weft/_layouts.py replaces (weft._weft.use)
     [mesh.h]                             a section per header
     weft_mesh_create = weft.Mesh         written by hand, at this place; `through X`: it calls X instead
     weft_log_to - WEFT_LOG sets it       not in Python, and why
-    weft_mesh_coord_of as coordinate     generated, under this name"""
+    weft_mesh_coord_of as coordinate     generated, under this name
+    weft_plan_info.steps - REASON        the field is no property of its own, and why"""
 import dataclasses
 import re
 import sys
 
-LINE = re.compile(r"(?P<function>weft_\w+) "
+LINE = re.compile(r"(?P<function>weft_\w+(?:\.\w+)?) "
                   r"(?:= (?P<place>[\w.]+)(?: through (?P<through>.+))?|- (?P<reason>.+)|as (?P<name>\w+))")
-CLASS = re.compile(r"(?P<handle>weft_\w+) = (?P<name>\w+)(?P<where> by hand| in Python)?")
+CLASS = re.compile(r"(?P<handle>weft_\w+) = (?P<name>\w+)(?: (?P<where>by hand|in \w+))?")
 
 
 @dataclasses.dataclass
@@ -35,7 +36,7 @@ class Reach:
     def hint(self, handle):
         """The class in hints."""
         name, where = self.classes.get(handle, (self.class_name(handle), ""))
-        return f"weft.{name}" if where == "in Python" else name
+        return f"{where.removeprefix('in ')}.{name}" if where.startswith("in ") else name
 
 
 def read(path):
@@ -51,7 +52,7 @@ def read(path):
             if match is None or not current:
                 sys.exit(f"{path.name}:{number}: cannot read `{line}`; api/reach.py lists the forms of lines")
             if current == "classes":
-                found.classes[match["handle"]] = (match["name"], (match["where"] or "").strip())
+                found.classes[match["handle"]] = (match["name"], match["where"] or "")
             else:
                 found.sections[current].append(match)
     return found

@@ -173,6 +173,9 @@ def stub(generator, by_hand):
         for entry in entries:
             by_class.setdefault(entry[0].handle, []).append(entry)
     lines = by_hand.rstrip("\n").split("\n")
+    modules = sorted({where.removeprefix("in ") for _, where in generator.reach.classes.values() if where.startswith("in ")})
+    lines.insert(next(number for number, line in enumerate(lines) if not line.startswith(("from ", "import "))),
+                 f"\nfrom . import {', '.join(modules)}")
     for handle in generator.used_handles():
         name, made = generator.reach.class_name(handle), class_lines(generator, handle, by_class.get(handle, []))
         starts = [number for number, line in enumerate(lines) if re.fullmatch(rf"class {name}\b.*", line)]

@@ -48,6 +48,7 @@ def problems(made):
     text = "\n".join(path.read_text() for path in (ROOT / "bindings/python/src").glob("*.c"))
     calls = set(re.findall(r"\bweft_[a-z0-9_]+\b", text))
     headers = {name: one["header"] for name, one in made.api["functions"].items()}
+    headers |= {f"{name}.{field['name']}": one["header"] for name, one in made.api["structs"].items() for field in one["fields"]}
     for header, matches in made.reach.sections.items():
         names = [match["function"] for match in matches]
         for match in matches:

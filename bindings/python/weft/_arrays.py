@@ -1,6 +1,10 @@
 """New arrays of libraries that have no exchange table of DLPack."""
 
+from __future__ import annotations
+
 import sys
+from collections.abc import Sequence
+from typing import Any
 
 from ._weft import describe
 
@@ -16,20 +20,20 @@ BUFFER_FORMATS = {
 }  # fmt: skip
 
 
-def library_of(like):
+def library_of(like: Any) -> Any:
     """The module of an array: the namespace of the array API standard, or the module of its type."""
     if hasattr(like, "__array_namespace__"):
         return like.__array_namespace__()
     return sys.modules.get(type(like).__module__.partition(".")[0])
 
 
-def share(like, tensor):
+def share(like: Any, tensor: Any) -> Any:
     """An array of the library of `like` with the memory of a tensor of weft; without a library, the tensor."""
     library = library_of(like)
     return library.from_dlpack(tensor) if hasattr(library, "from_dlpack") else tensor
 
 
-def as_numpy(shared, dtype, copy):
+def as_numpy(shared: Any, dtype: Any, copy: bool | None) -> Any:
     """A NumPy array with the memory of a tensor or a shard of weft; `dtype` and `copy` are those of __array__."""
     import numpy
 
@@ -49,7 +53,11 @@ def as_numpy(shared, dtype, copy):
     return array.copy() if copy else array
 
 
-def empty(like, shape, dtype):
+def _item_bytes(form: Any) -> int:
+    return memoryview(bytearray(16)).cast(form).itemsize
+
+
+def empty(like: Any, shape: Sequence[int], dtype: str) -> Any:
     """An array of the library of `like`, on its device.  Its elements are not set."""
     if hasattr(like, "__array_namespace__"):
         library = like.__array_namespace__()
@@ -57,7 +65,7 @@ def empty(like, shape, dtype):
             raise TypeError(f"{library.__name__} has no dtype for {dtype}")
         return library.empty(shape, dtype=getattr(library, NUMPY_NAMES[dtype]), device=like.device)
     if hasattr(like, "new_empty"):  # PyTorch before the exchange table
-        torch = sys.modules["torch"]
+        torch: Any = sys.modules["torch"]
         names = {**NUMPY_NAMES, "bf16": "bfloat16", "f8e4m3": "float8_e4m3fn", "f8e5m2": "float8_e5m2"}
         return like.new_empty(shape, dtype=getattr(torch, names[dtype]))
     if dtype not in BUFFER_FORMATS:
@@ -66,5 +74,5 @@ def empty(like, shape, dtype):
     for size in shape:
         count *= size
     form = BUFFER_FORMATS[dtype]
-    block = memoryview(bytearray(count * memoryview(bytearray(16)).cast(form).itemsize))
+    block: Any = memoryview(bytearray(count * _item_bytes(form)))
     return block.cast(form, shape) if count > 0 else block.cast(form)

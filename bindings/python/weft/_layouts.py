@@ -28,7 +28,7 @@ class Mesh(_weft.Mesh):
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the axes; "" for an axis without a name."""
-        return tuple(map(self.axis_name, range(self.axes)))
+        return tuple(self.axis_name(axis) or "" for axis in range(self.axes))
 
     @property
     def ranks(self) -> tuple[int, ...]:
@@ -80,7 +80,7 @@ class Spec(_weft.Spec):
 
     def shard(self, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The shape of a rank's shard and its first global index: (shape, offset)."""
-        found = super().shard(rank)
+        found = self._shard(rank)
         return found["shape"], found["offset"]
 
     def _check_dim(self, dim: int) -> None:
@@ -164,7 +164,7 @@ class Plan(_weft.Plan):
     @property
     def lower_bound(self) -> int:
         """Bytes that the busiest rank must receive in any method."""
-        return super().lower_bound()
+        return self._lower_bound()
 
     def measure(self, step: int | None = None) -> tuple[int, int]:
         """The bytes that the rank that receives most receives, and all ranks together.
