@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
-from . import _pictures, _weft
+from . import _weft
 from ._errors import NotFoundError
 
 
@@ -121,6 +121,8 @@ class Spec(_weft.Spec):
         return found
 
     def _repr_svg_(self) -> str | None:
+        from . import _pictures  # few programs draw
+
         return _pictures.of_spec(self)
 
     def __repr__(self) -> str:
@@ -182,6 +184,8 @@ class Plan(_weft.Plan):
             return None
 
     def _repr_svg_(self) -> str | None:
+        from . import _pictures  # few programs draw
+
         return _pictures.of_plan(self, getattr(self, "_options", None))
 
     def __repr__(self) -> str:
