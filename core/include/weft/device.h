@@ -69,7 +69,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_memory_get(weft_context *context, weft_
 
 /* Copy the properties of the memory at POINTER to *OUT, whose struct_size the caller sets.
  * weft_plugin.h declares the struct.  Memory that the backend does not know has kind
- * WEFT_MEMORY_HOST; POINTER may be NULL.  [any thread] */
+ * WEFT_MEMORY_HOST; POINTER may be NULL.  WEFT_ERR_INVALID: the backend manages the memory at
+ * POINTER, and knows that it was freed or was never allocated.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_pointer_get(weft_context *context, const void *pointer,
                                                      weft_pointer_info *out);
 

@@ -238,7 +238,9 @@ typedef struct weft_device_table {
      * [any] */
     weft_status (*allocate)(void *device, uint64_t bytes, uint32_t kind, void **pointer);
     weft_status (*free)(void *device, void *pointer); /* accepts NULL [any] */
-    /* Describes the memory at POINTER. Unknown memory is reported as WEFT_MEMORY_HOST. [any] */
+    /* Describes the memory at POINTER. Unknown memory is reported as WEFT_MEMORY_HOST. The plugin
+     * may return WEFT_ERR_INVALID for an address in memory that it manages, but in no allocation:
+     * the allocation was freed, or there was none. [any] */
     weft_status (*query_pointer)(void *device, const void *pointer, weft_pointer_info *out);
     /* copy and fill run in stream order. TARGET and SOURCE may be host or device memory. */
     weft_status (*copy)(void *device, void *target, const void *source, uint64_t bytes,
