@@ -128,7 +128,9 @@ enum weft_compare { WEFT_COMPARE_EQ, WEFT_COMPARE_NE, WEFT_COMPARE_GE, WEFT_COMP
                     WEFT_COMPARE_LE, WEFT_COMPARE_LT };
 /* clang-format on */
 enum weft_support_level {
-    WEFT_SUPPORT_NO = 0,       /* the call returns WEFT_ERR_UNSUPPORTED */
+    /* The plugin's call returns WEFT_ERR_UNSUPPORTED. weft then carries the operation by others
+     * that the plugin has; docs/abi.md lists the calls of weft that are refused. */
+    WEFT_SUPPORT_NO = 0,
     WEFT_SUPPORT_EMULATED = 1, /* the plugin builds it from other operations */
     WEFT_SUPPORT_NATIVE = 2
 };
