@@ -367,6 +367,8 @@ bool wf_dtype_find(const char *name, size_t length, uint32_t *out);
 /* Append the reason why NAME is not a dtype: `"float32" is not a dtype; the dtypes are ...; did you
  * mean f32?` */
 void wf_dtype_explain(const char *name, size_t length, struct wf_text *out);
+/* wf_scan_refuse with that reason, for the LENGTH bytes at AT. */
+weft_status wf_dtype_refuse(const struct wf_scan *at, const char *kind, size_t length) WF_NODISCARD;
 bool wf_reduction_find(const char *name, size_t length, uint32_t *out);
 bool wf_collective_reduces(uint32_t collective);
 /* True if REDUCTION is defined on DTYPE (weft_plugin.h says where not). */

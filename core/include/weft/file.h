@@ -278,8 +278,9 @@ WEFT_API void weft_rules_release(weft_rules **rules);
 /* Make a checkpoint whose tensors are those that RULES make of the tensors of FROM.  Nothing is
  * read: reading a part of a tensor of *OUT reads the parts of FROM that it consists of.  FROM is
  * borrowed until *OUT is closed; the caller closes *OUT.  WEFT_ERR_NOT_FOUND: a rule matches
- * nothing, or no rule uses a tensor.  WEFT_ERR_INVALID: an element goes to two tensors or to none,
- * or shapes do not fit.  The text names the rule and the tensor. */
+ * nothing, a line `cast` matches no tensor of floating point, or no rule uses a tensor.
+ * WEFT_ERR_INVALID: an element goes to two tensors or to none, or shapes do not fit.  The text
+ * names the file of RULES, if weft_rules_open made them, the line of the rule, and the tensor. */
 WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_map(const weft_checkpoint *from,
                                                         const weft_rules *rules,
                                                         weft_checkpoint **out);
