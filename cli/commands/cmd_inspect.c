@@ -192,7 +192,7 @@ static void warn_unlisted(const struct cli_command *command, const weft_checkpoi
     weft_checkpoint_info all = {.struct_size = sizeof all};
 
     if (weft_checkpoint_get(in, &all) != WEFT_OK || all.unlisted == 0) return;
-    fprintf(stderr, "weft %s: %" PRIu64 " tensor%s of other files %s not in the index\n",
+    fprintf(stderr, "weft %s: %" PRIu64 " tensor%s in files of the folder %s not in the index\n",
             command->name, all.unlisted, all.unlisted == 1 ? "" : "s",
             all.unlisted == 1 ? "is" : "are");
 }

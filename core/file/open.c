@@ -93,7 +93,7 @@ static weft_status open_listing(weft_checkpoint *checkpoint, struct listing *lis
                        path);
     if (listing->ranks > 0) return wf_open_ranks(checkpoint, listing->files, listing->count);
     if (listing->index != NULL)
-        return wf_open_indexed(checkpoint, listing->index, listing->files, listing->count);
+        return wf_open_indexed(checkpoint, listing->index, true, listing->files, listing->count);
     if (listing->count > 0) return wf_open_folder(checkpoint, listing->files, listing->count);
     return wf_fail(WEFT_ERR_NOT_FOUND,
                    "%s has no .safetensors file and no .metadata; it is not a checkpoint that weft "
@@ -135,7 +135,7 @@ static weft_status open_named(weft_checkpoint *checkpoint, const char *folder, c
     bool npy = false;
 
     WF_TRY(wf_inputs_begin(&checkpoint->inputs, folder));
-    if (wf_ends_with(name, ".index.json")) return wf_open_indexed(checkpoint, name, NULL, 0);
+    if (wf_ends_with(name, ".index.json")) return wf_open_indexed(checkpoint, name, false, NULL, 0);
     if (strcmp(name, ".metadata") == 0) return wf_open_dcp(checkpoint);
     WF_TRY(wf_inputs_begin(&probe, folder));
     status = is_npy(&probe, name, &npy);

@@ -100,7 +100,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_tensor_get(const weft_checkp
                                                                weft_checkpoint_tensor_info *out);
 
 /* A tensor that is in a safetensors file of the folder, but that the index
- * (model.safetensors.index.json) does not list: the index does not name the file. */
+ * (model.safetensors.index.json) does not list, whether or not it names the file for others. */
 typedef struct weft_checkpoint_unlisted_info {
     size_t struct_size;
     const char *name; /* borrowed, as the other texts */
