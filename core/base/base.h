@@ -404,8 +404,13 @@ weft_status wf_intern(struct wf_intern_table *table, uint64_t hash, const void *
 void wf_intern_retain(struct wf_interned *object);
 void wf_intern_release(struct wf_intern_table *table, struct wf_interned *object);
 
-/* ---- clock.c ---- */
+/* ---- system.c ---- */
 
 uint64_t wf_now_ns(void); /* monotonic */
+/* The text of the errno ERROR.  If a limit of the process can be the cause, the text names the
+ * limit, its value and what helps.  Valid until the thread's next call. */
+const char *wf_errno_text(int error);
+/* Write "; this process may ..." with that limit to OUT, or "" without such a limit. */
+void wf_limit_text(int error, char *out, size_t bytes);
 
 #endif
