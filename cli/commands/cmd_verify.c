@@ -256,8 +256,8 @@ static weft_status check_sums(struct pair *pair, struct wf_json_reader *json)
         tensors++;
     }
     if (pair->difference.length == 0 && tensors != pair->all[0].tensors)
-        wf_text_add(&pair->difference, "weft.json has %" PRIu64 " tensors, but %s has %" PRIu64,
-                    tensors, pair->path[0], pair->all[0].tensors);
+        wf_text_add(&pair->difference, "weft.json has %" PRIu64 " tensor%s, but %s has %" PRIu64,
+                    tensors, WF_PLURAL(tensors), pair->path[0], pair->all[0].tensors);
     return WEFT_OK;
 }
 
@@ -323,7 +323,8 @@ static int print_answer(const struct cli_command *command, const struct pair *pa
         wf_json_string(&json, "difference", same ? NULL : pair->difference.data);
         wf_json_end(&json, '}');
     } else if (same) {
-        wf_text_add(&text, "the same: %" PRIu64 " tensors, ", pair->all[0].tensors);
+        wf_text_add(&text, "the same: %" PRIu64 " tensor%s, ", pair->all[0].tensors,
+                    WF_PLURAL(pair->all[0].tensors));
         wf_text_bytes(&text, pair->compared);
     } else {
         wf_text_add(&text, "different: %s", pair->difference.data);

@@ -218,6 +218,9 @@ static inline char wf_lower(char c)
  * letters of ASCII. */
 bool wf_same_letters(const char *a, const char *b, size_t count);
 
+/* The ending of a noun: "%u tensor%s", count, WF_PLURAL(count). */
+#define WF_PLURAL(count) ((count) == 1 ? "" : "s")
+
 struct wf_text {
     char *data;
     size_t length, capacity;

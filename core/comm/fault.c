@@ -313,9 +313,9 @@ static void limit_departed(weft_comm *comm, const struct wf_departure *departure
                 (unsigned long long)count + 1, comm->name, departure->rank, departure->text);
     if (comm->checked && !wf_calls_compare(comm, notes, departure->rank, count, &text) && count > 0)
         wf_text_add(&text,
-                    "; rank %d has made %llu collectives, from the same places and with the same "
+                    "; rank %d has made %llu collective%s, from the same places and with the same "
                     "memory as this rank: a repeated one may be missing",
-                    departure->rank, (unsigned long long)count);
+                    departure->rank, (unsigned long long)count, WF_PLURAL(count));
     limit_posts(comm, WEFT_ERR_PEER, text.failed ? "out of memory" : text.data, count);
     wf_text_free(&text);
 }

@@ -122,7 +122,7 @@ void wf_unlisted_warn(const weft_checkpoint *checkpoint)
            "left out. "
            "`weft inspect` lists all; opening the path of the index gives no warning",
            checkpoint->inputs.path, checkpoint->index, checkpoint->unlisted_count,
-           checkpoint->unlisted_count == 1 ? "" : "s", first->name, first->file);
+           WF_PLURAL(checkpoint->unlisted_count), first->name, first->file);
 }
 
 weft_status weft_checkpoint_unlisted_get(const weft_checkpoint *checkpoint, size_t index,

@@ -367,7 +367,7 @@ static weft_status refuse_count(const struct reader *r, int32_t count, int32_t a
     if (status == WEFT_OK)
         status = wf_scan_refuse(&r->scan, r->kind,
                                 "%d placement%s, but the %s; write one placement for each axis%s",
-                                count, count == 1 ? "" : "s", mesh.data,
+                                count, WF_PLURAL(count), mesh.data,
                                 count < axes ? ", R for those that do not split the tensor" : "");
     wf_text_free(&mesh);
     return status;

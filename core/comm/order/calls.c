@@ -147,8 +147,8 @@ void wf_calls_warn(const weft_comm *comm)
     if (other->count == made) other = &comm->calls.most;
     if (other->count == made) return;
     wf_log(WF_LOG_WARNING,
-           "weft_context_release: rank %d leaves after %llu collectives on %s, but rank %d left "
+           "weft_context_release: rank %d leaves after %llu collective%s on %s, but rank %d left "
            "after %llu; all ranks must make the same calls",
-           comm->context->rank, (unsigned long long)made, comm->name, other->rank,
+           comm->context->rank, (unsigned long long)made, WF_PLURAL(made), comm->name, other->rank,
            (unsigned long long)other->count);
 }

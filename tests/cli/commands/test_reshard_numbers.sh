@@ -98,6 +98,12 @@ lacks 'does not list' "$weft" reshard hf/model.safetensors.index.json quiet
 json "$weft" inspect hf/model.safetensors.index.json --json -- 'it["unlisted"] == []'
 is 1 bash -c "'$weft' run -n 2 '$weft' reshard hf ranks 2>&1 | grep -c 'does not list'"
 
+# One tensor is no plural.
+contains '.npy: 1 tensor, 80 B read, 80 B written in' "$weft" reshard hf/extra.safetensors one.npy --rules <(printf 'adapter = adapter\n* : drop\n')
+contains 'two.npy: 1 tensor, 80 B to read, 80 B to write, 1 job, at most' "$weft" reshard one.npy two.npy --dry-run -j 1
+contains 'npy: 1 tensor, 80 B, 1 file' "$weft" inspect one.npy
+contains 'the same: 1 tensor, 80 B' "$weft" verify one.npy one.npy
+
 # So is a tensor of a file that the index names for others.
 python3 - <<'PY'
 import json
