@@ -389,11 +389,11 @@ WEFT_API void weft_reshard_close(weft_reshard **reshard);
  * not open a file, makes the call fail on all ranks with WEFT_ERR_INVALID.  All ranks see the same
  * files.
  *
- * A load or save has no limit for its whole duration.  The time limit of the world (WEFT_TIMEOUT)
- * is for a rank without progress.  A rank makes progress when it has read, written or flushed a
- * part of at most 64 MiB.  A rank that does not make the call makes no progress.
- * WEFT_ERR_TIMEOUT names the ranks without progress, and the world communicator fails on all
- * ranks. */
+ * A load or save may take any time as long as every rank makes progress.  Each rank reads, writes
+ * and flushes its elements in parts: a part is at most 64 MiB of them.  A rank makes progress each
+ * time it completes a part.  If a rank completes no part within the time limit of the world
+ * (WEFT_TIMEOUT), or does not make the call, all ranks return WEFT_ERR_TIMEOUT, whose text names
+ * it, and the world communicator fails. */
 
 typedef struct weft_load_options {
     size_t struct_size;
