@@ -250,7 +250,7 @@ int cli_fail(const struct cli_command *command, weft_status status)
 
 int cli_fail_file(const struct cli_command *command, const char *path, int error)
 {
-    cli_complain(command, "%s: %s", path, strerror(error));
+    cli_complain(command, "%s: %s", path, wf_errno_text(error));
     return CLI_ENVIRONMENT;
 }
 

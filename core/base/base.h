@@ -218,6 +218,9 @@ static inline char wf_lower(char c)
  * letters of ASCII. */
 bool wf_same_letters(const char *a, const char *b, size_t count);
 
+/* The ending of a noun: "%u tensor%s", count, WF_PLURAL(count). */
+#define WF_PLURAL(count) ((count) == 1 ? "" : "s")
+
 struct wf_text {
     char *data;
     size_t length, capacity;
@@ -367,6 +370,8 @@ bool wf_dtype_find(const char *name, size_t length, uint32_t *out);
 /* Append the reason why NAME is not a dtype: `"float32" is not a dtype; the dtypes are ...; did you
  * mean f32?` */
 void wf_dtype_explain(const char *name, size_t length, struct wf_text *out);
+/* wf_scan_refuse with that reason, for the LENGTH bytes at AT. */
+weft_status wf_dtype_refuse(const struct wf_scan *at, const char *kind, size_t length) WF_NODISCARD;
 bool wf_reduction_find(const char *name, size_t length, uint32_t *out);
 bool wf_collective_reduces(uint32_t collective);
 /* True if REDUCTION is defined on DTYPE (weft_plugin.h says where not). */
@@ -402,8 +407,13 @@ weft_status wf_intern(struct wf_intern_table *table, uint64_t hash, const void *
 void wf_intern_retain(struct wf_interned *object);
 void wf_intern_release(struct wf_intern_table *table, struct wf_interned *object);
 
-/* ---- clock.c ---- */
+/* ---- system.c ---- */
 
 uint64_t wf_now_ns(void); /* monotonic */
+/* The text of the errno ERROR.  If a limit of the process can be the cause, the text names the
+ * limit, its value and what helps.  Valid until the thread's next call. */
+const char *wf_errno_text(int error);
+/* Write "; this process may ..." with that limit to OUT, or "" without such a limit. */
+void wf_limit_text(int error, char *out, size_t bytes);
 
 #endif

@@ -342,7 +342,7 @@ static void limit_departed(weft_comm *comm, const struct wf_departure *departure
         wf_text_add(&text,
                     "; rank %d has made %llu collective%s, from the same places and with the same "
                     "memory as this rank: collective %llu, or a repeated one, may be missing",
-                    departure->rank, (unsigned long long)count, count == 1 ? "" : "s",
+                    departure->rank, (unsigned long long)count, WF_PLURAL(count),
                     (unsigned long long)count + 1);
     limit_posts(comm, WEFT_ERR_PEER, text.failed ? "out of memory" : text.data, count);
     wf_text_free(&text);

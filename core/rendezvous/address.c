@@ -158,7 +158,7 @@ static weft_status cannot_listen(const struct wf_address *address, int code)
 
     wf_address_print(address, text);
     return wf_fail(WEFT_ERR_SYSTEM, "the rendezvous cannot listen on %s: %s", text,
-                   code == EADDRINUSE ? "another process listens there" : strerror(code));
+                   code == EADDRINUSE ? "another process listens there" : wf_errno_text(code));
 }
 
 /* Another process listens on ADDRESS, a Unix socket: name the process and its user. */
@@ -297,7 +297,7 @@ weft_status wf_address_connect(const struct wf_address *address, uint64_t deadli
         if (hopeless || wf_now_ns() >= deadline_ns) {
             if (found != NULL) freeaddrinfo(found);
             return wf_fail(hopeless ? WEFT_ERR_SYSTEM : WEFT_ERR_TIMEOUT,
-                           "the rendezvous cannot be reached: %s", strerror(code));
+                           "the rendezvous cannot be reached: %s", wf_errno_text(code));
         }
         nanosleep(&pause, NULL);
         if (pause.tv_nsec < 100000000) pause.tv_nsec *= 2;
@@ -332,7 +332,7 @@ weft_status wf_address_begin(const struct wf_address *address, int *fd)
     }
     if (*fd >= 0) wf_fd_close(*fd);
     wf_address_print(address, text);
-    return wf_fail(WEFT_ERR_SYSTEM, "%s cannot be reached: %s", text, strerror(code));
+    return wf_fail(WEFT_ERR_SYSTEM, "%s cannot be reached: %s", text, wf_errno_text(code));
 }
 
 bool wf_address_same_user(int fd)

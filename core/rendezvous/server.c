@@ -75,8 +75,8 @@ weft_status wf_server_create(const struct wf_server_options *options, struct wf_
     if (status != WEFT_OK) goto free_server;
     wf_fd_hold();
     if (wf_fd_keep_pair(pipe2(s->commands, O_CLOEXEC), s->commands) != 0) {
-        status =
-            wf_fail(WEFT_ERR_SYSTEM, "the rendezvous cannot create a pipe: %s", strerror(errno));
+        status = wf_fail(WEFT_ERR_SYSTEM, "the rendezvous cannot create a pipe: %s",
+                         wf_errno_text(errno));
         goto free_server;
     }
     if (address != NULL) status = wf_address_listen(address, s->listeners, &s->listener_count);
@@ -134,9 +134,8 @@ static bool make_room(struct wf_server *s, uint64_t now_ns)
 static void rest_without_files(struct wf_server *s, uint64_t now_ns)
 {
     if (!s->out_of_files)
-        wf_log(WF_LOG_WARNING,
-               "the rendezvous cannot accept another connection: %s; raise `ulimit -n`",
-               strerror(errno));
+        wf_log(WF_LOG_WARNING, "the rendezvous cannot accept another connection: %s",
+               wf_errno_text(errno));
     s->out_of_files = true;
     s->listen_again_ns = now_ns + WF_PENDING_SPARE_NS;
 }
@@ -243,12 +242,12 @@ weft_status wf_server_connect(struct wf_server *s, int *fd)
     if (wf_fd_keep_pair(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair),
                         pair) != 0)
         return wf_fail(WEFT_ERR_SYSTEM, "cannot connect to the rendezvous in this process: %s",
-                       strerror(errno));
+                       wf_errno_text(errno));
     if (!order(s, &(struct wf_command){.kind = WF_COMMAND_ADOPT, .fd = pair[0]})) {
         wf_fd_close(pair[0]);
         wf_fd_close(pair[1]);
         return wf_fail(WEFT_ERR_SYSTEM, "cannot wake the rendezvous in this process: %s",
-                       strerror(errno));
+                       wf_errno_text(errno));
     }
     *fd = pair[1];
     return WEFT_OK;
@@ -384,7 +383,8 @@ weft_status wf_server_start(struct wf_server *s)
     code = pthread_create(&s->thread, NULL, serve, s);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (code != 0)
-        return wf_fail(WEFT_ERR_SYSTEM, "the rendezvous cannot start a thread: %s", strerror(code));
+        return wf_fail(WEFT_ERR_SYSTEM, "the rendezvous cannot start a thread: %s",
+                       wf_errno_text(code));
     s->started = true;
     return WEFT_OK;
 }

@@ -257,8 +257,8 @@ void wf_calls_warn(const weft_comm *comm)
     if (!comm->checked || comm->calls.left == 0) return;
     if (other->count == made) other = &comm->calls.most;
     if (other->count == made) return;
-    wf_text_add(&text, "weft_context_release: rank %d leaves after %llu collectives on %s",
-                comm->context->rank, (unsigned long long)made, comm->name);
+    wf_text_add(&text, "weft_context_release: rank %d leaves after %llu collective%s on %s",
+                comm->context->rank, (unsigned long long)made, WF_PLURAL(made), comm->name);
     add_last(&text, read_note(comm, made, &told) ? told.place : "");
     wf_text_add(&text, ", but rank %d left after %llu", other->rank,
                 (unsigned long long)other->count);
