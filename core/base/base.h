@@ -198,6 +198,13 @@ static inline uint64_t wf_hash_mix(uint64_t seed, uint64_t value)
     return h ^ (h >> 29);
 }
 
+/* ---- text.c: errors of the system ---- */
+
+/* plug_limit_text and plug_error_text of plugins/common/plug_limits.h: which limit of the process
+ * caused ERROR, and strerror with it.  The texts are the thread's, until its next call. */
+const char *wf_limit_text(int error);
+const char *wf_error_text(int error);
+
 /* ---- text.c: a growing string ---- */
 
 /* Zero-initialise.  Running out of memory sets `failed` and drops later text, so that printers
