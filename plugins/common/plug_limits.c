@@ -34,7 +34,7 @@ static void append_limit(const struct named_limit *named, char *out, size_t byte
     if (getrlimit(named->resource, &limit) != 0) return;
     if (limit.rlim_cur == RLIM_INFINITY) return;
     snprintf(out + used, bytes - used, "%s the limit of %s, which is %llu%s (ulimit -%c)",
-             used == 0 ? "; raise" : " or", named->what,
+             used == 0 ? "; raise" : ", or", named->what,
              (unsigned long long)(limit.rlim_cur / named->unit_bytes), named->unit, named->shell);
 }
 
@@ -47,8 +47,8 @@ const char *plug_limit_text(int error)
     if (error == ENFILE)
         snprintf(text, sizeof text, "; raise the system's limit of open files (fs.file-max)");
     if (error == EFBIG) append_limit(&file_size, text, sizeof text);
-    if (error == EAGAIN) append_limit(&threads, text, sizeof text);
     if (error == ENOMEM || error == EAGAIN) append_limit(&space, text, sizeof text);
+    if (error == EAGAIN) append_limit(&threads, text, sizeof text);
     return text;
 }
 
