@@ -26,6 +26,7 @@ static void print_help(const struct cli_command *command)
         printf("  %-24s %s\n", left, o->help);
     }
     printf("  %-24s %s\n", "--help", "print this page");
+    if (command->note != NULL) printf("\n%s\n", command->note);
     printf("\nexample:\n  %s\n", command->example);
 }
 
