@@ -37,9 +37,6 @@ weft_status wf_fail_context(weft_status status, const char *format, ...)
 
 weft_status wf_fail_memory(size_t bytes)
 {
-    char limit[160];
-
-    wf_limit_text(ENOMEM, limit, sizeof limit);
     return weft_fail(WEFT_ERR_NO_MEMORY, "out of memory: cannot allocate %zu bytes%s", bytes,
-                     limit);
+                     wf_limit_text(ENOMEM));
 }

@@ -198,6 +198,13 @@ static inline uint64_t wf_hash_mix(uint64_t seed, uint64_t value)
     return h ^ (h >> 29);
 }
 
+/* ---- text.c: errors of the system ---- */
+
+/* plug_limit_text and plug_error_text of plugins/common/plug_limits.h: which limit of the process
+ * caused ERROR, and strerror with it.  The texts are the thread's, until its next call. */
+const char *wf_limit_text(int error);
+const char *wf_error_text(int error);
+
 /* ---- text.c: a growing string ---- */
 
 /* Zero-initialise.  Running out of memory sets `failed` and drops later text, so that printers
@@ -407,13 +414,8 @@ weft_status wf_intern(struct wf_intern_table *table, uint64_t hash, const void *
 void wf_intern_retain(struct wf_interned *object);
 void wf_intern_release(struct wf_intern_table *table, struct wf_interned *object);
 
-/* ---- system.c ---- */
+/* ---- clock.c ---- */
 
 uint64_t wf_now_ns(void); /* monotonic */
-/* The text of the errno ERROR.  If a limit of the process can be the cause, the text names the
- * limit, its value and what helps.  Valid until the thread's next call. */
-const char *wf_errno_text(int error);
-/* Write "; this process may ..." with that limit to OUT, or "" without such a limit. */
-void wf_limit_text(int error, char *out, size_t bytes);
 
 #endif
