@@ -15,7 +15,8 @@ uint64_t plug_file_limit(void)
 }
 
 struct named_limit {
-    int resource, shell; /* RLIMIT_*, and the letter of ulimit */
+    __rlimit_resource_t resource;
+    int shell; /* the letter of ulimit */
     const char *what, *unit;
     uint64_t unit_bytes; /* of ulimit */
 };

@@ -24,7 +24,7 @@ START_TEST(the_limit_of_files_is_the_soft_one)
 END_TEST
 
 /* The text of ERROR while the soft limit of RESOURCE is VALUE. */
-static const char *text_under(int resource, rlim_t value, int error)
+static const char *text_under(__rlimit_resource_t resource, rlim_t value, int error)
 {
     static char text[512];
     struct rlimit before, small;
