@@ -30,10 +30,20 @@ function(weft_compile_options target)
   endif()
 endfunction()
 
+# A thread that calls weft needs a stack of 96 KiB (docs/launch.md), so no function of the library and its plugins may
+# take a third of it.  Builds without optimization, and with sanitizers, have larger frames.
+function(weft_limit_frames target)
+  if(NOT WEFT_SANITIZE AND NOT WEFT_COVERAGE)
+    target_compile_options(${target} PRIVATE
+      $<$<AND:$<CONFIG:Release,RelWithDebInfo,MinSizeRel>,$<COMPILE_LANGUAGE:C,CXX>>:-Wframe-larger-than=32768>)
+  endif()
+endfunction()
+
 # A plugin: libweft_plugin_NAME.so beside libweft, exporting its entry and nothing else.
 function(weft_add_plugin name)
   add_library(weft_plugin_${name} MODULE ${ARGN})
   weft_compile_options(weft_plugin_${name})
+  weft_limit_frames(weft_plugin_${name})
   target_include_directories(weft_plugin_${name} PRIVATE ${PROJECT_SOURCE_DIR}/core/include/weft)
   target_link_options(weft_plugin_${name} PRIVATE
     -Wl,--version-script=${PROJECT_SOURCE_DIR}/plugins/plugin.map)

@@ -181,9 +181,10 @@ static void add_json(struct wf_text *text, const struct bench *bench)
 
 static void add_table(struct wf_text *text, const struct bench *bench)
 {
-    wf_text_add(text, "%u tensors f32[%lld,%lld], %d ranks\n%-14s %9s %12s %12s %7s\n",
-                bench->tensors, (long long)bench->size, (long long)bench->size,
-                bench->results.ranks, "", "together", "as one plan", "one by one", "times");
+    wf_text_add(text, "%u tensor%s f32[%lld,%lld], %d rank%s\n%-14s %9s %12s %12s %7s\n",
+                bench->tensors, WF_PLURAL(bench->tensors), (long long)bench->size,
+                (long long)bench->size, bench->results.ranks, WF_PLURAL(bench->results.ranks), "",
+                "together", "as one plan", "one by one", "times");
     for (size_t t = 0; t < TRANSITIONS; t++) {
         const struct row *row = &bench->results.rows[t];
 

@@ -48,8 +48,8 @@ static weft_status add_table(const struct calibration *found, struct wf_text *ou
     char *table;
     weft_status status;
 
-    wf_text_add(out, "# weft bench calibrate: %d ranks on %d host%s\n", found->ranks, found->hosts,
-                found->hosts == 1 ? "" : "s");
+    wf_text_add(out, "# weft bench calibrate: %d rank%s on %d host%s\n", found->ranks,
+                WF_PLURAL(found->ranks), found->hosts, WF_PLURAL(found->hosts));
     for (int link = 0; link < COST_LINKS; link++)
         if (!found->measured[link])
             wf_text_add(out, "# %s: not measured, as in table %s\n", links[link], found->base);

@@ -105,8 +105,8 @@ static void add_json(struct wf_text *text, const struct bench *bench)
 
 static void add_heading(struct wf_text *text, const struct bench *bench)
 {
-    wf_text_add(text, "f32, %d ranks\n%-14s %-12s %10s %10s %10s %10s\n", bench->on.ranks, "",
-                "shape", "min", "median", "memcpy", "of memcpy");
+    wf_text_add(text, "f32, %d rank%s\n%-14s %-12s %10s %10s %10s %10s\n", bench->on.ranks,
+                WF_PLURAL(bench->on.ranks), "", "shape", "min", "median", "memcpy", "of memcpy");
 }
 
 static void add_row(struct wf_text *text, const struct row *row)

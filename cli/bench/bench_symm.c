@@ -142,8 +142,10 @@ static double gbps(const struct row *row)
 
 static void add_table(struct wf_text *text, const struct bench *bench)
 {
-    wf_text_add(text, "%d ranks, each on its right neighbour's memory\n%-18s %10s %10s %10s %10s\n",
-                bench->rows[0].ranks, "", "bytes", "min", "median", "GB/s");
+    wf_text_add(text,
+                "%d rank%s, each on its right neighbour's memory\n%-18s %10s %10s %10s %10s\n",
+                bench->rows[0].ranks, WF_PLURAL(bench->rows[0].ranks), "", "bytes", "min", "median",
+                "GB/s");
     for (size_t i = 0; i < bench->count; i++) {
         const struct row *row = &bench->rows[i];
 

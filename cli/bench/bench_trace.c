@@ -155,7 +155,7 @@ static double added_percent(const struct bench *bench, enum way way, enum op op)
 static void add_table(struct wf_text *text, const struct bench *bench)
 {
     wf_text_add(text, "%d rank%s\n%-24s %10s %10s %22s %22s\n", bench->ranks,
-                bench->ranks == 1 ? "" : "s", "", "bytes", "off", "ring", "ring and observer");
+                WF_PLURAL(bench->ranks), "", "bytes", "off", "ring", "ring and observer");
     for (int op = 0; op < OPS; op++) {
         wf_text_add(text, "%-24s", ops[op].name);
         bench_add_bytes(text, 10, ops[op].bytes);

@@ -33,9 +33,10 @@ static void add_tables(struct wf_text *text, const struct coll_request *request,
 {
     for (uint32_t op = 0; op < BENCH_OP_COUNT; op++) {
         if (!request->wanted[op]) continue;
-        wf_text_add(text, "%s%s of %s, %d ranks, memory from %s%s\n", cli_colour(stdout, CLI_BOLD),
+        wf_text_add(text, "%s%s of %s, %d rank%s, memory from %s%s\n", cli_colour(stdout, CLI_BOLD),
                     bench_op_names[op], weft_dtype_name(request->dtype), (int)rows[0].ranks,
-                    request->malloced ? "malloc" : "weft_alloc", cli_colour(stdout, CLI_PLAIN));
+                    WF_PLURAL(rows[0].ranks), request->malloced ? "malloc" : "weft_alloc",
+                    cli_colour(stdout, CLI_PLAIN));
         wf_text_add(text, "%10s %10s %10s %10s %10s %11s\n", "buffer", "min", "median", "p99",
                     "GB/s", "of memcpy");
         for (int i = 0; i < count; i++)

@@ -101,8 +101,8 @@ static void print_end(const struct kit_options *options, const struct kit_progre
         printf("no case was run%s%s\n", options->only != NULL ? "; no case has the name " : "",
                options->only != NULL ? options->only : "");
     else if (all_well(progress))
-        printf("%spassed%s: %u cases in %.1f s\n", cli_colour(stdout, CLI_GREEN),
-               cli_colour(stdout, CLI_PLAIN), totals.passed, seconds);
+        printf("%spassed%s: %u case%s in %.1f s\n", cli_colour(stdout, CLI_GREEN),
+               cli_colour(stdout, CLI_PLAIN), totals.passed, WF_PLURAL(totals.passed), seconds);
     else
         printf("%sfailed%s: %u of %u cases in %.1f s\n", cli_colour(stdout, CLI_RED),
                cli_colour(stdout, CLI_PLAIN), totals.failed, totals.passed + totals.failed,
@@ -173,8 +173,9 @@ static int run_kit(const struct cli_command *command, const struct kit_options *
     if (progress == MAP_FAILED) return cli_fail(command, wf_fail_memory(sizeof *progress));
     progress->job = wf_hash_mix(start, (uint64_t)getpid());
     if (!json)
-        printf("%s, %d ranks as %s, seed %llu\n", options->backend, options->ranks,
-               options->threads ? "threads" : "processes", (unsigned long long)options->seed);
+        printf("%s, %d rank%s as %s, seed %llu\n", options->backend, options->ranks,
+               WF_PLURAL(options->ranks), options->threads ? "threads" : "processes",
+               (unsigned long long)options->seed);
     cli_progress_begin();
     started =
         kit_team_run(options, progress, json ? print_level_silent : print_level, show_progress);

@@ -141,9 +141,9 @@ static weft_status add_text(struct wf_text *text, struct view *view)
     int32_t shown = info->ranks < SHOWN_RANKS ? info->ranks : SHOWN_RANKS;
 
     wf_text_add(text,
-                "%d ranks, length %" PRId64 ", mask %s, balance %s, variant %s: largest work %.3f "
+                "%d rank%s, length %" PRId64 ", mask %s, balance %s, variant %s: largest work %.3f "
                 "of the mean\n",
-                info->ranks, info->length, masks[view->options.mask],
+                info->ranks, WF_PLURAL(info->ranks), info->length, masks[view->options.mask],
                 balances[view->options.balance], variants[view->options.variant], balance_of(info));
     for (int32_t c = 0; c < shown; c++)
         WF_TRY(add_coordinate(text, view, c));

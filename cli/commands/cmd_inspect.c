@@ -121,16 +121,19 @@ static weft_status add_unlisted(struct wf_text *out, const weft_checkpoint *in, 
 static weft_status add_text(struct wf_text *out, const weft_checkpoint *in,
                             const weft_checkpoint_info *all)
 {
-    wf_text_add(out, "%s: %" PRIu64 " tensors, ",
-                weft_file_format_name((enum weft_file_format)all->format), all->tensors);
+    wf_text_add(out, "%s: %" PRIu64 " tensor%s, ",
+                weft_file_format_name((enum weft_file_format)all->format), all->tensors,
+                WF_PLURAL(all->tensors));
     wf_text_bytes(out, all->bytes);
-    wf_text_add(out, ", %u file%s", all->files, all->files == 1 ? "" : "s");
+    wf_text_add(out, ", %u file%s", all->files, WF_PLURAL(all->files));
     if (all->mesh != NULL) {
         wf_text_add(out, ", mesh ");
         describe_mesh(all->mesh, out);
     }
     if (all->others > 0)
-        wf_text_add(out, ", %" PRIu64 " items that are not tensors and are not read", all->others);
+        wf_text_add(out, ", %" PRIu64 " item%s that %s not read", all->others,
+                    WF_PLURAL(all->others),
+                    all->others == 1 ? "is no tensor and is" : "are not tensors and are");
     wf_text_char(out, '\n');
     for (size_t i = 0; i < all->tensors; i++) {
         weft_checkpoint_tensor_info tensor = {.struct_size = sizeof tensor};
@@ -192,9 +195,8 @@ static void warn_unlisted(const struct cli_command *command, const weft_checkpoi
     weft_checkpoint_info all = {.struct_size = sizeof all};
 
     if (weft_checkpoint_get(in, &all) != WEFT_OK || all.unlisted == 0) return;
-    fprintf(stderr, "weft %s: %" PRIu64 " tensor%s of other files %s not in the index\n",
-            command->name, all.unlisted, all.unlisted == 1 ? "" : "s",
-            all.unlisted == 1 ? "is" : "are");
+    fprintf(stderr, "weft %s: %" PRIu64 " tensor%s in files of the folder %s not in the index\n",
+            command->name, all.unlisted, WF_PLURAL(all.unlisted), all.unlisted == 1 ? "is" : "are");
 }
 
 static int run(const struct cli_command *command, int argc, char **argv)

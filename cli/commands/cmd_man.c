@@ -65,6 +65,11 @@ static void add_command(struct wf_text *out, const struct cli_command *command)
     add_sentence(out, command->summary);
     for (const struct cli_option *o = command->options; o->name != NULL; o++)
         add_option(out, o);
+    if (command->note != NULL) {
+        wf_text_add(out, ".PP\n");
+        add_text(out, command->note);
+        wf_text_char(out, '\n');
+    }
     wf_text_add(out, ".PP\nExample:\n.PP\n.RS\n.nf\n");
     add_text(out, command->example);
     wf_text_add(out, "\n.fi\n.RE\n");

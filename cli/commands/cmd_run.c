@@ -111,7 +111,7 @@ static bool watch_signals(struct run_job *job)
     cli_signal_set(SIGPIPE, SIG_IGN);
     job->signals = cli_signals_note(numbers, WF_COUNT(numbers));
     if (job->signals >= 0) return true;
-    fprintf(stderr, "weft run: no descriptor for signals: %s\n", strerror(errno));
+    fprintf(stderr, "weft run: no descriptor for signals: %s\n", wf_error_text(errno));
     return false;
 }
 
@@ -256,6 +256,9 @@ const struct cli_command cli_run = {
     .summary = "run a program as several ranks on this host",
     .arguments = "-n N [options] PROGRAM [arguments]",
     .example = "weft run -n 4 --timeout 60 ./engine --steps 100",
+    .note =
+        "If a rank fails, the other ranks are ended.  Processes that ranks left behind are ended\n"
+        "when the last rank has ended.",
     .options =
         (const struct cli_option[]){
             CLI_RANKS("number of ranks"),

@@ -85,7 +85,7 @@ static weft_status simulate(const struct request *request, const weft_plan *plan
         values_fill(&values, request->from, weft_mesh_rank_at(request->mesh, i), NULL,
                     sources->at[i]);
     }
-    cli_progress("simulating the plan on %d ranks", ranks);
+    cli_progress("simulating the plan on %d rank%s", ranks, WF_PLURAL(ranks));
     begun = wf_now_ns();
     status = weft_simulate(plan, (const void *const *)sources->at, targets->at);
     *times = (struct bench_times){.median_ns = wf_now_ns() - begun, .samples = 1, .calls = 1};

@@ -99,9 +99,10 @@ static void report(const struct trace_file *files, size_t count, uint64_t bound_
     for (size_t i = 0; i < count; i++)
         has_first = has_first || files[i].facts.rank == 0;
     wf_text_add(&text,
-                "%s: %zu of %d ranks, on the clock of %s; times of different ranks agree "
+                "%s: %zu of %d rank%s, on the clock of %s; times of different ranks agree "
                 "within ",
-                path, count, files[0].facts.size, has_first ? "rank 0" : "the rendezvous server");
+                path, count, files[0].facts.size, WF_PLURAL(files[0].facts.size),
+                has_first ? "rank 0" : "the rendezvous server");
     wf_text_time(&text, bound_ns);
     wf_text_char(&text, '\n');
     for (size_t i = 0; i < count; i++) {

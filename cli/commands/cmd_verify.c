@@ -200,7 +200,7 @@ static weft_status open_sums(const char *path, int *out)
 
     if (fd < 0)
         return wf_fail(WEFT_ERR_NOT_FOUND, "%s: %s; `weft reshard --verify` writes it", path,
-                       strerror(errno));
+                       wf_error_text(errno));
     *out = fd;
     if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode)) return WEFT_OK;
     close(fd);
@@ -213,7 +213,7 @@ static weft_status read_sums(void *source, char *buffer, size_t capacity, size_t
     const int *fd = source;
     ssize_t bytes = read(*fd, buffer, capacity);
 
-    if (bytes < 0) return wf_fail(WEFT_ERR_SYSTEM, "weft.json: %s", strerror(errno));
+    if (bytes < 0) return wf_fail(WEFT_ERR_SYSTEM, "weft.json: %s", wf_error_text(errno));
     *count = (size_t)bytes;
     return WEFT_OK;
 }
@@ -256,8 +256,8 @@ static weft_status check_sums(struct pair *pair, struct wf_json_reader *json)
         tensors++;
     }
     if (pair->difference.length == 0 && tensors != pair->all[0].tensors)
-        wf_text_add(&pair->difference, "weft.json has %" PRIu64 " tensors, but %s has %" PRIu64,
-                    tensors, pair->path[0], pair->all[0].tensors);
+        wf_text_add(&pair->difference, "weft.json has %" PRIu64 " tensor%s, but %s has %" PRIu64,
+                    tensors, WF_PLURAL(tensors), pair->path[0], pair->all[0].tensors);
     return WEFT_OK;
 }
 
@@ -323,7 +323,8 @@ static int print_answer(const struct cli_command *command, const struct pair *pa
         wf_json_string(&json, "difference", same ? NULL : pair->difference.data);
         wf_json_end(&json, '}');
     } else if (same) {
-        wf_text_add(&text, "the same: %" PRIu64 " tensors, ", pair->all[0].tensors);
+        wf_text_add(&text, "the same: %" PRIu64 " tensor%s, ", pair->all[0].tensors,
+                    WF_PLURAL(pair->all[0].tensors));
         wf_text_bytes(&text, pair->compared);
     } else {
         wf_text_add(&text, "different: %s", pair->difference.data);

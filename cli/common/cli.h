@@ -65,6 +65,7 @@ struct cli_option {
 
 struct cli_command {
     const char *name, *summary, *arguments, *example;
+    const char *note;                 /* lines of its help page, or NULL */
     const struct cli_option *options; /* ended by a NULL name; --help is implied */
     int rest_max; /* the most arguments beside options; cli_parse refuses more */
     /* It neither opens plugins nor joins a job, so that the library does not warn about variables

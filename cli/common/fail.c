@@ -8,6 +8,7 @@
 
 #include "weft/status.h"
 
+#include <errno.h>
 #include <stdio.h>
 
 enum { TEXT_BYTES = 2048 };
@@ -36,5 +37,6 @@ weft_status wf_fail_context(weft_status status, const char *format, ...)
 
 weft_status wf_fail_memory(size_t bytes)
 {
-    return weft_fail(WEFT_ERR_NO_MEMORY, "out of memory: cannot allocate %zu bytes", bytes);
+    return weft_fail(WEFT_ERR_NO_MEMORY, "out of memory: cannot allocate %zu bytes%s", bytes,
+                     wf_limit_text(ENOMEM));
 }

@@ -26,6 +26,7 @@ static void print_help(const struct cli_command *command)
         printf("  %-24s %s\n", left, o->help);
     }
     printf("  %-24s %s\n", "--help", "print this page");
+    if (command->note != NULL) printf("\n%s\n", command->note);
     printf("\nexample:\n  %s\n", command->example);
 }
 
@@ -250,7 +251,7 @@ int cli_fail(const struct cli_command *command, weft_status status)
 
 int cli_fail_file(const struct cli_command *command, const char *path, int error)
 {
-    cli_complain(command, "%s: %s", path, strerror(error));
+    cli_complain(command, "%s: %s", path, wf_error_text(error));
     return CLI_ENVIRONMENT;
 }
 

@@ -128,7 +128,7 @@ void tally_print(const struct tally *tally, struct wf_text *out)
     char name[48];
 
     wf_text_add(out, "operations of %d rank%s together:\n", (int)tally->ranks,
-                tally->ranks == 1 ? "" : "s");
+                WF_PLURAL(tally->ranks));
     for (uint32_t i = 0; i < WEFT_OP_COUNT; i++)
         add_line(out, weft_operation_name((enum weft_operation)i), sums->operations[i]);
     for (uint32_t i = 0; i < WEFT_STEP_KINDS; i++) {

@@ -258,7 +258,7 @@ static weft_status take_results(const struct checker *c, struct graph_line *line
         return fail_line(line,
                          wf_fail(WEFT_ERR_INVALID,
                                  "operator %.100s has %u output%s, and the line names %u", line->op,
-                                 info.outputs, info.outputs == 1 ? "" : "s", line->output_count));
+                                 info.outputs, WF_PLURAL(info.outputs), line->output_count));
     for (uint32_t i = 0; i < line->output_count; i++) {
         if (line->outputs[i] < 0) continue;
         c->graph->tensors[line->outputs[i]].spec =

@@ -100,12 +100,15 @@ static weft_status read_shapes(struct graph_reader *r, struct graph_line *line)
         weft_op_tensor *t = &shapes[line->given_count];
         const char *name;
         size_t length, inside;
+        struct wf_scan at;
         char text[256];
         wf_scan_space(&r->scan);
         if (line->given_count == WF_COUNT(shapes)) return graph_fail(r, "at most 16 shapes");
         *t = (weft_op_tensor){.dims = 0};
-        if (!wf_scan_name(&r->scan, &name, &length) || !wf_dtype_find(name, length, &t->dtype))
+        at = r->scan;
+        if (!wf_scan_name(&r->scan, &name, &length))
             return graph_fail(r, "a dtype and a shape, such as f32[4,6]");
+        if (!wf_dtype_find(name, length, &t->dtype)) return wf_dtype_refuse(&at, "graph", length);
         inside = strcspn(r->scan.text + r->scan.at, "]\n");
         if (inside + 2 > sizeof text || r->scan.text[r->scan.at + inside] != ']')
             return graph_fail(r, "a shape, such as [4,6]");

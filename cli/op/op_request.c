@@ -219,7 +219,7 @@ weft_status op_request_check_wanted(const struct op_request *r, const weft_op_ch
     if (r->wanted_count <= info.outputs) return WEFT_OK;
     return wf_fail(WEFT_ERR_INVALID,
                    "operator %.100s has %u output%s, and --want is given %u times", r->call.name,
-                   info.outputs, info.outputs == 1 ? "" : "s", r->wanted_count);
+                   info.outputs, WF_PLURAL(info.outputs), r->wanted_count);
 }
 
 void op_request_free(struct op_request *r)

@@ -188,7 +188,7 @@ static weft_status read_dim(const struct op_record *r, const weft_op_tensor *x, 
     *out = dim < 0 ? dim + dims : dim;
     if (*out >= 0 && *out < dims) return WEFT_OK;
     return wf_fail(WEFT_ERR_INVALID, "\"%s\" is %lld, and the tensor has %d dimension%s", name,
-                   (long long)dim, x->dims, x->dims == 1 ? "" : "s");
+                   (long long)dim, x->dims, WF_PLURAL(x->dims));
 }
 
 /* The target shape of flatten and unflatten, and the order of movedim. */

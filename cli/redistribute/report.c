@@ -65,7 +65,8 @@ static void add_comparison(struct wf_text *text, const struct report *report)
     const struct job_outcome *outcome = &report->outcome;
 
     if (outcome->limit_ns < COMPARABLE_NS || outcome->times.min_ns < COMPARABLE_NS) return;
-    wf_text_add(text, "memcpy of as many bytes by %d ranks at once takes ", (int)report->ranks);
+    wf_text_add(text, "memcpy of as many bytes by %d rank%s at once takes ", (int)report->ranks,
+                WF_PLURAL(report->ranks));
     wf_text_time(text, outcome->limit_ns);
     wf_text_add(text, ": %.0f %% of its speed (minimum), %.0f %% (median)\n",
                 100 * (double)outcome->limit_ns / (double)outcome->times.min_ns,
@@ -91,11 +92,13 @@ static void add_time(struct wf_text *text, const struct report *report)
 static void add_words(struct wf_text *text, const struct report *report)
 {
     const struct request *request = report->request;
+    int32_t size = weft_mesh_size(request->to_mesh);
 
     wf_text_append(text, report->plan.data, report->plan.length);
     wf_text_add(text, "every element of %s", weft_dtype_name(weft_spec_dtype(request->to)));
     describe_shape(weft_spec_dims(request->from), weft_spec_shape(request->from), text);
-    wf_text_add(text, " is right on all %d ranks of ", weft_mesh_size(request->to_mesh));
+    wf_text_add(text, " is right on %s%d rank%s of ", size == 1 ? "" : "all ", size,
+                WF_PLURAL(size));
     describe_mesh(request->to_mesh, text);
     if (!report->simulated) {
         wf_text_add(text, ", by %s, %s, with ", report->outcome.backend,

@@ -59,8 +59,8 @@ weft_status program_add_text(const struct program *p, const weft_reorder *reorde
     add_change(out, "time", info.time_before, info.time_after, wf_text_time);
     add_change(out, ", exposed", info.exposed_before, info.exposed_after, wf_text_time);
     add_change(out, ", peak", info.peak_before, info.peak_after, wf_text_bytes);
-    wf_text_add(out, "\n%" PRIu32 " collectives; digest of the order %016" PRIx64 "\n",
-                info.collectives, info.digest);
+    wf_text_add(out, "\n%" PRIu32 " collective%s; digest of the order %016" PRIx64 "\n",
+                info.collectives, WF_PLURAL(info.collectives), info.digest);
     add_excess(out, &info, limit);
     if (info.collectives == 0)
         wf_text_add(out, "note: no line has `start`; moves of other lines stay where they are\n");

@@ -85,11 +85,12 @@ int reshard_report_plan(const struct reshard_report *report, weft_reshard *plan,
         wf_text_free(&text);
         return cli_fail(report->command, status);
     }
-    wf_text_add(&text, "%s: %" PRIu64 " tensors, ", report->path, info->tensors);
+    wf_text_add(&text, "%s: %" PRIu64 " tensor%s, ", report->path, info->tensors,
+                WF_PLURAL(info->tensors));
     wf_text_bytes(&text, info->read);
     wf_text_add(&text, " to read, ");
     wf_text_bytes(&text, info->written);
-    wf_text_add(&text, " to write, %d jobs, at most ", info->jobs);
+    wf_text_add(&text, " to write, %d job%s, at most ", info->jobs, WF_PLURAL(info->jobs));
     wf_text_bytes(&text, info->memory);
     wf_text_add(&text, " of buffers, about ");
     wf_text_time(&text, predicted_ns);
@@ -175,7 +176,8 @@ int reshard_report_done(const struct reshard_report *report, const weft_reshard_
         wf_json_uint(&json, "time_ns", nanoseconds);
         return end_event(report, &json);
     }
-    wf_text_add(&text, "%s: %" PRIu64 " tensors, ", report->path, info->tensors);
+    wf_text_add(&text, "%s: %" PRIu64 " tensor%s, ", report->path, info->tensors,
+                WF_PLURAL(info->tensors));
     wf_text_bytes(&text, info->read);
     wf_text_add(&text, " read, ");
     wf_text_bytes(&text, info->written);

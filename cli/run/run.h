@@ -24,6 +24,7 @@ struct run_pipe {
 struct run_process {
     pid_t pid; /* 0 before it runs; its process group has the same number */
     bool running;
+    bool left;        /* it succeeded, and the processes that it left may still run */
     bool ended_by_us; /* this process sent it a signal before it ended */
     int wait_status;
     uint64_t ended_ns;

@@ -83,6 +83,30 @@ static void report_to_rendezvous(struct run_job *job, int32_t index)
     weft_rendezvous_report_gone(job->rendezvous, index, text);
 }
 
+/* The number of a zombie is not reused, so its process group can still receive signals.  A rank
+ * that succeeded stays a zombie until the job ends: the processes that it left may serve other
+ * ranks.  The processes of a rank that failed are killed with it. */
+static bool bury(struct run_process *process, const siginfo_t *info)
+{
+    process->left = info->si_code == CLD_EXITED && info->si_status == 0;
+    if (process->left) return true; /* and its wait status is 0 */
+    kill(-process->pid, SIGKILL);
+    return waitpid(process->pid, &process->wait_status, 0) >= 0;
+}
+
+/* All ranks have ended: end the processes that they left. */
+static void end_left(struct run_job *job)
+{
+    for (int32_t i = 0; i < job->count; i++) {
+        struct run_process *process = &job->processes[i];
+
+        if (!process->left) continue;
+        kill(-process->pid, SIGTERM);
+        process->left = false;
+        waitpid(process->pid, &process->wait_status, 0);
+    }
+}
+
 static void reap(struct run_job *job)
 {
     uint64_t now_ns = wf_now_ns();
@@ -93,11 +117,9 @@ static void reap(struct run_job *job)
 
         if (!process->running) continue;
         info.si_pid = 0;
-        /* The number of a zombie is not reused, so its process group can still receive signals. */
         if (waitid(P_PID, (id_t)process->pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0) continue;
         if (info.si_pid == 0) continue;
-        kill(-process->pid, info.si_code == CLD_EXITED && info.si_status == 0 ? SIGTERM : SIGKILL);
-        if (waitpid(process->pid, &process->wait_status, 0) < 0) continue;
+        if (!bury(process, &info)) continue;
         process->running = false;
         process->ended_ns = now_ns;
         job->running--;
@@ -219,6 +241,7 @@ void run_watch(struct run_job *job)
         if (wf_now_ns() >= next_deadline(job)) meet_deadline(job);
         reap(job);
     }
+    end_left(job);
     until_ns = wf_now_ns() + DRAIN_NS;
     while (pipes_open(job) && wf_now_ns() < until_ns)
         round_of(job, polls, until_ns);

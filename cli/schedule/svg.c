@@ -76,11 +76,13 @@ weft_status schedule_add_svg(const weft_timeline *timeline, struct wf_text *out)
                 "viewBox=\"0 0 %d %d\">\n%s<rect width=\"%d\" height=\"%d\" fill=\"#fff\"/>\n",
                 WIDTH, height, WIDTH, height, style, WIDTH, height);
     wf_text_add(out, "<text x=\"8\" y=\"26\" class=\"title\">%s</text>\n", s.name);
-    wf_text_add(out,
-                "<text x=\"8\" y=\"46\" class=\"note\">%d ranks, %d stages, %d microbatches: time "
-                "%llu, idle %.1f %%, at most %llu activations on a rank</text>\n",
-                s.ranks, s.stages, s.microbatches, (unsigned long long)info.makespan,
-                100 * info.idle_share, (unsigned long long)info.peak);
+    wf_text_add(
+        out,
+        "<text x=\"8\" y=\"46\" class=\"note\">%d rank%s, %d stage%s, %d microbatch%s: time "
+        "%llu, idle %.1f %%, at most %llu activation%s on a rank</text>\n",
+        s.ranks, WF_PLURAL(s.ranks), s.stages, WF_PLURAL(s.stages), s.microbatches,
+        s.microbatches == 1 ? "" : "es", (unsigned long long)info.makespan, 100 * info.idle_share,
+        (unsigned long long)info.peak, WF_PLURAL(info.peak));
     for (int32_t r = 0; r < s.ranks; r++)
         WF_TRY(add_row(&p, r, info.makespan));
     wf_text_add(out, "</svg>\n");

@@ -75,14 +75,16 @@ weft_status schedule_add_text(const weft_timeline *timeline, struct wf_text *out
     WF_TRY(weft_schedule_get(weft_timeline_schedule(timeline), &schedule));
     WF_TRY(weft_timeline_get(timeline, &info));
     WF_TRY(find_width(timeline, schedule.ranks, &width));
-    wf_text_add(out, "%s: %d ranks, %d stages, %d microbatches, %lld actions\n", schedule.name,
-                schedule.ranks, schedule.stages, schedule.microbatches,
-                (long long)schedule.actions);
+    wf_text_add(out, "%s: %d rank%s, %d stage%s, %d microbatch%s, %lld action%s\n", schedule.name,
+                schedule.ranks, WF_PLURAL(schedule.ranks), schedule.stages,
+                WF_PLURAL(schedule.stages), schedule.microbatches,
+                schedule.microbatches == 1 ? "" : "es", (long long)schedule.actions,
+                WF_PLURAL(schedule.actions));
     wf_text_add(out,
-                "time %llu, idle %.1f %%, at most %llu activations on a rank "
+                "time %llu, idle %.1f %%, at most %llu activation%s on a rank "
                 "(F, I and W take 1, B takes 2)\n",
                 (unsigned long long)info.makespan, 100 * info.idle_share,
-                (unsigned long long)info.peak);
+                (unsigned long long)info.peak, WF_PLURAL(info.peak));
     if (schedule.lowered && schedule.stages > 1)
         wf_text_add(out, "Sends, receives and collectives are not drawn; --csv lists them.\n");
     if (info.makespan * (width + 1) > WIDEST || schedule.ranks > 64) {

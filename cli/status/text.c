@@ -147,7 +147,7 @@ static void add_comm(struct wf_text *out, const struct status_job *job,
 {
     wf_text_add(out, "  %s%s%s (%s%d rank%s", cli_colour(stdout, CLI_BOLD),
                 comm->name[0] != '\0' ? comm->name : "a communicator",
-                cli_colour(stdout, CLI_PLAIN), "", comm->size, comm->size == 1 ? "" : "s");
+                cli_colour(stdout, CLI_PLAIN), "", comm->size, WF_PLURAL(comm->size));
     if (comm->ranks[0] != '\0') wf_text_add(out, ": %s", comm->ranks);
     if (comm->absent > 0) {
         wf_text_add(out, "; no ring here: ");
@@ -318,7 +318,7 @@ void status_add_text(struct wf_text *out, const struct status_job *job, bool in_
 
     wf_text_add(out, "%sjob %016" PRIx64 "%s: %s on %s, %d rank%s", cli_colour(stdout, CLI_BOLD),
                 job->id, cli_colour(stdout, CLI_PLAIN), info->program, info->backend, job->size,
-                job->size == 1 ? "" : "s");
+                WF_PLURAL(job->size));
     if (job->rank_count < job->size)
         wf_text_add(out, ", %d of them with rings here", job->rank_count);
     if (job->alive == 0)

@@ -54,11 +54,12 @@ weft_status step_add_text(const struct step_request *request, const struct step_
 {
     double rate = (double)weft_cost_table_flops(request->costs);
     weft_schedule_info info = {.struct_size = sizeof info};
+    int32_t size = weft_mesh_size(request->mesh);
 
     WF_TRY(weft_schedule_get(r->schedule, &info));
-    wf_text_add(out, "%s: %d stages on %d pipeline ranks, %d microbatches, %d ranks in all\n",
-                info.name, info.stages, info.ranks, info.microbatches,
-                weft_mesh_size(request->mesh));
+    wf_text_add(out, "%s: %d stage%s on %d pipeline rank%s, %d microbatch%s, %d rank%s in all\n",
+                info.name, info.stages, WF_PLURAL(info.stages), info.ranks, WF_PLURAL(info.ranks),
+                info.microbatches, info.microbatches == 1 ? "" : "es", size, WF_PLURAL(size));
     wf_text_add(out, "step: ");
     wf_text_time(out, r->time);
     wf_text_char(out, '\n');
@@ -73,14 +74,13 @@ weft_status step_add_text(const struct step_request *request, const struct step_
                     rate < 1e12 ? "GFLOP/s" : "TFLOP/s");
     if (r->pipelines > 1) wf_text_add(out, "pipelines simulated: %d\n", r->pipelines);
     if ((uint32_t)info.stages > r->layers && info.stages > 1)
-        wf_text_add(out, "note: the graph has %u layers; stages from %u on have none\n", r->layers,
-                    r->layers);
+        wf_text_add(out, "note: the graph has %u layer%s; stages from %u on have none\n", r->layers,
+                    WF_PLURAL(r->layers), r->layers);
     if (r->unreduced > 0)
         wf_text_add(out,
                     "note: the schedule has no REDUCE_GRAD of %d stage%s; the step does not reduce "
                     "%s gradients\n",
-                    r->unreduced, r->unreduced == 1 ? "" : "s",
-                    r->unreduced == 1 ? "its" : "their");
+                    r->unreduced, WF_PLURAL(r->unreduced), r->unreduced == 1 ? "its" : "their");
     add_table(r, info.stages, out);
     return wf_text_status(out);
 }

@@ -85,8 +85,8 @@ static weft_status compare(const struct trace_file *a, const struct trace_file *
          memcmp(a->facts.job.data, b->facts.job.data, a->facts.job.bytes) != 0))
         return fail_jobs(a, b);
     if (a->facts.size != b->facts.size)
-        return wf_fail(WEFT_ERR_MISMATCH, "%s is of a job of %d ranks, %s of %d ranks", a->name,
-                       a->facts.size, b->name, b->facts.size);
+        return wf_fail(WEFT_ERR_MISMATCH, "%s is of a job of %d rank%s, %s of %d", a->name,
+                       a->facts.size, WF_PLURAL(a->facts.size), b->name, b->facts.size);
     if (a->facts.rank == b->facts.rank)
         return wf_fail(WEFT_ERR_MISMATCH, "%s and %s are both of rank %d", a->name, b->name,
                        a->facts.rank);

@@ -433,7 +433,7 @@ static weft_status run(struct application *a, kernel_function *kernel, void *use
     WF_TRY(choose(a));
     if (a->known != WF_ANY_OUTPUTS && a->outputs != a->known)
         return refuse(a, wf_fail(WEFT_ERR_INVALID, "its rule has %u output%s; expected %u",
-                                 a->outputs, a->outputs == 1 ? "" : "s", a->known));
+                                 a->outputs, WF_PLURAL(a->outputs), a->known));
     if (a->outputs == 0) return WEFT_OK;
     status = wf_apply_agree(a->context, weft_op_choice_output(a->choice, 0), a->function);
     if (status != WEFT_OK) return refuse(a, status);

@@ -198,6 +198,13 @@ static inline uint64_t wf_hash_mix(uint64_t seed, uint64_t value)
     return h ^ (h >> 29);
 }
 
+/* ---- text.c: errors of the system ---- */
+
+/* plug_limit_text and plug_error_text of plugins/common/plug_limits.h: which limit of the process
+ * caused ERROR, and strerror with it.  The texts are the thread's, until its next call. */
+const char *wf_limit_text(int error);
+const char *wf_error_text(int error);
+
 /* ---- text.c: a growing string ---- */
 
 /* Zero-initialise.  Running out of memory sets `failed` and drops later text, so that printers
@@ -217,6 +224,9 @@ static inline char wf_lower(char c)
 /* True if the first COUNT characters of A and B, or all of them, are equal, apart from the case of
  * letters of ASCII. */
 bool wf_same_letters(const char *a, const char *b, size_t count);
+
+/* The ending of a noun: "%u tensor%s", count, WF_PLURAL(count). */
+#define WF_PLURAL(count) ((count) == 1 ? "" : "s")
 
 struct wf_text {
     char *data;
@@ -367,6 +377,8 @@ bool wf_dtype_find(const char *name, size_t length, uint32_t *out);
 /* Append the reason why NAME is not a dtype: `"float32" is not a dtype; the dtypes are ...; did you
  * mean f32?` */
 void wf_dtype_explain(const char *name, size_t length, struct wf_text *out);
+/* wf_scan_refuse with that reason, for the LENGTH bytes at AT. */
+weft_status wf_dtype_refuse(const struct wf_scan *at, const char *kind, size_t length) WF_NODISCARD;
 bool wf_reduction_find(const char *name, size_t length, uint32_t *out);
 bool wf_collective_reduces(uint32_t collective);
 /* True if REDUCTION is defined on DTYPE (weft_plugin.h says where not). */

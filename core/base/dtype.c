@@ -48,17 +48,19 @@ bool wf_dtype_find(const char *name, size_t length, uint32_t *out)
     return false;
 }
 
-/* Names of the dtypes in other systems. */
+/* Names of the dtypes in PyTorch, NumPy, JAX, safetensors and C. */
 static const struct {
     const char *theirs, *ours;
 } foreign[] = {
     {"float", "f32"},
     {"float32", "f32"},
     {"fp32", "f32"},
+    {"single", "f32"},
     {"half", "f16"},
     {"float16", "f16"},
     {"fp16", "f16"},
     {"bfloat16", "bf16"},
+    {"bfloat", "bf16"},
     {"double", "f64"},
     {"float64", "f64"},
     {"fp64", "f64"},
@@ -75,17 +77,22 @@ static const struct {
     {"long", "i64"},
     {"int64", "i64"},
     {"uint64", "u64"},
+    {"cfloat", "c64"},
     {"complex64", "c64"},
+    {"cdouble", "c128"},
     {"complex128", "c128"},
     {"f8", "f8e4m3 or f8e5m2"},
     {"float8", "f8e4m3 or f8e5m2"},
-    {"float8_e4m3", "f8e4m3"},
     {"fp8", "f8e4m3 or f8e5m2"},
     {"e4m3", "f8e4m3"},
-    {"e5m2", "f8e5m2"},
+    {"float8_e4m3", "f8e4m3"},
     {"float8_e4m3fn", "f8e4m3"},
+    {"f8_e4m3", "f8e4m3"},
+    {"e5m2", "f8e5m2"},
     {"float8_e5m2", "f8e5m2"},
+    {"f8_e5m2", "f8e5m2"},
     {"boolean", "bool"},
+    {"bool_", "bool"},
 };
 
 /* True if A and B have the same digits, in any order.  A name with other digits means another size.
@@ -105,9 +112,10 @@ static bool same_digits(const char *a, const char *b)
 
 static const char *nearest_dtype(const char *name)
 {
-    const char *names[WEFT_DTYPE_COUNT];
+    const char *names[WEFT_DTYPE_COUNT], *dot = strrchr(name, '.');
     int nearest;
 
+    if (dot != NULL) name = dot + 1; /* torch.float16 */
     for (size_t i = 0; i < WF_COUNT(foreign); i++)
         if (wf_same_letters(foreign[i].theirs, name, SIZE_MAX)) return foreign[i].ours;
     for (uint32_t i = 0; i < WEFT_DTYPE_COUNT; i++) {
@@ -130,6 +138,18 @@ void wf_dtype_explain(const char *name, size_t length, struct wf_text *out)
     for (uint32_t i = 0; i < WEFT_DTYPE_COUNT; i++)
         wf_text_add(out, "%s%s", i > 0 ? ", " : "", plug_dtype_name(i));
     if (nearest != NULL) wf_text_add(out, "; did you mean %s?", nearest);
+}
+
+weft_status wf_dtype_refuse(const struct wf_scan *at, const char *kind, size_t length)
+{
+    struct wf_text reason = {0};
+    weft_status status;
+
+    wf_dtype_explain(at->text + at->at, length, &reason);
+    status = wf_text_status(&reason);
+    if (status == WEFT_OK) status = wf_scan_refuse(at, kind, "%s", reason.data);
+    wf_text_free(&reason);
+    return status;
 }
 
 bool wf_reduction_find(const char *name, size_t length, uint32_t *out)

@@ -7,6 +7,7 @@
 
 #include "weft/status.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -174,7 +175,8 @@ weft_status wf_fail_callback(weft_status status, uint64_t before, const char *wh
 
 weft_status wf_fail_memory(size_t bytes)
 {
-    return wf_fail(WEFT_ERR_NO_MEMORY, "out of memory: cannot allocate %zu bytes", bytes);
+    return wf_fail(WEFT_ERR_NO_MEMORY, "out of memory: cannot allocate %zu bytes%s", bytes,
+                   wf_limit_text(ENOMEM));
 }
 
 weft_status wf_fail_null(const char *function, const char *argument)

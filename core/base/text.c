@@ -1,6 +1,7 @@
 /* text.c - a growing string that objects print themselves into. */
 #include "base.h"
 
+#include "common/plug_limits.h"
 #include "common/plug_print.h"
 
 #include <string.h>
@@ -10,6 +11,16 @@
 int wf_printv(char *out, size_t bytes, const char *format, va_list args)
 {
     return plug_printv(out, bytes, format, args);
+}
+
+const char *wf_limit_text(int error)
+{
+    return plug_limit_text(error);
+}
+
+const char *wf_error_text(int error)
+{
+    return plug_error_text(error);
 }
 
 int wf_print(char *out, size_t bytes, const char *format, ...)

@@ -43,9 +43,11 @@ weft_status wf_room_check(weft_comm *comm, const void *memory, uint64_t bytes, c
 {
     struct wf_known_room known = {.memory = (uintptr_t)memory, .bytes = UINT64_MAX};
     struct wf_room room;
+    weft_status status;
 
     known.frees = atomic_load_explicit(&comm->context->ledger.frees, memory_order_relaxed);
-    WF_TRY(wf_room_find(comm->plugin->device, comm->device, memory, &room));
+    status = wf_room_find(comm->plugin->device, comm->device, memory, &room);
+    if (status != WEFT_OK) return wf_fail_context(status, "%s at %s", needs, name);
     if (!wf_room_has(&room, bytes))
         return wf_fail(WEFT_ERR_INVALID,
                        "%s at %s; the allocation has %" PRIu64 " bytes, and %s begins %" PRIu64

@@ -31,8 +31,21 @@ static weft_status refuse(weft_comm *comm, weft_status status)
 {
     uint64_t count = atomic_load_explicit(&comm->collectives, memory_order_relaxed);
 
-    if (atomic_load_explicit(&comm->cause, memory_order_acquire) == WEFT_OK)
+    if (atomic_load_explicit(&comm->cause, memory_order_acquire) == WEFT_OK) {
         atomic_store_explicit(&comm->collectives, count - 1, memory_order_relaxed);
+        if (comm->checked) wf_calls_refuse(comm);
+    }
+    return wf_comm_note(comm, status);
+}
+
+/* ARGS, of a call that returns to FROM, are not valid. */
+static __attribute__((noinline)) weft_status
+refuse_args(weft_comm *comm, const weft_collective_args *args, const void *from, weft_status status)
+{
+    if (comm->checked) {
+        wf_calls_note(comm, args, from);
+        wf_calls_refuse(comm);
+    }
     return wf_comm_note(comm, status);
 }
 
@@ -143,11 +156,11 @@ post(weft_comm *comm, const char *function, const weft_collective_args *args, bo
         return wf_comm_refuse(comm, function);
     if (UNLIKELY(!(recorded ? wf_check_fast(comm, &known) : wf_check_is_last(comm, &known)))) {
         status = wf_check_call(comm, args);
-        if (status != WEFT_OK) return wf_comm_note(comm, status);
+        if (status != WEFT_OK) return refuse_args(comm, args, __builtin_return_address(0), status);
         if (wf_average_is_ours(comm, args)) return average(comm, args, recorded);
     }
-    if (UNLIKELY(!wf_comm_may_begin(comm))) return wf_comm_note(comm, wf_comm_fail_limited(comm));
     if (UNLIKELY(comm->checked)) wf_calls_note(comm, args, __builtin_return_address(0));
+    if (UNLIKELY(!wf_comm_may_begin(comm))) return wf_comm_note(comm, wf_comm_fail_limited(comm));
     trace = recorded ? NULL : atomic_load_explicit(&comm->tracing, memory_order_relaxed);
     if (trace == NULL) return hand_over(comm, args, wf_comm_is_inline(comm, known.stream));
     return hand_over_recorded(comm, args, trace, wf_collective_bytes(comm, &known),

@@ -87,6 +87,18 @@ static void add_reported(const weft_comm *comm, struct wf_text *out)
         wf_text_add(out, "; before it, an error was reported: %s", text);
 }
 
+/* With WEFT_CHECK: add where this rank makes its last collective of COMM, unless it has sent or
+ * received a message since. */
+static void add_place(const weft_comm *comm, struct wf_text *out)
+{
+    uint64_t posted = atomic_load_explicit(&comm->ring.posted, memory_order_relaxed);
+    const struct wf_ring_entry *last = &comm->ring.entries[posted % WF_RING_ENTRIES];
+    uint64_t kind = atomic_load_explicit(&last->what, memory_order_relaxed) >> 48;
+
+    if (kind != WF_RING_SEND && kind != WF_RING_RECEIVE)
+        wf_calls_place(comm, atomic_load_explicit(&comm->collectives, memory_order_relaxed), out);
+}
+
 /* Add the ranks that COMM waits for to the message, and every rank's position to the log. */
 static void explain_timeout(weft_comm *comm, const char *what, const char *own, struct wf_text *out)
 {
@@ -105,6 +117,7 @@ static void explain_timeout(weft_comm *comm, const char *what, const char *own, 
                     answers.behind.length > 0 ? answers.behind.data : "");
     wf_text_add(out, "%s", own);
     if (answers.differ.length > 0) wf_text_add(out, "%s", answers.differ.data);
+    add_place(comm, out);
     if (answers.failed) add_reported(comm, out);
     if (strcmp(what, "weft_send") == 0)
         wf_text_add(out,
@@ -218,6 +231,7 @@ static weft_status explain_loss(weft_comm *comm, const char *what, const char *o
     wf_text_add(out, "%s", status == WEFT_ERR_PEER ? own : answers.why.data);
     if (first != NULL) wf_text_add(out, "; before it, rank %d %s", first->rank, first->text);
     if (answers.silent.length > 0) wf_text_add(out, "; %s", answers.silent.data);
+    if (status == WEFT_ERR_PEER) add_place(comm, out);
     if (answers.failed) add_reported(comm, out);
     wf_answers_free(&answers);
     return status;
@@ -292,6 +306,19 @@ void wf_fault_write_record(weft_context *context, struct wf_text *out)
     pthread_mutex_unlock(&context->lock);
 }
 
+/* Fail COMM with its limit.  With WEFT_CHECK, the text says where this rank makes the collective
+ * that cannot complete.  The context's lock is held. */
+static void fail_at_limit(weft_comm *comm)
+{
+    weft_status status = atomic_load(&comm->limit);
+    struct wf_text text = {0};
+
+    wf_text_add(&text, "%s", comm->limit_text);
+    if (status == WEFT_ERR_PEER) wf_calls_place(comm, atomic_load(&comm->may_post) + 1, &text);
+    wf_comm_fail_locked(comm, status, text.failed ? comm->limit_text : text.data);
+    wf_text_free(&text);
+}
+
 /* No collective of COMM past the COUNT-th can complete, because of STATUS and TEXT.  Fail COMM if
  * one has begun. */
 static void limit_posts(weft_comm *comm, weft_status status, const char *text, uint64_t count)
@@ -299,7 +326,7 @@ static void limit_posts(weft_comm *comm, weft_status status, const char *text, u
     if (count >= atomic_load_explicit(&comm->may_post, memory_order_relaxed)) return;
     snprintf(comm->limit_text, sizeof comm->limit_text, "%s", text);
     atomic_store_explicit(&comm->limit, status, memory_order_release);
-    if (wf_comm_limit(comm, count)) wf_comm_fail_locked(comm, status, comm->limit_text);
+    if (wf_comm_limit(comm, count)) fail_at_limit(comm);
 }
 
 /* NOTES: of calls.h, by the rank that departed. */
@@ -313,9 +340,10 @@ static void limit_departed(weft_comm *comm, const struct wf_departure *departure
                 (unsigned long long)count + 1, comm->name, departure->rank, departure->text);
     if (comm->checked && !wf_calls_compare(comm, notes, departure->rank, count, &text) && count > 0)
         wf_text_add(&text,
-                    "; rank %d has made %llu collectives, from the same places and with the same "
-                    "memory as this rank: a repeated one may be missing",
-                    departure->rank, (unsigned long long)count);
+                    "; rank %d has made %llu collective%s, from the same places and with the same "
+                    "memory as this rank: collective %llu, or a repeated one, may be missing",
+                    departure->rank, (unsigned long long)count, WF_PLURAL(count),
+                    (unsigned long long)count + 1);
     limit_posts(comm, WEFT_ERR_PEER, text.failed ? "out of memory" : text.data, count);
     wf_text_free(&text);
 }
@@ -335,7 +363,7 @@ static void on_rank_left(weft_context *context, const struct wf_departure *depar
         for (weft_comm *comm = context->comms; comm != NULL; comm = comm->next) {
             if (comm->number != number || weft_comm_find_rank(comm, departure->rank) < 0) continue;
             limit_departed(comm, departure, count, notes);
-            wf_calls_left(comm, departure->rank, count);
+            wf_calls_left(comm, departure->rank, count, notes);
         }
     }
     unlock(context);
@@ -352,8 +380,7 @@ void wf_fault_gone(void *self, const struct wf_departure *departure)
 weft_status wf_comm_fail_limited(weft_comm *comm)
 {
     pthread_mutex_lock(&comm->context->lock);
-    if (atomic_load(&comm->cause) == WEFT_OK)
-        wf_comm_fail_locked(comm, atomic_load(&comm->limit), comm->limit_text);
+    if (atomic_load(&comm->cause) == WEFT_OK) fail_at_limit(comm);
     unlock(comm->context);
     return wf_comm_cause(comm);
 }

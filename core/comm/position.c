@@ -286,8 +286,8 @@ static void print_own(weft_comm *comm, struct wf_text *out)
     bool is_done = count_finished(comm, posted) >= posted; /* the last one */
 
     wf_text_add(out, "%s (%d rank%s): rank %d has posted %llu operation%s\n", comm->name,
-                comm->size, comm->size == 1 ? "" : "s", comm->context->rank,
-                (unsigned long long)posted, posted == 1 ? "" : "s");
+                comm->size, WF_PLURAL(comm->size), comm->context->rank, (unsigned long long)posted,
+                WF_PLURAL(posted));
     for (uint64_t n = posted > LOGGED_OPS ? posted - LOGGED_OPS + 1 : 1; n <= posted; n++) {
         wf_text_add(out, "  #%llu ", (unsigned long long)n);
         wf_ring_print(&comm->ring, n, out);

@@ -371,7 +371,7 @@ weft_status weft_plan_measure_step(const weft_plan *plan, uint32_t index, uint64
     if (index >= plan->step_count)
         return wf_fail(WEFT_ERR_INVALID,
                        "weft_plan_measure_step: index is %u; the plan has %u step%s", index,
-                       plan->step_count, plan->step_count == 1 ? "" : "s");
+                       plan->step_count, WF_PLURAL(plan->step_count));
     if (plan->steps[index].from == NULL)
         WF_TRY(measure_fused(plan, &sent, &received));
     else

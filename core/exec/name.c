@@ -53,7 +53,8 @@ void wf_plan_name(const weft_plan *plan, bool with_steps, char *out, size_t byte
     struct wf_text text = {0};
 
     if (plan->members != NULL)
-        wf_text_add(&text, "a batch of %u tensors", plan->member_count);
+        wf_text_add(&text, "a batch of %u tensor%s", plan->member_count,
+                    WF_PLURAL(plan->member_count));
     else
         add_change(&text, plan->from, plan->to);
     if (with_steps && plan->members != NULL && plan->member_count > 0) {

@@ -186,7 +186,7 @@ weft_status weft_simulate_step(const weft_plan *plan, uint32_t index, const void
     WF_TRY(wf_require(targets, "weft_simulate_step: targets"));
     if (index >= plan->step_count)
         return wf_fail(WEFT_ERR_INVALID, "weft_simulate_step: index is %u; the plan has %u step%s",
-                       index, plan->step_count, plan->step_count == 1 ? "" : "s");
+                       index, plan->step_count, WF_PLURAL(plan->step_count));
     if (plan->steps[index].from == NULL)
         return wf_fail(
             WEFT_ERR_INVALID,

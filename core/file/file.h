@@ -140,7 +140,8 @@ struct wf_pair {
     const char *key, *value;
 };
 
-/* A tensor of a file that the index does not name.  The texts belong to the checkpoint. */
+/* A tensor of a file of the folder that the index does not list.  The texts belong to the
+ * checkpoint. */
 struct wf_unlisted {
     const char *name, *file;
     const int64_t *shape;
@@ -164,7 +165,7 @@ struct weft_checkpoint {
     size_t pair_count, pair_capacity;
     uint64_t others;
     const char *index;            /* the name of the index; NULL: there is none */
-    struct wf_unlisted *unlisted; /* sorted by file */
+    struct wf_unlisted *unlisted; /* sorted by file, then by name */
     size_t unlisted_count, unlisted_capacity;
     weft_mesh *mesh;
     const weft_checkpoint *base; /* the tensors are views of tensors of this one; NULL: they have
@@ -246,10 +247,10 @@ weft_status wf_header_read_offsets(weft_checkpoint *checkpoint,
 /* ---- formats: each adds its pieces and settles CHECKPOINT ---- */
 
 weft_status wf_open_safetensors(weft_checkpoint *checkpoint, const char *name) WF_NODISCARD;
-/* A folder with the index INDEX.  NAMES are COUNT files of the folder; those that the index does
- * not name may have tensors that it does not list. */
-weft_status wf_open_indexed(weft_checkpoint *checkpoint, const char *index, char **names,
-                            size_t count) WF_NODISCARD;
+/* The index INDEX.  IS_FOLDER: of a folder that was opened, which has COUNT safetensors files
+ * NAMES; then tensors that the index does not list are kept as such. */
+weft_status wf_open_indexed(weft_checkpoint *checkpoint, const char *index, bool is_folder,
+                            char **names, size_t count) WF_NODISCARD;
 /* A folder of safetensors files without an index: all of NAMES are read. */
 weft_status wf_open_folder(weft_checkpoint *checkpoint, char **names, size_t count) WF_NODISCARD;
 weft_status wf_open_ranks(weft_checkpoint *checkpoint, char **names, size_t count) WF_NODISCARD;
@@ -264,6 +265,9 @@ weft_status wf_open_dcp(weft_checkpoint *checkpoint) WF_NODISCARD;
 weft_status wf_unlisted_find(weft_checkpoint *checkpoint, char **names, size_t count,
                              bool (*is_listed)(const void *state, const char *name),
                              const void *state) WF_NODISCARD;
+/* PIECE of FILE is such a tensor.  FILE belongs to CHECKPOINT. */
+weft_status wf_unlisted_add(weft_checkpoint *checkpoint, const struct wf_piece *piece,
+                            const char *file) WF_NODISCARD;
 /* The unlisted tensor NAME; NULL: there is none. */
 const struct wf_unlisted *wf_unlisted_named(const weft_checkpoint *checkpoint, const char *name);
 /* Log a warning if CHECKPOINT, or what it is made of by rules, has unlisted tensors. */

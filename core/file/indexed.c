@@ -18,6 +18,7 @@ struct index {
     struct wf_arena arena;
     struct listed *list; /* sorted by tensor */
     size_t count, capacity;
+    bool is_alone; /* the index was opened, not its folder: nobody asks for the rest */
 };
 
 static weft_status add_listed(struct index *index, const char *tensor, const char *file)
@@ -102,10 +103,9 @@ static weft_status keep_pieces(weft_checkpoint *checkpoint, const struct wf_head
     for (size_t i = 0; i < header->count; i++) {
         struct wf_piece piece = checkpoint->pieces[header->first + i];
         struct listed *listed = find_listed(index, piece.name);
-        if (listed == NULL)
-            return wf_fail(WEFT_ERR_PARSE, "%s does not list tensor \"%s\", which %s has",
-                           index->what, piece.name, name);
-        if (strcmp(listed->file, name) != 0) continue;
+        if (listed == NULL && !index->is_alone)
+            WF_TRY(wf_unlisted_add(checkpoint, &piece, checkpoint->inputs.list[piece.file]->name));
+        if (listed == NULL || strcmp(listed->file, name) != 0) continue;
         listed->found = true;
         checkpoint->pieces[kept++] = piece;
     }
@@ -176,17 +176,18 @@ static bool is_listed(const void *index, const char *tensor)
     return find_listed(index, tensor) != NULL;
 }
 
-weft_status wf_open_indexed(weft_checkpoint *checkpoint, const char *name, char **names,
-                            size_t count)
+weft_status wf_open_indexed(weft_checkpoint *checkpoint, const char *name, bool is_folder,
+                            char **names, size_t count)
 {
-    struct index index = {.what = name};
+    struct index index = {.what = name, .is_alone = !is_folder};
     weft_status status;
 
     checkpoint->format = WEFT_FILE_HUGGING_FACE;
     status = read_document(checkpoint, &index);
     if (status == WEFT_OK) status = read_files(checkpoint, &index);
     if (status == WEFT_OK) status = keep_name(checkpoint, name);
-    if (status == WEFT_OK) status = wf_unlisted_find(checkpoint, names, count, is_listed, &index);
+    if (status == WEFT_OK && is_folder)
+        status = wf_unlisted_find(checkpoint, names, count, is_listed, &index);
     wf_free(index.list);
     wf_arena_free(&index.arena);
     return status == WEFT_OK ? wf_checkpoint_settle(checkpoint) : status;

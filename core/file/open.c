@@ -61,7 +61,7 @@ static weft_status list_folder(const char *path, struct listing *listing)
     DIR *folder = opendir(path);
     weft_status status = WEFT_OK;
 
-    if (folder == NULL) return wf_fail(WEFT_ERR_SYSTEM, "%s: %s", path, strerror(errno));
+    if (folder == NULL) return wf_fail(WEFT_ERR_SYSTEM, "%s: %s", path, wf_error_text(errno));
     for (struct dirent *entry; status == WEFT_OK && (entry = readdir(folder)) != NULL;) {
         if (strcmp(entry->d_name, ".metadata") == 0) listing->is_dcp = true;
         if (entry->d_name[0] == '.') continue;
@@ -93,7 +93,7 @@ static weft_status open_listing(weft_checkpoint *checkpoint, struct listing *lis
                        path);
     if (listing->ranks > 0) return wf_open_ranks(checkpoint, listing->files, listing->count);
     if (listing->index != NULL)
-        return wf_open_indexed(checkpoint, listing->index, listing->files, listing->count);
+        return wf_open_indexed(checkpoint, listing->index, true, listing->files, listing->count);
     if (listing->count > 0) return wf_open_folder(checkpoint, listing->files, listing->count);
     return wf_fail(WEFT_ERR_NOT_FOUND,
                    "%s has no .safetensors file and no .metadata; it is not a checkpoint that weft "
@@ -135,7 +135,7 @@ static weft_status open_named(weft_checkpoint *checkpoint, const char *folder, c
     bool npy = false;
 
     WF_TRY(wf_inputs_begin(&checkpoint->inputs, folder));
-    if (wf_ends_with(name, ".index.json")) return wf_open_indexed(checkpoint, name, NULL, 0);
+    if (wf_ends_with(name, ".index.json")) return wf_open_indexed(checkpoint, name, false, NULL, 0);
     if (strcmp(name, ".metadata") == 0) return wf_open_dcp(checkpoint);
     WF_TRY(wf_inputs_begin(&probe, folder));
     status = is_npy(&probe, name, &npy);
@@ -168,7 +168,7 @@ weft_status weft_checkpoint_open(const char *path, weft_checkpoint **out)
     WF_TRY(wf_require(out, "weft_checkpoint_open: out"));
     if (stat(path, &info) != 0)
         return wf_fail(errno == ENOENT || errno == ENOTDIR ? WEFT_ERR_NOT_FOUND : WEFT_ERR_SYSTEM,
-                       "weft_checkpoint_open: %s: %s", path, strerror(errno));
+                       "weft_checkpoint_open: %s: %s", path, wf_error_text(errno));
     checkpoint = wf_calloc(1, sizeof *checkpoint);
     if (checkpoint == NULL) return wf_fail_memory(sizeof *checkpoint);
     checkpoint->made = WF_OF_KIND(WF_KIND_CHECKPOINT);

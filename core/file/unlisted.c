@@ -1,7 +1,8 @@
-/* unlisted.c - tensors in files beside an index that does not list them.  They are not tensors of
- * the checkpoint.  Whoever takes all its tensors is warned. */
+/* unlisted.c - tensors in files of a folder whose index does not list them.  They are not tensors
+ * of the checkpoint.  Whoever takes all its tensors is warned. */
 #include "file.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 struct scan {
@@ -11,13 +12,11 @@ struct scan {
     const char *file;
 };
 
-static weft_status add_tensor(void *state, const struct wf_piece *piece)
+weft_status wf_unlisted_add(weft_checkpoint *checkpoint, const struct wf_piece *piece,
+                            const char *file)
 {
-    struct scan *scan = state;
-    weft_checkpoint *checkpoint = scan->checkpoint;
     struct wf_unlisted *item;
 
-    if (scan->is_listed(scan->state, piece->name)) return WEFT_OK;
     if (checkpoint->unlisted_count == checkpoint->unlisted_capacity) {
         size_t capacity =
             checkpoint->unlisted_capacity != 0 ? 2 * checkpoint->unlisted_capacity : 8;
@@ -30,7 +29,7 @@ static weft_status add_tensor(void *state, const struct wf_piece *piece)
     item = &checkpoint->unlisted[checkpoint->unlisted_count];
     *item = (struct wf_unlisted){
         .name = wf_arena_text(&checkpoint->arena, piece->name, strlen(piece->name)),
-        .file = scan->file,
+        .file = file,
         .shape = wf_arena_sizes(&checkpoint->arena, piece->dims, piece->shape),
         .dtype = piece->dtype,
         .dims = piece->dims};
@@ -38,6 +37,14 @@ static weft_status add_tensor(void *state, const struct wf_piece *piece)
     if (!wf_file_bytes(piece->dtype, piece->dims, piece->shape, &item->bytes)) item->bytes = 0;
     checkpoint->unlisted_count++;
     return WEFT_OK;
+}
+
+static weft_status add_tensor(void *state, const struct wf_piece *piece)
+{
+    struct scan *scan = state;
+
+    if (scan->is_listed(scan->state, piece->name)) return WEFT_OK;
+    return wf_unlisted_add(scan->checkpoint, piece, scan->file);
 }
 
 static weft_status ignore_pair(void *state, const char *key, const char *value)
@@ -65,6 +72,14 @@ static weft_status scan_file(struct scan *scan, struct wf_inputs *folder, const 
     return WEFT_OK;
 }
 
+static int compare(const void *left, const void *right)
+{
+    const struct wf_unlisted *a = left, *b = right;
+    int order = strcmp(a->file, b->file);
+
+    return order != 0 ? order : strcmp(a->name, b->name);
+}
+
 weft_status wf_unlisted_find(weft_checkpoint *checkpoint, char **names, size_t count,
                              bool (*is_listed)(const void *state, const char *name),
                              const void *state)
@@ -81,6 +96,9 @@ weft_status wf_unlisted_find(weft_checkpoint *checkpoint, char **names, size_t c
         if (!is_read) status = scan_file(&scan, &folder, names[i]);
     }
     wf_inputs_end(&folder);
+    if (checkpoint->unlisted_count > 0)
+        qsort(checkpoint->unlisted, checkpoint->unlisted_count, sizeof *checkpoint->unlisted,
+              compare);
     return status;
 }
 
@@ -100,10 +118,11 @@ void wf_unlisted_warn(const weft_checkpoint *checkpoint)
     if (checkpoint->unlisted_count == 0) return;
     first = &checkpoint->unlisted[0];
     wf_log(WF_LOG_WARNING,
-           "%s/%s does not list %zu tensor%s of other files, such as \"%.200s\" of %s; left out. "
+           "%s/%s does not list %zu tensor%s in files of the folder, such as \"%.200s\" of %s; "
+           "left out. "
            "`weft inspect` lists all; opening the path of the index gives no warning",
            checkpoint->inputs.path, checkpoint->index, checkpoint->unlisted_count,
-           checkpoint->unlisted_count == 1 ? "" : "s", first->name, first->file);
+           WF_PLURAL(checkpoint->unlisted_count), first->name, first->file);
 }
 
 weft_status weft_checkpoint_unlisted_get(const weft_checkpoint *checkpoint, size_t index,

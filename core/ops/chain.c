@@ -297,7 +297,7 @@ static weft_status begin_chain(struct wf_chain *c)
     if (inputs != c->call->input_count || inputs > WF_CHAIN_INPUTS)
         return wf_fail(WEFT_ERR_INVALID,
                        "operator %.100s: the call has %u input%s; its parts take %u", c->call->name,
-                       c->call->input_count, c->call->input_count == 1 ? "" : "s", inputs);
+                       c->call->input_count, WF_PLURAL(c->call->input_count), inputs);
     if (c->options->memory_limit != 0) return refuse(c, "a limit of memory needs a rule");
     return WEFT_OK;
 }

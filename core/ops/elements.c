@@ -44,7 +44,7 @@ static weft_status refuse_count(const char *function, const weft_op_call *call, 
                          lists, lists - 1, lists == 2 ? "" : "s of one length");
     return wf_fail_context(
         status, "%s: operator %.100s: the call has %u input%s, and each element takes %u", function,
-        call->name, call->input_count, call->input_count == 1 ? "" : "s", lists);
+        call->name, call->input_count, WF_PLURAL(call->input_count), lists);
 }
 
 /* True if the last input of CALL is a number for all elements. */

@@ -69,13 +69,12 @@ static weft_status check_count(const char *function, const weft_op_call *call,
     while (least > 0 && rule->slots[least - 1].optional)
         least--;
     if (inputs >= least && inputs <= rule->input_count) return WEFT_OK;
-    return wf_fail(
-        WEFT_ERR_INVALID,
-        "%s: operator %.100s: the call has %u input%s; the rule takes %u%s%.*u, and the "
-        "memory of %u output%s",
-        function, call->name, call->input_count, call->input_count == 1 ? "" : "s", least,
-        least < rule->input_count ? " to " : "", least < rule->input_count ? 1 : 0,
-        least < rule->input_count ? rule->input_count : 0, memory, memory == 1 ? "" : "s");
+    return wf_fail(WEFT_ERR_INVALID,
+                   "%s: operator %.100s: the call has %u input%s; the rule takes %u%s%.*u, and the "
+                   "memory of %u output%s",
+                   function, call->name, call->input_count, WF_PLURAL(call->input_count), least,
+                   least < rule->input_count ? " to " : "", least < rule->input_count ? 1 : 0,
+                   least < rule->input_count ? rule->input_count : 0, memory, WF_PLURAL(memory));
 }
 
 weft_status wf_out_begin(const char *function, const struct wf_op_entry *entry,

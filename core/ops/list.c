@@ -282,7 +282,7 @@ static weft_status list_call(const struct wf_op_entry *entry, const weft_op_call
         WF_TRY(wf_element_begin("weft_op_list_create", entry, call, &e));
         if (options->element >= e.members)
             return wf_fail(WEFT_ERR_INVALID, "operator %.100s: the lists have %u tensor%s",
-                           call->name, e.members, e.members == 1 ? "" : "s");
+                           call->name, e.members, WF_PLURAL(e.members));
         wf_element_set(&e, call, options->element);
         call = &e.call;
     } else if (wf_is_out(call->name, entry)) {

@@ -160,7 +160,7 @@ static void add_tensor(const weft_mesh *mesh, uint32_t dtype, int32_t dims, cons
 {
     wf_text_add(out, "%s", wf_dtype_name(dtype));
     wf_shape_add_text(dims, shape, out);
-    wf_text_add(out, " on a mesh of %d rank%s", mesh->size, mesh->size == 1 ? "" : "s");
+    wf_text_add(out, " on a mesh of %d rank%s", mesh->size, WF_PLURAL(mesh->size));
 }
 
 /* The spec that tensor I must have: that of the memory it is written to, or that which the options

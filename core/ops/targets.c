@@ -325,7 +325,7 @@ weft_status wf_check_wanted(const weft_op_options *options, uint32_t index,
                     wf_dtype_name(layout->dtype));
         wf_shape_add_text(layout->dims, layout->shape, &text);
         wf_text_add(&text, " on a mesh of %d rank%s", layout->mesh->size,
-                    layout->mesh->size == 1 ? "" : "s");
+                    WF_PLURAL(layout->mesh->size));
     }
     status = wf_text_status(&text);
     if (status == WEFT_OK)

@@ -173,7 +173,7 @@ static weft_status read_row(struct wf_op *op, int32_t axis, struct wf_scan *scan
         wf_scan_space(scan);
         if (i == op->input_count && !wf_scan_word(scan, "->"))
             return wf_scan_fail(scan, "row", "expected -> behind %u input%s", op->input_count,
-                                op->input_count == 1 ? "" : "s");
+                                WF_PLURAL(op->input_count));
         if (i == count) break;
         if (i > 0 && i != op->input_count && !wf_scan_char(scan, ';'))
             return wf_scan_fail(scan, "row", "expected ;");

@@ -354,7 +354,7 @@ weft_status weft_plan_step_get(const weft_plan *plan, uint32_t index, weft_step_
     WF_TRY(wf_require(out, "weft_plan_step_get: out"));
     if (index >= plan->step_count)
         return wf_fail(WEFT_ERR_INVALID, "weft_plan_step_get: index is %u; the plan has %u step%s",
-                       index, plan->step_count, plan->step_count == 1 ? "" : "s");
+                       index, plan->step_count, WF_PLURAL(plan->step_count));
     step = &plan->steps[index];
     WF_TRY(find_sent(plan, step, &sent, &exact));
     WF_TRY(wf_plan_step_scratch(plan, index, &scratch, &scratch_exact));
@@ -385,7 +385,7 @@ weft_status weft_plan_tensor_get(const weft_plan *plan, uint32_t index, weft_pla
     if (index >= count)
         return wf_fail(WEFT_ERR_INVALID,
                        "weft_plan_tensor_get: index is %u; the plan has %u tensor%s", index, count,
-                       count == 1 ? "" : "s");
+                       WF_PLURAL(count));
     info = (weft_plan_tensor_info){.from = plan->from, .to = plan->to, .alone = plan};
     if (plan->members != NULL)
         info = (weft_plan_tensor_info){.from = plan->members[index].from,

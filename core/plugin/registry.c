@@ -108,7 +108,7 @@ static weft_status probe(weft_backends *backends, size_t index)
     candidate->device_count = answer.device_count;
     memcpy(candidate->library, answer.library, sizeof candidate->library);
     snprintf(text, sizeof text, "%u device%s, score %d%s%s%s", answer.device_count,
-             answer.device_count == 1 ? "" : "s", answer.score,
+             WF_PLURAL(answer.device_count), answer.score,
              answer.score <= 0 ? ", so auto does not choose it" : "",
              answer.library[0] != '\0' ? ", with " : "", answer.library);
     return conclude(backends, index, WEFT_REASON_USABLE, text);
@@ -212,7 +212,7 @@ static weft_status judge_directory(struct finder *finder, const struct wf_direct
                                 directory->origin, weft_last_error());
     WF_TRY(status);
     status = wf_backends_note(backends, WF_NO_CANDIDATE, "directory %s (%s): %zu plugin file%s",
-                              directory->path, directory->origin, count, count == 1 ? "" : "s");
+                              directory->path, directory->origin, count, WF_PLURAL(count));
     for (size_t i = 0; i < count && status == WEFT_OK; i++) {
         struct wf_text path = {0};
         size_t index = 0, length = 0;

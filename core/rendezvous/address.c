@@ -100,6 +100,22 @@ static socklen_t unix_address(const struct wf_address *address, struct sockaddr_
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length);
 }
 
+static int open_socket(int family)
+{
+    wf_fd_hold();
+    return wf_fd_keep(socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+}
+
+/* True if this process can open another file; else errno is set.  getaddrinfo does not tell that it
+ * could not. */
+static bool can_open(void)
+{
+    int fd = open_socket(AF_UNIX);
+
+    if (fd >= 0) wf_fd_close(fd);
+    return fd >= 0;
+}
+
 static weft_status resolve(const struct wf_address *address, bool passive, struct addrinfo **out)
 {
     struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
@@ -109,16 +125,9 @@ static weft_status resolve(const struct wf_address *address, bool passive, struc
     hints.ai_flags = AI_NUMERICSERV | (passive ? AI_PASSIVE : 0);
     snprintf(port, sizeof port, "%u", (unsigned)address->port);
     code = getaddrinfo(address->host, port, &hints, out);
-    if (code != 0)
-        return wf_fail(WEFT_ERR_SYSTEM, "the host \"%s\" of the rendezvous cannot be resolved: %s",
-                       address->host, gai_strerror(code));
-    return WEFT_OK;
-}
-
-static int open_socket(int family)
-{
-    wf_fd_hold();
-    return wf_fd_keep(socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (code == 0) return WEFT_OK;
+    return wf_fail(WEFT_ERR_SYSTEM, "the host \"%s\" of the rendezvous cannot be resolved: %s",
+                   address->host, can_open() ? gai_strerror(code) : wf_error_text(errno));
 }
 
 /* Returns a socket, or -1 with errno set. */
@@ -158,7 +167,7 @@ static weft_status cannot_listen(const struct wf_address *address, int code)
 
     wf_address_print(address, text);
     return wf_fail(WEFT_ERR_SYSTEM, "the rendezvous cannot listen on %s: %s", text,
-                   code == EADDRINUSE ? "another process listens there" : strerror(code));
+                   code == EADDRINUSE ? "another process listens there" : wf_error_text(code));
 }
 
 /* Another process listens on ADDRESS, a Unix socket: name the process and its user. */
@@ -297,7 +306,7 @@ weft_status wf_address_connect(const struct wf_address *address, uint64_t deadli
         if (hopeless || wf_now_ns() >= deadline_ns) {
             if (found != NULL) freeaddrinfo(found);
             return wf_fail(hopeless ? WEFT_ERR_SYSTEM : WEFT_ERR_TIMEOUT,
-                           "the rendezvous cannot be reached: %s", strerror(code));
+                           "the rendezvous cannot be reached: %s", wf_error_text(code));
         }
         nanosleep(&pause, NULL);
         if (pause.tv_nsec < 100000000) pause.tv_nsec *= 2;
@@ -332,7 +341,7 @@ weft_status wf_address_begin(const struct wf_address *address, int *fd)
     }
     if (*fd >= 0) wf_fd_close(*fd);
     wf_address_print(address, text);
-    return wf_fail(WEFT_ERR_SYSTEM, "%s cannot be reached: %s", text, strerror(code));
+    return wf_fail(WEFT_ERR_SYSTEM, "%s cannot be reached: %s", text, wf_error_text(code));
 }
 
 bool wf_address_same_user(int fd)

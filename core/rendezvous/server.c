@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -16,6 +17,10 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+/* What a process that serves opens besides a connection per rank: a pipe, listeners, its own rank's
+ * connections, and shared memory. */
+#define FILES_BESIDE_RANKS 10
 
 /* ---- making and starting ---- */
 
@@ -45,18 +50,31 @@ static void free_memory(struct wf_server *s)
     wf_free(s);
 }
 
+/* The number of descriptors that this process can still open, at most WANTED. */
+static uint64_t count_free_files(uint64_t limit, uint64_t wanted)
+{
+    uint64_t count = 0;
+
+    for (uint64_t fd = 0; fd < limit && fd <= INT_MAX && count < wanted; fd++)
+        if (fcntl((int)fd, F_GETFD) < 0) count++;
+    return count;
+}
+
 /* The server needs one file descriptor per rank and a few more.  Fails now, not after a timeout, if
  * the limit is too low. */
 static weft_status check_file_limit(const struct wf_server_options *options)
 {
     struct rlimit limit;
-    uint64_t needed = (uint64_t)options->size + 16;
+    uint64_t needed = (uint64_t)options->size + FILES_BESIDE_RANKS, free;
 
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= needed) return WEFT_OK;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return WEFT_OK;
+    free = count_free_files(limit.rlim_cur, needed);
+    if (free >= needed) return WEFT_OK;
     return wf_fail(WEFT_ERR_SYSTEM,
-                   "the rendezvous of %d ranks needs about %llu file descriptors, but the limit is "
-                   "%llu: raise `ulimit -n`",
-                   options->size, (unsigned long long)needed, (unsigned long long)limit.rlim_cur);
+                   "the rendezvous of %d ranks opens about %llu files, but this process can open "
+                   "only %llu more%s",
+                   options->size, (unsigned long long)needed, (unsigned long long)free,
+                   wf_limit_text(EMFILE));
 }
 
 weft_status wf_server_create(const struct wf_server_options *options, struct wf_address *address,
@@ -75,8 +93,8 @@ weft_status wf_server_create(const struct wf_server_options *options, struct wf_
     if (status != WEFT_OK) goto free_server;
     wf_fd_hold();
     if (wf_fd_keep_pair(pipe2(s->commands, O_CLOEXEC), s->commands) != 0) {
-        status =
-            wf_fail(WEFT_ERR_SYSTEM, "the rendezvous cannot create a pipe: %s", strerror(errno));
+        status = wf_fail(WEFT_ERR_SYSTEM, "the rendezvous cannot create a pipe: %s",
+                         wf_error_text(errno));
         goto free_server;
     }
     if (address != NULL) status = wf_address_listen(address, s->listeners, &s->listener_count);
@@ -131,14 +149,25 @@ static bool make_room(struct wf_server *s, uint64_t now_ns)
     return false;
 }
 
-static void rest_without_files(struct wf_server *s, uint64_t now_ns)
+/* ERROR: this process has no descriptor for another connection.  Connections in the handshake end
+ * soon and free theirs.  If there are none, the job cannot begin: the ranks that have joined, and
+ * those that connect once these have ended, get the reason. */
+static void rest_without_files(struct wf_server *s, int error, uint64_t now_ns)
 {
+    struct wf_text text = {0};
+
     if (!s->out_of_files)
-        wf_log(WF_LOG_WARNING,
-               "the rendezvous cannot accept another connection: %s; raise `ulimit -n`",
-               strerror(errno));
+        wf_log(WF_LOG_WARNING, "the rendezvous cannot accept another connection: %s",
+               wf_error_text(error));
     s->out_of_files = true;
     s->listen_again_ns = now_ns + WF_PENDING_SPARE_NS;
+    if (s->running || s->present == 0 || (size_t)s->present < s->count) return;
+    wf_text_add(&text,
+                "the process that serves the rendezvous cannot accept more than %d of %d ranks: %s",
+                s->present, s->options.size, wf_error_text(error));
+    wf_members_fail_join(s, WEFT_ERR_SYSTEM,
+                         text.failed || text.data == NULL ? "out of memory" : text.data);
+    wf_text_free(&text);
 }
 
 static void accept_from(struct wf_server *s, int listener, uint64_t now_ns)
@@ -148,7 +177,7 @@ static void accept_from(struct wf_server *s, int listener, uint64_t now_ns)
 
         wf_fd_hold();
         fd = wf_fd_keep(accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
-        if (fd < 0 && (errno == EMFILE || errno == ENFILE)) rest_without_files(s, now_ns);
+        if (fd < 0 && (errno == EMFILE || errno == ENFILE)) rest_without_files(s, errno, now_ns);
         if (fd < 0) return;
         if (wf_address_same_user(fd))
             add_connection(s, fd, now_ns);
@@ -243,12 +272,12 @@ weft_status wf_server_connect(struct wf_server *s, int *fd)
     if (wf_fd_keep_pair(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair),
                         pair) != 0)
         return wf_fail(WEFT_ERR_SYSTEM, "cannot connect to the rendezvous in this process: %s",
-                       strerror(errno));
+                       wf_error_text(errno));
     if (!order(s, &(struct wf_command){.kind = WF_COMMAND_ADOPT, .fd = pair[0]})) {
         wf_fd_close(pair[0]);
         wf_fd_close(pair[1]);
         return wf_fail(WEFT_ERR_SYSTEM, "cannot wake the rendezvous in this process: %s",
-                       strerror(errno));
+                       wf_error_text(errno));
     }
     *fd = pair[1];
     return WEFT_OK;
@@ -384,7 +413,8 @@ weft_status wf_server_start(struct wf_server *s)
     code = pthread_create(&s->thread, NULL, serve, s);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (code != 0)
-        return wf_fail(WEFT_ERR_SYSTEM, "the rendezvous cannot start a thread: %s", strerror(code));
+        return wf_fail(WEFT_ERR_SYSTEM, "the rendezvous cannot start a thread: %s",
+                       wf_error_text(code));
     s->started = true;
     return WEFT_OK;
 }

@@ -180,7 +180,7 @@ static weft_status check_stage(const struct checker *c, size_t index, const weft
     if (a->kind == WEFT_ACTION_REDUCE_GRAD && stage->reduced)
         return wf_schedule_refuse(s, index, "the gradients are reduced already");
     if (a->kind == WEFT_ACTION_REDUCE_GRAD && stage->weights < s->microbatches)
-        return wf_schedule_refuse(s, index, "gradients of %d microbatches are missing",
+        return wf_schedule_refuse(s, index, "gradients of microbatches are missing, %d in all",
                                   s->microbatches - stage->weights);
     if (a->kind == WF_WAIT_REDUCE_GRAD && !stage->reduced)
         return wf_schedule_refuse(s, index, "no %dREDUCE_GRAD comes before it", a->stage);

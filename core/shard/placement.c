@@ -102,8 +102,7 @@ static weft_status check_count(const struct wf_layout *layout, int32_t axis)
         return refuse_placement(layout->placements, axis,
                                 "it has %d size%s, and the axis has %d rank%s; give one size for "
                                 "each rank",
-                                p->size_count, p->size_count == 1 ? "" : "s", ranks,
-                                ranks == 1 ? "" : "s");
+                                p->size_count, WF_PLURAL(p->size_count), ranks, WF_PLURAL(ranks));
     return WEFT_OK;
 }
 
@@ -141,7 +140,7 @@ static weft_status check_owner(const struct wf_layout *layout, int32_t axis)
     return refuse_placement(layout->placements, axis,
                             "the owner is coordinate %d, and the axis has %d rank%s; the owner is "
                             "from 0 to %d",
-                            owner, ranks, ranks == 1 ? "" : "s", ranks - 1);
+                            owner, ranks, WF_PLURAL(ranks), ranks - 1);
 }
 
 static weft_status check_split(const struct wf_layout *layout, int32_t axis)
@@ -151,7 +150,7 @@ static weft_status check_split(const struct wf_layout *layout, int32_t axis)
     if (wf_placement_has_sizes(p)) WF_TRY(check_sizes(layout, axis));
     if (p->dim < 0 || p->dim >= layout->dims)
         return refuse_placement(layout->placements, axis, "the tensor has %d dimension%s",
-                                layout->dims, layout->dims == 1 ? "" : "s");
+                                layout->dims, WF_PLURAL(layout->dims));
     if (p->kind == WEFT_PLACE_STRIDED && p->factor < 1)
         return refuse_placement(layout->placements, axis, "the factor must be at least 1");
     if (p->turn < 0)

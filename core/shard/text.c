@@ -367,7 +367,7 @@ static weft_status refuse_count(const struct reader *r, int32_t count, int32_t a
     if (status == WEFT_OK)
         status = wf_scan_refuse(&r->scan, r->kind,
                                 "%d placement%s, but the %s; write one placement for each axis%s",
-                                count, count == 1 ? "" : "s", mesh.data,
+                                count, WF_PLURAL(count), mesh.data,
                                 count < axes ? ", R for those that do not split the tensor" : "");
     wf_text_free(&mesh);
     return status;
@@ -433,21 +433,15 @@ void weft_placements_free(int32_t axes, weft_placement *placements)
 static weft_status read_dtype(struct reader *r, uint32_t *out)
 {
     struct wf_scan start;
-    struct wf_text reason = {0};
     const char *name;
     size_t length;
-    weft_status status;
 
     wf_scan_space(&r->scan);
     start = r->scan;
     if (!wf_scan_name(&r->scan, &name, &length))
         return wf_scan_fail(&start, r->kind, "expected a dtype such as f32");
     if (wf_dtype_find(name, length, out)) return WEFT_OK;
-    wf_dtype_explain(name, length, &reason);
-    status = wf_text_status(&reason);
-    if (status == WEFT_OK) status = wf_scan_refuse(&start, r->kind, "%s", reason.data);
-    wf_text_free(&reason);
-    return status;
+    return wf_dtype_refuse(&start, r->kind, length);
 }
 
 weft_status weft_spec_parse(const weft_mesh *mesh, const char *text, weft_spec **out)

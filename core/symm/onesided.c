@@ -61,8 +61,10 @@ static weft_status check_reach(const weft_symm *symm, const char *what, const vo
 {
     weft_pointer_info info = {.struct_size = sizeof info};
     uint64_t offset;
+    weft_status status;
 
-    WF_TRY(symm->plugin->device->query_pointer(symm->device, memory, &info));
+    status = symm->plugin->device->query_pointer(symm->device, memory, &info);
+    if (status != WEFT_OK) return wf_fail_context(status, "%s on %s", what, symm->comm->name);
     if (info.kind == WEFT_MEMORY_HOST && !symm->host_memory)
         return wf_fail(WEFT_ERR_INVALID,
                        "%s on %s: %p is plain host memory; use memory from weft_alloc", what,

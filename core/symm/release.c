@@ -11,6 +11,12 @@
 /* How long to wait for the cause of another rank's failed release. */
 #define CAUSE_NS WF_SECOND_NS
 
+/* Memory of CONTEXT ends: communicators ask the device again for the memory that they know. */
+static void forget_rooms(weft_context *context)
+{
+    atomic_fetch_add_explicit(&context->ledger.frees, 1, memory_order_relaxed);
+}
+
 static void delist(weft_symm *symm, weft_context *context)
 {
     weft_symm **at = &wf_symm_state(context)->windows;
@@ -115,6 +121,7 @@ void weft_symm_release(weft_symm **held)
     delist(symm, context);
     record = wf_record_creation(symm->comm, WEFT_OP_RELEASE, "weft_symm_release", NULL, 0);
     (void)wf_record_created(symm->comm, record, end_window(symm));
+    forget_rooms(context);
     symm->window = NULL;
     symm->made = wf_released(WF_KIND_SYMM);
     wf_remnant_keep(context, symm);
@@ -146,6 +153,7 @@ void wf_symm_comm_ends(weft_comm *comm, const char *cause)
         stop_waits(symm, comm->name);
         *at = symm->next;
         symm->window = NULL;
+        forget_rooms(context);
         snprintf(symm->ended, sizeof symm->ended, "%s", cause);
         wf_log(WF_LOG_WARNING, "communicator %s ends, but its symmetric memory is not released",
                comm->name);

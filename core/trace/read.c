@@ -35,7 +35,8 @@ static weft_status read_bytes(const weft_ring *ring, size_t offset, void *to, si
 
         if (got < 0 && errno == EINTR) continue;
         if (got < 0)
-            return wf_fail(WEFT_ERR_SYSTEM, "%s cannot be read: %s", ring->path, strerror(errno));
+            return wf_fail(WEFT_ERR_SYSTEM, "%s cannot be read: %s", ring->path,
+                           wf_error_text(errno));
         if (got == 0) return fail_short(ring, offset + done, offset + bytes);
         done += (size_t)got;
     }
@@ -76,7 +77,8 @@ static weft_status read_head(weft_ring *ring, struct wf_segment *head)
     struct stat info;
 
     if (fstat(ring->file, &info) != 0)
-        return wf_fail(WEFT_ERR_SYSTEM, "%s cannot be examined: %s", ring->path, strerror(errno));
+        return wf_fail(WEFT_ERR_SYSTEM, "%s cannot be examined: %s", ring->path,
+                       wf_error_text(errno));
     if (!S_ISREG(info.st_mode))
         return wf_fail(WEFT_ERR_PARSE, "%s is not a ring of weft: it is not a plain file",
                        ring->path);
@@ -333,7 +335,7 @@ weft_status wf_ring_open(int folder, const char *name, const char *path, weft_ri
         status = wf_fail_memory(strlen(path) + 1);
     else if (ring->file < 0)
         status = wf_fail(errno == ENOENT ? WEFT_ERR_NOT_FOUND : WEFT_ERR_SYSTEM,
-                         "%s cannot be opened: %s", path, strerror(errno));
+                         "%s cannot be opened: %s", path, wf_error_text(errno));
     if (status == WEFT_OK) status = wf_ring_load(ring);
     if (status != WEFT_OK) {
         wf_ring_free(ring);

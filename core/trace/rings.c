@@ -269,7 +269,7 @@ weft_status weft_ring_comm_get(const weft_ring *ring, size_t index, weft_ring_co
     if (index >= ring->comm_count)
         return wf_fail(WEFT_ERR_INVALID,
                        "weft_ring_comm_get: index is %zu, but rank %d has %zu communicator%s",
-                       index, ring->rank, ring->comm_count, ring->comm_count == 1 ? "" : "s");
+                       index, ring->rank, ring->comm_count, WF_PLURAL(ring->comm_count));
     comm = &ring->comms[index];
     info = (weft_ring_comm_info){
         .number = comm->number,

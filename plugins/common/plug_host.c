@@ -5,6 +5,8 @@
 #undef plug_fail_errno
 #undef plug_fail_memory
 
+#include "plug_limits.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -58,16 +60,17 @@ weft_status plug_fail_errno(weft_status status, int error, const char *format, .
     va_list args;
 
     va_start(args, format);
-    plug_printv(text, sizeof text - 128, format, args);
+    plug_printv(text, sizeof text - 320, format, args);
     va_end(args);
     used = strlen(text);
-    snprintf(text + used, sizeof text - used, ": %s", strerror(error));
+    snprintf(text + used, sizeof text - used, ": %s", plug_error_text(error));
     return describe(status, "Linux", error, text);
 }
 
 weft_status plug_fail_memory(size_t bytes)
 {
-    return plug_fail(WEFT_ERR_NO_MEMORY, "out of host memory: cannot allocate %zu bytes", bytes);
+    return plug_fail(WEFT_ERR_NO_MEMORY, "out of host memory: cannot allocate %zu bytes%s", bytes,
+                     plug_limit_text(ENOMEM));
 }
 
 const char *plug_last_text(void)

@@ -10,4 +10,14 @@
  * file grows.  A signal handler may call it. */
 uint64_t plug_file_limit(void);
 
+/* What to do about a limit of the process that caused ERROR, an errno value or the result of
+ * pthread_create: "; raise the limit of open files, which is 24 (ulimit -n)".  "" if no such limit
+ * is set.  It knows EMFILE, ENFILE, EFBIG, ENOMEM (address space) and EAGAIN, which it takes for a
+ * thread or a process that cannot start.  The text is the thread's, until its next call. */
+const char *plug_limit_text(int error);
+
+/* strerror(ERROR), followed by plug_limit_text(ERROR).  The text is the thread's, until its next
+ * call. */
+const char *plug_error_text(int error);
+
 #endif

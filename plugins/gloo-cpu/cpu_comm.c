@@ -191,7 +191,7 @@ static weft_status attach_peer(struct cpu_comm *comm, int32_t place, const weft_
 static weft_status attach_all(struct cpu_comm *comm, const weft_blob *addresses)
 {
     struct cpu_shm_group *group = &comm->group;
-    char text[160];
+    char text[320];
 
     for (int32_t p = 0; p < group->size; p++) {
         weft_status status = attach_peer(comm, p, &addresses[comm->members[p]], text, sizeof text);

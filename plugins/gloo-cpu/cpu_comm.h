@@ -42,7 +42,7 @@ struct cpu_comm {
     int32_t *host_of;              /* a rank's host; hosts in the order of their first ranks */
     uint64_t *host_ids;            /* a rank's host id, from the options */
     struct cpu_shm_group group;    /* the ranks of this host */
-    char apart[200];               /* why ranks of this host share no memory; empty if they do */
+    char apart[400];               /* why ranks of this host share no memory; empty if they do */
     void *address;                 /* the published address: struct cpu_address */
     struct cpu_hosts *other_hosts; /* NULL with one host */
     /* Collectives are numbered when they are called and run in that order, on whatever stream. */
@@ -82,7 +82,7 @@ weft_status cpu_comm_async_error(void *comm);
 /* Result of a step of commit on one rank.  Structs that ranks exchange begin with it. */
 struct cpu_outcome {
     int32_t status;
-    char text[252];
+    char text[508];
 };
 
 /* All-gather BYTES into ALL.  If any rank failed, all ranks fail with the first failure. */

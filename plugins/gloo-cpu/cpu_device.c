@@ -137,7 +137,12 @@ weft_status cpu_device_query_pointer(void *handle, const void *pointer, weft_poi
     struct cpu_allocation found = {.kind = WEFT_MEMORY_HOST};
     weft_pointer_info info = {.device = -1};
 
-    if (cpu_heap_find(&device->heap, pointer, &found)) info.device = 0;
+    if (cpu_heap_find(&device->heap, pointer, &found))
+        info.device = 0;
+    else if (cpu_heap_holds(&device->heap, pointer, 1))
+        return plug_fail(WEFT_ERR_INVALID,
+                         "%p is in no allocation: the memory was freed, or was never allocated",
+                         pointer);
     info.kind = found.kind;
     info.base = found.base;
     info.bytes = found.bytes;

@@ -18,7 +18,7 @@ expect()
 }
 
 expect 0 '^load +7 passed$' "$example" --level load
-expect 0 '^passed: 1 cases' "$example" --only load/probe --ranks 2
+expect 0 '^passed: 1 case in' "$example" --only load/probe --ranks 2
 expect 0 '^passed: 6 cases' "$example" --only load --without load/probe --ranks 2
 expect 0 '^passed: ' "$example" --level memory --threads
 expect 0 '^stress ' --levels

@@ -270,14 +270,14 @@ static void carried(struct kit *kit)
         kit_expect(kit, "a message to rank -1", table->send(comm, &message),
                    has_messages ? WEFT_ERR_INVALID : WEFT_ERR_UNSUPPORTED);
         if (all->claims[WEFT_COLL_ALL_TO_ALL_V][WEFT_DTYPE_U8][0] != WEFT_SUPPORT_NO)
-            kit_skip(kit, "weft carries what is denied by all_to_all_v");
+            kit_skip(kit, "weft uses all_to_all_v for operations that the plugin does not support");
         else if (has_messages)
-            kit_skip(kit, "weft carries what is denied by messages");
+            kit_skip(kit, "weft uses messages for operations that the plugin does not support");
         else if (table->pull != NULL && kit->plugin->kernel != NULL &&
                  table->pull(comm, &question) != WEFT_ERR_UNSUPPORTED)
-            kit_skip(kit, "weft carries what is denied by pull");
+            kit_skip(kit, "weft uses pull for operations that the plugin does not support");
         else if (all->claims[WEFT_COLL_ALL_GATHER][WEFT_DTYPE_U8][0] != WEFT_SUPPORT_NO)
-            kit_skip(kit, "weft carries what is denied by all_gather");
+            kit_skip(kit, "weft uses all_gather for operations that the plugin does not support");
         else
             kit_skip(kit, "weft redistributes nothing: the plugin has neither all_to_all_v of u8, "
                           "messages, pull with a kernel table, nor all_gather of u8");

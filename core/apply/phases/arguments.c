@@ -114,7 +114,7 @@ weft_status wf_phases_read_inputs(struct wf_phases *p, weft_tensor *const *input
     if (count < op->least || count > op->most)
         return wf_phases_refuse(p, wf_fail(WEFT_ERR_INVALID,
                                            "the call has %u input%s; expected %u to %u", count,
-                                           count == 1 ? "" : "s", op->least, op->most));
+                                           WF_PLURAL(count), op->least, op->most));
     memcpy(p->inputs, inputs, count * sizeof(weft_tensor *));
     WF_TRY(check_attrs(p));
     for (uint32_t i = 0; i < count; i++) {

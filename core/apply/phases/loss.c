@@ -18,11 +18,11 @@ static weft_status read_attrs(struct wf_phases *p, enum reduction *out)
     const weft_op_attr *attr = wf_attr_find(&p->call, "reduction", strlen("reduction"));
 
     if (p->x->layout.dims <= CLASSES)
-        return wf_phases_refuse(p, wf_fail(WEFT_ERR_INVALID,
-                                           "input %u has %d dimension%s; dimension 1 must be the "
-                                           "classes",
-                                           p->main, p->x->layout.dims,
-                                           p->x->layout.dims == 1 ? "" : "s"));
+        return wf_phases_refuse(p,
+                                wf_fail(WEFT_ERR_INVALID,
+                                        "input %u has %d dimension%s; dimension 1 must be the "
+                                        "classes",
+                                        p->main, p->x->layout.dims, WF_PLURAL(p->x->layout.dims)));
     p->reduced = 1u << CLASSES;
     p->keepdim = false;
     for (uint32_t i = 0;

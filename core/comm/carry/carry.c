@@ -406,13 +406,14 @@ static void log_notice(weft_comm *comm, const weft_collective_args *args)
                          : wf_transport_name(wf_transport_of(comm));
 
     if (comm->size == 1 || (atomic_fetch_or(&comm->context->carried, bit) & bit) != 0) return;
-    wf_log(WF_LOG_NOTICE, "backend %s does not have %s%s%s%s%s: weft carries it by %s%s",
-           comm->plugin->name, wf_collective_name(args->collective),
+    wf_log(WF_LOG_NOTICE, "weft carries %s%s%s%s%s by %s%s: plugin %s does not support it",
+           wf_collective_name(args->collective),
            args->collective != WEFT_COLL_BARRIER ? " of " : "",
            args->collective != WEFT_COLL_BARRIER ? wf_dtype_name(args->dtype) : "",
-           wf_collective_reduces(args->collective) ? " by " : "",
+           wf_collective_reduces(args->collective) ? " with " : "",
            wf_collective_reduces(args->collective) ? wf_reduction_name(args->reduction) : "", by,
-           wf_collective_reduces(args->collective) ? ", and reduces in host memory" : "");
+           wf_collective_reduces(args->collective) ? ", and reduces in host memory" : "",
+           comm->plugin->name);
 }
 
 bool wf_carry_is_ours(weft_comm *comm, const weft_collective_args *args)

@@ -14,7 +14,7 @@ struct wf_ledger {
     struct wf_ledger_entry *entries; /* open addressing; a free one has no pointer */
     uint64_t room, bytes, bytes_peak;
     _Atomic uint64_t count; /* also after the end */
-    _Atomic uint64_t frees; /* how often memory was taken out */
+    _Atomic uint64_t frees; /* how often memory was taken out, or symmetric memory ended */
 };
 
 /* Memory that was allocated: BYTES as the caller asked for; IS_ORDERED by allocate_on. */

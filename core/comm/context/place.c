@@ -122,7 +122,8 @@ static weft_status serve(const struct way *way, struct wf_address *listening, st
     weft_status status;
 
     status = wf_server_create(&options, listening, &context->server);
-    if (status == WEFT_ERR_SYSTEM) return advise_address(way, status);
+    if (status == WEFT_ERR_SYSTEM && strstr(weft_last_error(), "cannot listen on") != NULL)
+        return advise_address(way, status);
     if (status != WEFT_OK) return status;
     return wf_server_start(context->server);
 }

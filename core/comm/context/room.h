@@ -33,11 +33,13 @@ struct wf_room {
     uint64_t offset; /* of the memory in it */
 };
 
+/* Find MEMORY.  WEFT_ERR_INVALID: the device knows that it is in no allocation. */
 weft_status wf_room_find(const weft_device_table *table, void *device, const void *memory,
                          struct wf_room *out) WF_NODISCARD;
 /* WEFT_OK if BYTES at MEMORY are in one allocation, as far as COMM's device knows; COMM then keeps
  * this.  With WEFT_CHECK also: the process can read them, if they are host memory.  Otherwise
- * WEFT_ERR_INVALID with the text "NEEDS at NAME; the allocation has ...". */
+ * WEFT_ERR_INVALID with the text "NEEDS at NAME; the allocation has ...", or "NEEDS at NAME: ..."
+ * if they are in no allocation. */
 weft_status wf_room_check(weft_comm *comm, const void *memory, uint64_t bytes, const char *needs,
                           const char *name) WF_NODISCARD;
 /* True if BYTES fit, or the device does not know. */

@@ -129,9 +129,13 @@ static weft_status check_room(const struct weft_bound *bound, const struct wf_bi
 {
     const weft_bind_options *given = &call->given;
     struct wf_room room;
+    weft_status status;
 
     if (given->scratch_bytes == 0) return WEFT_OK;
-    WF_TRY(wf_room_find(bound->device_table, bound->device, given->scratch, &room));
+    status = wf_room_find(bound->device_table, bound->device, given->scratch, &room);
+    if (status != WEFT_OK)
+        return wf_fail_context(status, "%s: on rank %d scratch", call->function,
+                               weft_comm_rank(call->parent));
     if (wf_room_has(&room, given->scratch_bytes)) return WEFT_OK;
     return wf_fail(WEFT_ERR_INVALID,
                    "%s: on rank %d scratch_bytes is %llu; the allocation has %llu bytes, and "

@@ -48,7 +48,7 @@ weft_status wf_inputs_begin(struct wf_inputs *inputs, const char *path)
     if (folder < 0) {
         wf_free(copy);
         return wf_fail(errno == ENOENT ? WEFT_ERR_NOT_FOUND : WEFT_ERR_SYSTEM, "%s: %s", path,
-                       strerror(errno));
+                       wf_error_text(errno));
     }
     *inputs = (struct wf_inputs){.path = copy, .folder = folder};
     pthread_mutex_init(&inputs->guard, NULL);
@@ -75,7 +75,8 @@ void wf_inputs_end(struct wf_inputs *inputs)
 static weft_status fail_file(const struct wf_inputs *inputs, const char *name, int error)
 {
     return wf_fail(error == ENOENT ? WEFT_ERR_NOT_FOUND : WEFT_ERR_SYSTEM, "%s/%s: %s",
-                   inputs->path, name, error == ENOENT ? "this file is missing" : strerror(error));
+                   inputs->path, name,
+                   error == ENOENT ? "this file is missing" : wf_error_text(error));
 }
 
 /* Open NAME; O_NONBLOCK, so that a pipe does not block. */
@@ -277,7 +278,7 @@ static weft_status read_text(FILE *file, const char *path, const char *kind, str
             return wf_fail(WEFT_ERR_PARSE, "%s is not %s", path, kind);
         wf_text_append(out, part, count);
     }
-    if (ferror(file)) return wf_fail(WEFT_ERR_SYSTEM, "%s: %s", path, strerror(errno));
+    if (ferror(file)) return wf_fail(WEFT_ERR_SYSTEM, "%s: %s", path, wf_error_text(errno));
     wf_text_append(out, "", 0);
     return wf_text_status(out);
 }
@@ -289,7 +290,7 @@ weft_status wf_text_file(const char *path, const char *kind, struct wf_text *out
 
     if (file == NULL)
         return wf_fail(errno == ENOENT ? WEFT_ERR_NOT_FOUND : WEFT_ERR_SYSTEM, "%s: %s", path,
-                       strerror(errno));
+                       wf_error_text(errno));
     status = read_text(file, path, kind, out);
     fclose(file);
     return status;

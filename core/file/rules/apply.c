@@ -63,15 +63,6 @@ static weft_status count_use(void *state, const struct wf_view *leaf, const stru
     return WEFT_OK;
 }
 
-static weft_status check_cast(int32_t from, int32_t to)
-{
-    const struct wf_file_dtype *a = wf_file_dtype((size_t)from), *b = wf_file_dtype((size_t)to);
-    bool first = a->name[0] == 'C', second = b->name[0] == 'C';
-
-    if (a->dtype < WEFT_DTYPE_COUNT && first == second) return WEFT_OK;
-    return wf_fail(WEFT_ERR_UNSUPPORTED, "weft does not cast %s to %s", a->name, b->name);
-}
-
 static weft_status add_target(struct wf_mapping *mapping, const struct wf_rule *rule,
                               const char *name, const struct wf_view *view, int32_t dtype)
 {
@@ -84,7 +75,7 @@ static weft_status add_target(struct wf_mapping *mapping, const struct wf_rule *
         return wf_fail(WEFT_ERR_INVALID, "tensor \"%.200s\" is made here and in line %u", name,
                        other->line);
     if (!is_cast) dtype = view->dtype;
-    if (dtype != view->dtype) WF_TRY(check_cast(view->dtype, dtype));
+    if (dtype != view->dtype) WF_TRY(wf_cast_check(view->dtype, dtype));
     if (!wf_file_bytes((size_t)dtype, view->dims, view->shape, &bytes))
         return wf_fail(WEFT_ERR_INVALID,
                        "tensor \"%.200s\" would have 2^62 bits or more, or half a byte", name);
@@ -253,57 +244,17 @@ static void apply_drop(struct wf_mapping *mapping, const struct wf_rule *rule, b
         }
 }
 
-static bool is_float(int32_t dtype)
-{
-    const struct wf_file_dtype *row = wf_file_dtype((size_t)dtype);
-
-    return row->dtype < WEFT_DTYPE_COUNT && (row->name[0] == 'F' || strcmp(row->name, "BF16") == 0);
-}
-
-/* Cast the new tensors of floating point that RULE matches, and no cast has yet. */
-static weft_status apply_casts(struct wf_mapping *mapping, const struct wf_rule *rule,
-                               bool *matched)
-{
-    const struct wf_target *taken = NULL; /* that an earlier line casts */
-    bool casts = false;
-
-    for (size_t i = 0; i < mapping->count; i++) {
-        struct wf_target *target = &mapping->targets[i];
-        weft_status status;
-        if (!wf_rule_matches(rule, target->name)) continue;
-        *matched = true;
-        if (target->cast != 0 && target->cast != target->line) taken = target;
-        if (target->cast != 0 || !is_float(target->dtype)) continue;
-        status = check_cast(target->dtype, rule->dtype);
-        if (status != WEFT_OK) return wf_fail_context(status, "tensor \"%.200s\"", target->name);
-        target->dtype = rule->dtype;
-        target->cast = rule->line;
-        casts = true;
-    }
-    if (!casts && taken != NULL)
-        wf_log(WF_LOG_WARNING,
-               "rules, line %u: \"%.200s\" casts nothing: line %u casts \"%.200s\"; the first line "
-               "that matches decides",
-               rule->line, rule->pattern.text, taken->cast, taken->name);
-    return WEFT_OK;
-}
-
 static weft_status apply_rule(struct wf_mapping *mapping, const struct wf_rule *rule)
 {
     bool matched = false;
 
     mapping->line = rule->line;
+    if (rule->kind == WF_RULE_CASTS) return wf_rule_cast(mapping, rule);
     if (rule->kind == WF_RULE_DROP)
         apply_drop(mapping, rule, &matched);
     else
-        WF_TRY(rule->kind == WF_RULE_MAP ? apply_map(mapping, rule, &matched)
-                                         : apply_casts(mapping, rule, &matched));
-    if (matched) return WEFT_OK;
-    if (rule->kind != WF_RULE_CASTS) return wf_rule_unmatched(mapping, rule);
-    if (rule->optional) return WEFT_OK;
-    return wf_fail(WEFT_ERR_NOT_FOUND,
-                   "no new tensor matches \"%.200s\"; a rule that begins with ? may match none",
-                   rule->pattern.text);
+        WF_TRY(apply_map(mapping, rule, &matched));
+    return matched ? WEFT_OK : wf_rule_unmatched(mapping, rule);
 }
 
 weft_status wf_mapping_make(const weft_checkpoint *base, const weft_rules *rules,

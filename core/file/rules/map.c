@@ -74,6 +74,7 @@ weft_status weft_checkpoint_map(const weft_checkpoint *from, const weft_rules *r
     status = make_map(from, rules, checkpoint);
     if (status != WEFT_OK) {
         weft_checkpoint_close(&checkpoint);
+        if (rules->path != NULL) wf_fail_context(status, "%s", rules->path);
         return wf_fail_named(status, "weft_checkpoint_map");
     }
     *out = checkpoint;

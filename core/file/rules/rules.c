@@ -244,11 +244,13 @@ static weft_status read_dtype(struct reader *r, int32_t *out)
     struct wf_scan at = r->scan;
     char name[16] = "";
 
+    if (length == 0) return wf_scan_fail(&at, grammar, "expected a dtype, such as bf16");
     if (length < sizeof name) memcpy(name, at.text + at.at, length);
     *out = wf_file_dtype_find(name);
     r->scan.at += length;
     if (*out >= 0 && wf_file_dtype((size_t)*out)->dtype < WEFT_DTYPE_COUNT) return WEFT_OK;
-    return wf_scan_fail(&at, grammar, "expected a dtype that weft computes with, such as bf16");
+    if (*out >= 0) return wf_scan_refuse(&at, grammar, "weft does not cast to %s", name);
+    return wf_dtype_refuse(&at, grammar, length);
 }
 
 static weft_status read_arguments(struct reader *r, const struct function *function,
@@ -411,7 +413,9 @@ static weft_status read_rules(struct reader *r, const char *text, const char *va
 
 /* ---- the public functions ---- */
 
-static weft_status make_rules(const char *text, const char *values, weft_rules **out)
+/* PATH is NULL for a TEXT that is not of a file. */
+static weft_status make_rules(const char *text, const char *path, const char *values,
+                              weft_rules **out)
 {
     weft_rules *rules = wf_calloc(1, sizeof *rules);
     struct reader *reader = wf_calloc(1, sizeof *reader);
@@ -421,7 +425,11 @@ static weft_status make_rules(const char *text, const char *values, weft_rules *
     if (status == WEFT_OK) {
         rules->made = WF_OF_KIND(WF_KIND_RULES);
         reader->rules = rules;
-        status = read_rules(reader, text, values);
+        if (path != NULL) {
+            rules->path = wf_arena_text(&rules->arena, path, strlen(path));
+            if (rules->path == NULL) status = wf_fail_memory(strlen(path) + 1);
+        }
+        if (status == WEFT_OK) status = read_rules(reader, text, values);
     }
     wf_free(reader);
     if (status == WEFT_OK)
@@ -437,7 +445,7 @@ weft_status weft_rules_parse(const char *text, const char *values, weft_rules **
 {
     WF_TRY(wf_require(text, "weft_rules_parse: text"));
     WF_TRY(wf_require(out, "weft_rules_parse: out"));
-    return wf_fail_named(make_rules(text, values, out), "weft_rules_parse");
+    return wf_fail_named(make_rules(text, NULL, values, out), "weft_rules_parse");
 }
 
 weft_status weft_rules_open(const char *path, const char *values, weft_rules **out)
@@ -449,7 +457,7 @@ weft_status weft_rules_open(const char *path, const char *values, weft_rules **o
     WF_TRY(wf_require(out, "weft_rules_open: out"));
     status = wf_text_file(path, "a rule file", &text);
     if (status == WEFT_OK) {
-        status = make_rules(text.data, values, out);
+        status = make_rules(text.data, path, values, out);
         if (status != WEFT_OK) wf_fail_context(status, "%s", path);
     }
     wf_text_free(&text);

@@ -4,8 +4,8 @@
  *
  * A rule has a pattern for the names of new tensors and an expression over patterns for the names
  * of tensors that exist.  rules.c reads the text, names.c matches names, shadow.c finds rules that
- * have no effect, apply.c makes views of the tensors of a checkpoint, usage.c checks that every
- * element is used once. */
+ * have no effect, apply.c makes views of the tensors of a checkpoint, casts.c casts them, usage.c
+ * checks that every element is used once. */
 #ifndef WEFT_FILE_RULES_H
 #define WEFT_FILE_RULES_H
 
@@ -107,6 +107,7 @@ struct wf_rule {
 struct weft_rules {
     uint64_t made;
     struct wf_arena arena;
+    const char *path; /* of their file; NULL: they are of a text */
     struct wf_rule *rules;
     size_t count, capacity;
 };
@@ -150,9 +151,20 @@ struct wf_target *wf_mapping_find(const struct wf_mapping *mapping, const char *
 /* Refuse a rule to which an earlier one leaves nothing, whatever the tensors are. */
 weft_status wf_rules_check_order(const weft_rules *rules) WF_NODISCARD;
 bool wf_rule_matches(const struct wf_rule *rule, const char *name);
+/* Log a warning about RULE, with its file and line. */
+void wf_rule_warn(const struct wf_mapping *mapping, const struct wf_rule *rule, const char *format,
+                  ...) WF_PRINTF(3, 4);
 /* RULE has matched no tensor that is left: an error, or for an optional one at most a warning. */
 weft_status wf_rule_unmatched(const struct wf_mapping *mapping,
                               const struct wf_rule *rule) WF_NODISCARD;
+
+/* ---- casts.c ---- */
+
+/* WEFT_ERR_UNSUPPORTED: weft does not cast the dtype FROM to TO, rows of dtypes.c. */
+weft_status wf_cast_check(int32_t from, int32_t to) WF_NODISCARD;
+/* Cast the new tensors of floating point that RULE matches, and no cast has yet.  A rule that has
+ * no effect is an error or a warning. */
+weft_status wf_rule_cast(struct wf_mapping *mapping, const struct wf_rule *rule) WF_NODISCARD;
 
 /* ---- expression.c ---- */
 

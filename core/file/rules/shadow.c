@@ -131,6 +131,20 @@ bool wf_rule_matches(const struct wf_rule *rule, const char *name)
     return matches(&rule->pattern, name);
 }
 
+void wf_rule_warn(const struct wf_mapping *mapping, const struct wf_rule *rule, const char *format,
+                  ...)
+{
+    const char *path = mapping->rules->path;
+    char text[1024];
+    va_list args;
+
+    va_start(args, format);
+    wf_printv(text, sizeof text, format, args);
+    va_end(args);
+    wf_log(WF_LOG_WARNING, "%s%srules, line %u: %s", path != NULL ? path : "",
+           path != NULL ? ": " : "", rule->line, text);
+}
+
 /* Does the rule of LINE take whole tensors?  What rules leave of parts may be nothing. */
 static bool takes_whole(const weft_rules *rules, uint32_t line)
 {
@@ -162,10 +176,10 @@ weft_status wf_rule_unmatched(const struct wf_mapping *mapping, const struct wf_
                        wanted->text);
     if (i < base->tensor_count && rule->kind == WF_RULE_DROP &&
         takes_whole(mapping->rules, mapping->lines[i]))
-        wf_log(WF_LOG_WARNING,
-               "rules, line %u: \"%.200s\" drops nothing: line %u takes \"%.200s\"; to drop it, "
-               "put line %u before line %u",
-               rule->line, wanted->text, mapping->lines[i], base->tensors[i].name, rule->line,
-               mapping->lines[i]);
+        wf_rule_warn(mapping, rule,
+                     "\"%.200s\" drops nothing: line %u takes \"%.200s\"; to drop it, "
+                     "put line %u before line %u",
+                     wanted->text, mapping->lines[i], base->tensors[i].name, rule->line,
+                     mapping->lines[i]);
     return WEFT_OK;
 }

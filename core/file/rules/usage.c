@@ -124,9 +124,9 @@ static weft_status fail_flaw(const struct wf_mapping *mapping, const struct wf_t
     if (status == WEFT_OK && flaw->kind == WF_COVER_GAP)
         status = wf_fail(
             WEFT_ERR_INVALID,
-            "rules: no rule uses element %s of tensor \"%.200s\"; \"%.200s : drop\" drops what "
-            "other rules leave of it",
-            point.data, tensor->name, tensor->name);
+            "rules: no rule uses element %s of tensor \"%.200s\"; line %u uses others; \"%.200s : "
+            "drop\" drops what rules leave of it",
+            point.data, tensor->name, mapping->lines[uses[0].source], tensor->name);
     else if (status == WEFT_OK)
         status =
             wf_fail(WEFT_ERR_INVALID,

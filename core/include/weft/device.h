@@ -9,9 +9,9 @@
  *
  * A stream is an in-order queue of work on the device.  NULL is the default stream and is valid
  * wherever a stream is taken.  On a backend with WEFT_FEATURE_INLINE (gloo-cpu) work on the default
- * stream is complete when the call returns.  Streams and works belong to the context that created
- * them.  A call that combines them with an object of another context is refused with
- * WEFT_ERR_INVALID. */
+ * stream is complete when the call returns, or the call returns its error.  Streams and works
+ * belong to the context that created them.  A call that combines them with an object of another
+ * context is refused with WEFT_ERR_INVALID. */
 #ifndef WEFT_DEVICE_H
 #define WEFT_DEVICE_H
 
@@ -69,7 +69,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_memory_get(weft_context *context, weft_
 
 /* Copy the properties of the memory at POINTER to *OUT, whose struct_size the caller sets.
  * weft_plugin.h declares the struct.  Memory that the backend does not know has kind
- * WEFT_MEMORY_HOST; POINTER may be NULL.  [any thread] */
+ * WEFT_MEMORY_HOST; POINTER may be NULL.  WEFT_ERR_INVALID: the backend manages the memory at
+ * POINTER, and knows that it was freed or was never allocated.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_pointer_get(weft_context *context, const void *pointer,
                                                      weft_pointer_info *out);
 
@@ -109,7 +110,10 @@ WEFT_API void *weft_stream_native(weft_context *context, weft_stream *stream);
  * If a communicator fails, its work on STREAM fails too, unless a test or wait has already reported
  * that work complete.  From then on, tests and waits return the cause in place of WEFT_OK.  This
  * ends with the first work that is posted to STREAM after a test or wait has returned the cause.
- * Work that is posted earlier does not end it.  [any thread] */
+ * Work that is posted earlier does not end it.
+ * A call that returns an error leaves no work on STREAM: tests and waits do not repeat that error.
+ * With WEFT_FEATURE_INLINE this holds for all work on the default stream, so tests and waits of the
+ * default stream return WEFT_OK after a collective on it has failed.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_stream_test(weft_context *context, weft_stream *stream);
 /* Block the calling thread until all work posted to STREAM is complete, and return what
  * weft_stream_test would return then.  WEFT_ERR_TIMEOUT: TIMEOUT_NS passed first.  The work then

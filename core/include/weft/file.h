@@ -100,7 +100,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_tensor_get(const weft_checkp
                                                                weft_checkpoint_tensor_info *out);
 
 /* A tensor that is in a safetensors file of the folder, but that the index
- * (model.safetensors.index.json) does not list: the index does not name the file. */
+ * (model.safetensors.index.json) does not list, whether or not it names the file for others. */
 typedef struct weft_checkpoint_unlisted_info {
     size_t struct_size;
     const char *name; /* borrowed, as the other texts */
@@ -278,8 +278,9 @@ WEFT_API void weft_rules_release(weft_rules **rules);
 /* Make a checkpoint whose tensors are those that RULES make of the tensors of FROM.  Nothing is
  * read: reading a part of a tensor of *OUT reads the parts of FROM that it consists of.  FROM is
  * borrowed until *OUT is closed; the caller closes *OUT.  WEFT_ERR_NOT_FOUND: a rule matches
- * nothing, or no rule uses a tensor.  WEFT_ERR_INVALID: an element goes to two tensors or to none,
- * or shapes do not fit.  The text names the rule and the tensor. */
+ * nothing, a line `cast` matches no tensor of floating point, or no rule uses a tensor.
+ * WEFT_ERR_INVALID: an element goes to two tensors or to none, or shapes do not fit.  The text
+ * names the file of RULES, if weft_rules_open made them, the line of the rule, and the tensor. */
 WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_map(const weft_checkpoint *from,
                                                         const weft_rules *rules,
                                                         weft_checkpoint **out);
@@ -388,11 +389,11 @@ WEFT_API void weft_reshard_close(weft_reshard **reshard);
  * not open a file, makes the call fail on all ranks with WEFT_ERR_INVALID.  All ranks see the same
  * files.
  *
- * A load or save has no limit for its whole duration.  The time limit of the world (WEFT_TIMEOUT)
- * is for a rank without progress.  A rank makes progress when it has read, written or flushed a
- * part of at most 64 MiB.  A rank that does not make the call makes no progress.
- * WEFT_ERR_TIMEOUT names the ranks without progress, and the world communicator fails on all
- * ranks. */
+ * A load or save may take any time as long as every rank makes progress.  Each rank reads, writes
+ * and flushes its elements in parts: a part is at most 64 MiB of them.  A rank makes progress each
+ * time it completes a part.  If a rank completes no part within the time limit of the world
+ * (WEFT_TIMEOUT), or does not make the call, all ranks return WEFT_ERR_TIMEOUT, whose text names
+ * it, and the world communicator fails. */
 
 typedef struct weft_load_options {
     size_t struct_size;

@@ -128,7 +128,9 @@ enum weft_compare { WEFT_COMPARE_EQ, WEFT_COMPARE_NE, WEFT_COMPARE_GE, WEFT_COMP
                     WEFT_COMPARE_LE, WEFT_COMPARE_LT };
 /* clang-format on */
 enum weft_support_level {
-    WEFT_SUPPORT_NO = 0,       /* the call returns WEFT_ERR_UNSUPPORTED */
+    /* The plugin's call returns WEFT_ERR_UNSUPPORTED. weft then carries the operation by others
+     * that the plugin has; docs/abi.md lists the calls of weft that are refused. */
+    WEFT_SUPPORT_NO = 0,
     WEFT_SUPPORT_EMULATED = 1, /* the plugin builds it from other operations */
     WEFT_SUPPORT_NATIVE = 2
 };
@@ -238,7 +240,9 @@ typedef struct weft_device_table {
      * [any] */
     weft_status (*allocate)(void *device, uint64_t bytes, uint32_t kind, void **pointer);
     weft_status (*free)(void *device, void *pointer); /* accepts NULL [any] */
-    /* Describes the memory at POINTER. Unknown memory is reported as WEFT_MEMORY_HOST. [any] */
+    /* Describes the memory at POINTER. Unknown memory is reported as WEFT_MEMORY_HOST. The plugin
+     * may return WEFT_ERR_INVALID for an address in memory that it manages, but in no allocation:
+     * the allocation was freed, or there was none. [any] */
     weft_status (*query_pointer)(void *device, const void *pointer, weft_pointer_info *out);
     /* copy and fill run in stream order. TARGET and SOURCE may be host or device memory. */
     weft_status (*copy)(void *device, void *target, const void *source, uint64_t bytes,

@@ -27,7 +27,7 @@ static weft_status count_members(const struct wf_op *op, const weft_op_call *cal
         *out = 1;
         if (call->input_count >= least && call->input_count <= fixed) return WEFT_OK;
         return wf_op_refuse(op, "the call has %u input%s; the rule takes %u%s%.*u",
-                            call->input_count, call->input_count == 1 ? "" : "s", least,
+                            call->input_count, WF_PLURAL(call->input_count), least,
                             least < fixed ? " to " : "", least < fixed ? 1 : 0,
                             least < fixed ? fixed : 0);
     }
@@ -38,10 +38,10 @@ static weft_status count_members(const struct wf_op *op, const weft_op_call *cal
     }
     if (fixed == 0)
         return wf_op_refuse(op, "the call has %u input%s; the rule takes %u list%s",
-                            call->input_count, call->input_count == 1 ? "" : "s", lists,
+                            call->input_count, WF_PLURAL(call->input_count), lists,
                             lists == 1 ? "" : "s of one length");
     return wf_op_refuse(op, "the call has %u input%s; the rule takes %u, and %u list%s",
-                        call->input_count, call->input_count == 1 ? "" : "s", fixed, lists,
+                        call->input_count, WF_PLURAL(call->input_count), fixed, lists,
                         lists == 1 ? "" : "s of one length");
 }
 
@@ -102,7 +102,7 @@ static weft_status take_tensors(struct wf_op *op, const weft_op_call *call, uint
     WF_TRY(count_members(op, call, &members));
     if (out && !in) WF_TRY(count_outputs(op, call, &results));
     if (in && out && element >= members)
-        return wf_op_refuse(op, "the lists have %u tensor%s", members, members == 1 ? "" : "s");
+        return wf_op_refuse(op, "the lists have %u tensor%s", members, WF_PLURAL(members));
     room = (uint32_t)rule->input_count * (in && !out ? members : 1) + rule->output_count * results;
     op->tensors = room <= WF_OP_FEW ? op->few : wf_calloc(room, sizeof *op->tensors);
     if (op->tensors == NULL) return wf_fail_memory(room * sizeof *op->tensors);

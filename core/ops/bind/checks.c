@@ -220,7 +220,7 @@ static weft_status check_unbind(const struct wf_op *op, const weft_op_call *call
     if (!find_seat(op, "k", &seat)) return refuse_rule(op, "k");
     if (op->output_count == seat.size) return WEFT_OK;
     return wf_op_refuse(op, "the call has %u output%s, and dimension %d of %.*s has size %lld",
-                        op->output_count, op->output_count == 1 ? "" : "s", seat.dim,
+                        op->output_count, WF_PLURAL(op->output_count), seat.dim,
                         WF_WORD(op->rule, wf_op_name(op, seat.tensor)), (long long)seat.size);
 }
 

@@ -51,7 +51,7 @@ static weft_status add_position(struct wf_spread *s, int attr, int32_t dims, int
     if (at < 0 || at >= dims)
         return wf_op_refuse(s->op, "attribute %.*s is %lld, and the tensor has %d dimension%s",
                             WF_WORD(rule, rule->attrs[attr].name), (long long)value, dims,
-                            dims == 1 ? "" : "s");
+                            WF_PLURAL(dims));
     for (int i = 0; i < count; i++)
         if (s->positions[attr][i] == at)
             return wf_op_refuse(s->op, "attribute %.*s lists dimension %lld twice",
@@ -186,8 +186,7 @@ static weft_status place_between(struct wf_spread *s, const struct wf_op_tensor 
         int at = s->positions[attr][j];
         if (at >= tensor->dims || out[at].pattern != INT8_MIN)
             return wf_op_refuse(s->op, "tensor %.*s has %d dimension%s, too few for attribute %.*s",
-                                WF_WORD(rule, slot->name), tensor->dims,
-                                tensor->dims == 1 ? "" : "s",
+                                WF_WORD(rule, slot->name), tensor->dims, WF_PLURAL(tensor->dims),
                                 WF_WORD(rule, rule->attrs[attr].name));
         out[at] = (struct wf_place){(int8_t)i, (uint8_t)j};
     }
@@ -225,7 +224,7 @@ static weft_status refuse_dims(const struct wf_spread *s, const struct wf_op_ten
 {
     return wf_op_refuse(s->op, "tensor %.*s has %d dimension%s; the rule needs %s%d",
                         WF_WORD(s->op->rule, wf_op_name(s->op, tensor)), tensor->dims,
-                        tensor->dims == 1 ? "" : "s", least, want);
+                        WF_PLURAL(tensor->dims), least, want);
 }
 
 static weft_status learn_run(struct wf_spread *s, const struct wf_op_tensor *tensor, int symbol,
@@ -236,9 +235,8 @@ static weft_status learn_run(struct wf_spread *s, const struct wf_op_tensor *ten
 
     if (rule->symbols[symbol].kind == WF_SYMBOL_RUN && before >= 0 && before != length)
         return wf_op_refuse(s->op, "run %.*s.. has %d dimension%s, and %d in tensor %.*s",
-                            WF_WORD(rule, rule->symbols[symbol].name), before,
-                            before == 1 ? "" : "s", length,
-                            WF_WORD(rule, wf_op_name(s->op, tensor)));
+                            WF_WORD(rule, rule->symbols[symbol].name), before, WF_PLURAL(before),
+                            length, WF_WORD(rule, wf_op_name(s->op, tensor)));
     if (length > before) s->lengths[symbol] = (int8_t)length;
     return WEFT_OK;
 }

@@ -18,7 +18,7 @@ static weft_status check_list(const struct wf_maker *m, int32_t dim)
         const struct wf_layout *layout = &m->call->inputs[i]->layout;
         if (layout->dims != m->dims)
             return wf_op_refuse(m->op, "tensor %u of the list has %d dimension%s, another has %d",
-                                i, layout->dims, layout->dims == 1 ? "" : "s", m->dims);
+                                i, layout->dims, WF_PLURAL(layout->dims), m->dims);
         for (int32_t d = 0; d < m->dims; d++)
             if (d != dim && layout->shape[d] != m->shape[d])
                 return wf_op_refuse(m->op,
@@ -143,7 +143,7 @@ static weft_status read_positions(const struct wf_maker *m, uint32_t indices, ui
     WF_TRY(wf_maker_list(m, "pos", &list, &count));
     if (count != indices)
         return wf_op_refuse(m->op, "attribute pos lists %u dimension%s, and the call has %u ind%s",
-                            count, count == 1 ? "" : "s", indices, indices == 1 ? "ex" : "ices");
+                            count, WF_PLURAL(count), indices, indices == 1 ? "ex" : "ices");
     *out = 0;
     *adjacent = true;
     for (uint32_t i = 0; i < count; i++) {
@@ -398,8 +398,8 @@ weft_status wf_make_einsum(struct wf_maker *m)
     }
     if (operands != m->call->input_count)
         return wf_op_refuse(m->op, "attribute eq has %u operand%s, and the call has %u input%s",
-                            operands, operands == 1 ? "" : "s", m->call->input_count,
-                            m->call->input_count == 1 ? "" : "s");
+                            operands, WF_PLURAL(operands), m->call->input_count,
+                            WF_PLURAL(m->call->input_count));
     wf_text_add(m->out, " ->  y");
     WF_TRY(add_result(m, &e));
     add_sums(m, &e);

@@ -14,7 +14,7 @@ static void begin_dims(struct wf_maker *m, struct wf_made_dim *made)
 static weft_status refuse_count(const struct wf_maker *m, const char *attr, uint32_t count)
 {
     return wf_op_refuse(m->op, "attribute %s has %u entr%s, and x has %d dimension%s", attr, count,
-                        count == 1 ? "y" : "ies", m->dims, m->dims == 1 ? "" : "s");
+                        count == 1 ? "y" : "ies", m->dims, WF_PLURAL(m->dims));
 }
 
 static void write_pair(struct wf_maker *m, const struct wf_made_dim *x, int dims,
@@ -98,7 +98,7 @@ static weft_status make_squeeze(struct wf_maker *m)
             int64_t d = list[i] < 0 ? list[i] + m->dims : list[i];
             if (d < 0 || (d >= m->dims && m->dims > 0))
                 return wf_op_refuse(m->op, "attribute dims lists %lld, and x has %d dimension%s",
-                                    (long long)list[i], m->dims, m->dims == 1 ? "" : "s");
+                                    (long long)list[i], m->dims, WF_PLURAL(m->dims));
             chosen |= UINT32_C(1) << d;
         }
     }

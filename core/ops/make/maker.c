@@ -76,7 +76,7 @@ weft_status wf_maker_dim(const struct wf_maker *m, const char *name, int32_t dim
     WF_TRY(wf_maker_int(m, name, &dim));
     if (dim < -(int64_t)dims || dim >= dims)
         return wf_op_refuse(m->op, "attribute %s is %lld, and the tensor has %d dimension%s", name,
-                            (long long)dim, dims, dims == 1 ? "" : "s");
+                            (long long)dim, dims, WF_PLURAL(dims));
     *out = (int32_t)(dim < 0 ? dim + dims : dim);
     return WEFT_OK;
 }

@@ -189,7 +189,7 @@ static weft_status read_shape(const struct wf_maker *m, int64_t *shape, uint32_t
     return wf_op_refuse(m->op,
                         "x has %lld element%s, and the sizes of attribute shape multiply to "
                         "%lld%s",
-                        (long long)total, total == 1 ? "" : "s", (long long)known,
+                        (long long)total, WF_PLURAL(total), (long long)known,
                         open >= 0 ? " without the -1, which no single size replaces" : "");
 }
 

@@ -34,7 +34,7 @@ static weft_status set_diagonal(struct wf_maker *m, struct wf_made_dim *x, struc
 
     if (m->dims < 2)
         return wf_op_refuse(m->op, "x has %d dimension%s; it needs at least 2", m->dims,
-                            m->dims == 1 ? "" : "s");
+                            WF_PLURAL(m->dims));
     WF_TRY(read_dim(m, "dim1", 0, &a));
     WF_TRY(read_dim(m, "dim2", 1, &b));
     if (a == b) return wf_op_refuse(m->op, "attributes dim1 and dim2 are both dimension %d", a);

@@ -37,8 +37,7 @@ static const char *text_of(const struct placed *p)
 static weft_status refuse_dims(enum weft_style_part part, const weft_spec *spec, const char *needs)
 {
     return wf_fail(WEFT_ERR_INVALID, "%s: the %s has %d dimension%s; %s", function,
-                   part_names[part], weft_spec_dims(spec), weft_spec_dims(spec) == 1 ? "" : "s",
-                   needs);
+                   part_names[part], weft_spec_dims(spec), WF_PLURAL(weft_spec_dims(spec)), needs);
 }
 
 static weft_status place_weight(const weft_style *s, const weft_spec *spec, struct placed *out)

@@ -6,6 +6,7 @@ find_library(GLOO_LIBRARY gloo)
 if(WEFT_GLOO AND GLOO_INCLUDE_DIR AND GLOO_LIBRARY)
   add_library(weft_gloo MODULE hosts/gloo_bridge.cc)
   weft_compile_options(weft_gloo)
+  weft_limit_frames(weft_gloo)
   if(WEFT_SANITIZE MATCHES undefined) # programs in C do not bring what this check of C++ needs
     target_compile_options(weft_gloo PRIVATE -fno-sanitize=vptr)
   endif()

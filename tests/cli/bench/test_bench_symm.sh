@@ -13,7 +13,7 @@ json symm --max-bytes 600 --json -- 'it["bench"] == "symm" and it["ranks"] == 2'
     'all(0 < r["min_ns"] <= r["median_ns"] <= r["p99_ns"] for r in it["rows"])'
 json symm --max-bytes 8 --ranks 3 --json -- 'len(it["rows"]) == 5' 'it["ranks"] == 3'
 expect 0 "4.0 KiB" symm --max-bytes 4096
-expect 0 "1 ranks, each on its right neighbour's memory" symm --ranks 1 --max-bytes 8
+expect 0 "1 rank, each on its right neighbour's memory" symm --ranks 1 --max-bytes 8
 expect 2 "--max-bytes is" symm --max-bytes 7
 expect 3 "nosuch" symm --backend nosuch
 WEFT_CPU_HEAP=1M expect 3 "bytes" symm --max-bytes 16MiB

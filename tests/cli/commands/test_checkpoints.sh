@@ -199,7 +199,10 @@ fails 1 'exists already; weft replaces it only if told to (in C the option repla
     "$weft" reshard hf tp4
 fails 1 'the path is empty' "$weft" reshard hf ''
 fails 1 'config.json' bash -c "touch tp4/config.json && '$weft' reshard hf tp4 --force"
-fails 3 'new/model.safetensors: 8560 bytes are needed: File too large' bash -c "ulimit -f 1 && '$weft' reshard hf new"
+fails 3 'new/model.safetensors: 8560 bytes are needed: File too large; raise the limit of the size of files, which is 1 KiB (ulimit -f)' \
+    bash -c "ulimit -f 1 && '$weft' reshard hf new"
+fails 3 'Too many open files; raise the limit of open files, which is 5 (ulimit -n)' \
+    bash -c "ulimit -n 5 && '$weft' reshard hf new"
 if [[ -e new.weft-partial ]]; then not_so "a file that may not be so large leaves nothing"; fi
 fails 2 'give --layout too' "$weft" reshard hf new --mesh tp=2
 fails 1 'a file per rank needs a folder' "$weft" reshard hf new.safetensors --layout llama

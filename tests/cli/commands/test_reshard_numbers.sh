@@ -88,13 +88,32 @@ contains 'rank 5 holds 604 B' "$weft" inspect hf --rules narrow.rules --layout b
 
 # A tensor that is in a file but not in the index is named; a copy of a listed one is not.
 contains 'F32      [5,4]                adapter  (in extra.safetensors, not in the index: left out)' "$weft" inspect hf
-contains 'weft inspect: 1 tensor of other files is not in the index' "$weft" inspect hf
+contains 'weft inspect: 1 tensor in files of the folder is not in the index' "$weft" inspect hf
 json "$weft" inspect hf --json -- 'len(it["tensors"]) == 4' \
     'it["unlisted"] == [{"name": "adapter", "dtype": "F32", "shape": [5, 4], "bytes": 80, "file": "extra.safetensors"}]'
-warning='hf/model.safetensors.index.json does not list 1 tensor of other files, such as "adapter" of extra.safetensors'
+warning='hf/model.safetensors.index.json does not list 1 tensor in files of the folder, such as "adapter" of extra.safetensors'
 contains "$warning" "$weft" reshard hf warned
 contains "$warning" "$weft" reshard hf warned --dry-run --force --rules narrow.rules
 lacks 'does not list' "$weft" reshard hf/model.safetensors.index.json quiet
 json "$weft" inspect hf/model.safetensors.index.json --json -- 'it["unlisted"] == []'
 is 1 bash -c "'$weft' run -n 2 '$weft' reshard hf ranks 2>&1 | grep -c 'does not list'"
+
+# One tensor is no plural.
+contains '.npy: 1 tensor, 80 B read, 80 B written in' "$weft" reshard hf/extra.safetensors one.npy --rules <(printf 'adapter = adapter\n* : drop\n')
+contains 'two.npy: 1 tensor, 80 B to read, 80 B to write, 1 job, at most' "$weft" reshard one.npy two.npy --dry-run -j 1
+contains 'npy: 1 tensor, 80 B, 1 file' "$weft" inspect one.npy
+contains 'the same: 1 tensor, 80 B' "$weft" verify one.npy one.npy
+
+# So is a tensor of a file that the index names for others.
+python3 - <<'PY'
+import json
+index = json.load(open("hf/model.safetensors.index.json"))
+del index["weight_map"]["w"]
+json.dump(index, open("hf/model.safetensors.index.json", "w"))
+PY
+contains 'w  (in one.safetensors, not in the index: left out)' "$weft" inspect hf
+contains 'does not list 3 tensors in files of the folder, such as "adapter" of extra.safetensors; left out' \
+    "$weft" reshard hf without
+json "$weft" inspect without --json -- 'len(it["tensors"]) == 3 and it["unlisted"] == []'
+json "$weft" inspect hf/model.safetensors.index.json --json -- 'len(it["tensors"]) == 3 and it["unlisted"] == []'
 finish

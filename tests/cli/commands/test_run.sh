@@ -113,8 +113,20 @@ expect 4 'rank 0 did not end by itself, and is killed' run -n 2 --grace 0.5 sh -
     'trap "" TERM; '"$ready"' [ $WEFT_RANK = 1 ] && { '"$(awaits 0)"' exit 4; }; sleep 50; sleep 50'
 rm -f "$folder"/?
 expect 0 'done' run -n 1 sh -c 'sleep 60 & echo done'
+# What a rank that succeeded has left goes on while other ranks run, and ends with the job.
+expect 0 '[1] it goes on' run -n 2 sh -c 'if [ $WEFT_RANK = 0 ]; then
+        sleep 61 &
+        echo $$ $! >$folder/making; mv $folder/making $folder/made
+        exit 0
+    fi
+    while ! [ -e $folder/made ]; do sleep 0.01; done
+    read -r first left <$folder/made
+    lives() { grep -s "^State:" /proc/$1/status | grep -qv zombie; } # a container may have no process that reaps it
+    while lives $first; do sleep 0.01; done
+    sleep 0.5 # in which the launcher sees the end of rank 0
+    lives $left && echo it goes on'
 check=$((check + 1))
-if pgrep -f 'sleep 5[0]$|sleep 6[0]$' -s 0 >/dev/null; then not_so "nothing of them is left"; fi
+if pgrep -f 'sleep 5[0]$|sleep 6[01]$' -s 0 >/dev/null; then not_so "nothing of them is left"; fi
 
 # Time limits.
 expect 124 'the time limit of 500.0 ms passed' run -n 2 --timeout 0.5 sleep 20
@@ -174,6 +186,7 @@ expect 2 'auto, none or a rank below 2' run -n 2 --stdin 2 true
 expect 2 'did you mean --threads' run -n 2 --thread true
 expect 3 'cannot be resolved' run -n 2 --listen no-such-host.invalid true
 expect 0 'usage: weft run' run --help
+expect 0 'Processes that ranks left behind are ended' run --help
 expect 0 'a rank, none, or auto' run --help
 
 # --counts takes the place of the user's file.

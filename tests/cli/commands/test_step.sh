@@ -198,6 +198,7 @@ for name in gpipe 1f1b dualpipev; do
     json step "$graph" --mesh pp=4,tp=2 --schedule $name --json -- "it['schedule'] == '$name' and it['microbatches'] == 8"
 done
 json step "$graph" --json -- 'it["microbatches"] == 1'
+fails 2 'weft step: --schedule: "foo" is not a schedule; the schedules are' step "$graph" --mesh pp=4,tp=2 --schedule foo
 fails 2 'did you mean zbv?' step "$graph" --mesh pp=4,tp=2 --schedule zvb
 fails 2 'dualpipev on 4 ranks needs at least 8 microbatches, not 7' \
     step "$graph" --mesh pp=4,tp=2 --schedule dualpipev --microbatches 7

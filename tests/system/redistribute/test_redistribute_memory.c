@@ -233,6 +233,62 @@ static weft_status use_small_memory(void *unused)
     return WEFT_OK;
 }
 
+#define FREED "is in no allocation: the memory was freed, or was never allocated"
+
+/* Memory of weft that is freed is refused, also after calls that used it. */
+static weft_status use_freed_memory(void *unused)
+{
+    weft_bind_options options = {.struct_size = sizeof options, .packed = true};
+    weft_pointer_info info = {.struct_size = sizeof info};
+    weft_comm *world;
+    struct scene s;
+    float *freed, *kept;
+
+    (void)unused;
+    WF_TRY(begin(&s));
+    world = weft_world(s.context);
+    kept = (float *)s.memory;
+    WF_TRY(weft_memory_fill(s.context, kept, 0, SHARD, NULL));
+    WF_TRY(weft_alloc(s.context, SHARD, WEFT_MEMORY_DEVICE, (void **)&freed));
+    for (int i = 0; i < 2; i++)
+        WF_TRY(weft_all_reduce(world, kept, freed, 16, WEFT_DTYPE_F32, WEFT_REDUCE_SUM, NULL));
+    WF_TRY(weft_redistribute(s.one, s.memory, freed, NULL, NULL));
+    WF_TRY(weft_free(s.context, freed));
+    REFUSED(weft_all_reduce(world, kept, freed, 16, WEFT_DTYPE_F32, WEFT_REDUCE_SUM, NULL),
+            "needs 64 bytes (16 elements of f32) at recv: 0x");
+    REFUSED(weft_all_reduce(world, freed, kept, 16, WEFT_DTYPE_F32, WEFT_REDUCE_SUM, NULL), FREED);
+    REFUSED(weft_all_gather(world, freed + 8, kept, 1, WEFT_DTYPE_F32, NULL), FREED);
+    REFUSED(weft_send(world, freed, 4, WEFT_DTYPE_F32, 0, 0, NULL), FREED);
+    REFUSED(weft_redistribute(s.one, s.memory, freed, NULL, NULL), FREED);
+    REFUSED(weft_pointer_get(s.context, freed, &info), FREED);
+    options.scratch = freed;
+    options.scratch_bytes = SHARD;
+    REFUSED(weft_plan_bind(s.one->plan, world, &options, &(weft_bound *){NULL}), FREED);
+    WF_TRY(weft_all_reduce(world, kept, kept, 16, WEFT_DTYPE_F32, WEFT_REDUCE_SUM, NULL));
+    return end(&s);
+}
+
+/* The same of symmetric memory that is released, on one rank: there it is freed at once. */
+static weft_status use_released_window(void *unused)
+{
+    weft_symm *symm = NULL;
+    weft_context *context;
+    weft_comm *world;
+    float *shared;
+
+    (void)unused;
+    WF_TRY(weft_init(NULL, &context));
+    world = weft_world(context);
+    WF_TRY(weft_symm_create(world, SHARD, NULL, &symm));
+    shared = weft_symm_local(symm);
+    WF_TRY(weft_all_reduce(world, shared, shared, 16, WEFT_DTYPE_F32, WEFT_REDUCE_SUM, NULL));
+    weft_symm_release(&symm);
+    REFUSED(weft_all_reduce(world, shared, shared, 16, WEFT_DTYPE_F32, WEFT_REDUCE_SUM, NULL),
+            FREED);
+    weft_context_release(&context);
+    return WEFT_OK;
+}
+
 /* With WEFT_CHECK, host memory must be mapped as far as the call reaches. */
 static weft_status leave_the_mapping(void *unused)
 {
@@ -297,13 +353,22 @@ START_TEST(sizes_are_compared_without_check)
 }
 END_TEST
 
+START_TEST(freed_memory_is_refused)
+{
+    on_ranks("0", use_freed_memory);
+    on_ranks("1", use_freed_memory);
+    ck_assert_msg(weft_threads_run(1, use_released_window, NULL) == WEFT_OK, "%s",
+                  weft_last_error());
+}
+END_TEST
+
 START_TEST(memory_that_leaves_its_mapping_is_found_with_check)
 {
     on_ranks("1", leave_the_mapping);
 }
 END_TEST
 
-SUITE(redistribute_memory, sizes_are_compared_without_check,
+SUITE(redistribute_memory, sizes_are_compared_without_check, freed_memory_is_refused,
       memory_that_leaves_its_mapping_is_found_with_check, collectives_and_messages_are_checked_too,
       memory_that_is_missing_or_shared_is_refused_by_tensor,
       memory_too_small_or_overlapping_is_found_with_check,

@@ -474,7 +474,8 @@ START_TEST(one_rank_warns_of_tensors_that_the_index_does_not_list)
     catch_begin();
     run(load_listed);
     said = catch_end();
-    first = strstr(said, "does not list 1 tensor of other files, such as \"y\" of y.safetensors");
+    first = strstr(said,
+                   "does not list 1 tensor in files of the folder, such as \"y\" of y.safetensors");
     ck_assert_msg(first != NULL, "%s", said);
     ck_assert_ptr_null(strstr(first + 1, "does not list"));
 }

@@ -1,4 +1,5 @@
-/* skip_rank.c HOW - with WEFT_CHECK: rank 1 of two skips the second of three equal collectives. */
+/* skip_rank.c HOW - with WEFT_CHECK: rank 1 of two skips one of three equal collectives, or makes
+ * it with a count that is refused. */
 #include "weft/weft.h"
 
 #include <stdio.h>
@@ -38,6 +39,33 @@ static weft_status call_in_a_loop(bool same)
     return status;
 }
 
+/* Rank 1 skips the last call. */
+static weft_status call_all_but_last(void)
+{
+    weft_status status = reduce(memory);
+
+    if (status == WEFT_OK) status = reduce(memory);
+    if (status == WEFT_OK && rank != 1)
+        status =
+            weft_all_reduce(world, memory, memory, COUNT, WEFT_DTYPE_F32, WEFT_REDUCE_SUM, NULL);
+    return status;
+}
+
+/* Rank 1 has a wrong count in the second of three calls from one place, and goes on. */
+static weft_status call_with_wrong_count(void)
+{
+    weft_status status = WEFT_OK;
+
+    for (int i = 0; i < ROUNDS && status == WEFT_OK; i++) {
+        uint64_t count = rank == 1 && i == 1 ? ROUNDS * COUNT + 1 : COUNT;
+
+        status =
+            weft_all_reduce(world, memory, memory, count, WEFT_DTYPE_F32, WEFT_REDUCE_SUM, NULL);
+        if (count != COUNT && status == WEFT_ERR_INVALID) status = WEFT_OK;
+    }
+    return status;
+}
+
 /* Legal: each rank calls the same collectives from other places and with other memory. */
 static weft_status call_elsewhere(void)
 {
@@ -57,12 +85,14 @@ static weft_status call(const char *how)
     if (strcmp(how, "elsewhere") == 0) return call_elsewhere();
     if (strcmp(how, "memory") == 0) return call_in_a_loop(false);
     if (strcmp(how, "equal") == 0) return call_in_a_loop(true);
-    status = call_in_lines();
-    return status == WEFT_OK && strcmp(how, "go_on") == 0 ? weft_barrier(world, NULL) : status;
+    if (strcmp(how, "last") == 0 || strcmp(how, "release") == 0) return call_all_but_last();
+    status = strncmp(how, "refused", 7) == 0 ? call_with_wrong_count() : call_in_lines();
+    return status == WEFT_OK && strstr(how, "go_on") != NULL ? weft_barrier(world, NULL) : status;
 }
 
 int main(int argc, char **argv)
 {
+    weft_comm *pair = NULL;
     weft_context *context;
     weft_status status;
     void *piece = NULL;
@@ -74,12 +104,19 @@ int main(int argc, char **argv)
     }
     world = weft_world(context);
     rank = weft_rank(context);
+    if (strcmp(argv[1], "release") == 0) {
+        if (weft_comm_create(world, 2, (int32_t[]){0, 1}, NULL, &pair) != WEFT_OK) return 5;
+        world = pair;
+    }
     if (weft_alloc(context, ROUNDS * COUNT * sizeof *memory, WEFT_MEMORY_DEVICE, &piece) != WEFT_OK)
         return 3;
     memory = piece;
     memset(memory, 0, ROUNDS * COUNT * sizeof *memory);
     status = call(argv[1]);
     printf("%s: %s\n", weft_status_name(status), status != WEFT_OK ? weft_last_error() : "");
+    weft_comm_release(&pair);
+    if (strcmp(argv[1], "release") == 0 && weft_barrier(weft_world(context), NULL) != WEFT_OK)
+        return 6;
     if (weft_free(context, piece) != WEFT_OK) return 4;
     weft_context_release(&context);
     return 0;

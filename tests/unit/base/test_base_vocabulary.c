@@ -28,8 +28,14 @@ START_TEST(another_name_is_refused_with_all_dtypes_and_a_suggestion)
                  {"int64", "i64"},          {"uint8", "u8"},
                  {"double", "f64"},         {"F32", "f32"},
                  {"bf61", "bf16"},          {"e4m3", "f8e4m3"},
-                 {"float8_e5m2", "f8e5m2"}, {"fp8", "f8e4m3 or f8e5m2"}};
-    static const char *const without[] = {"quite another thing", "fp4", "i4", "f128", "f31"};
+                 {"float8_e5m2", "f8e5m2"}, {"fp8", "f8e4m3 or f8e5m2"},
+                 {"torch.float16", "f16"},  {"np.float64", "f64"},
+                 {"torch.half", "f16"},     {"jax.numpy.bfloat16", "bf16"},
+                 {"single", "f32"},         {"F8_E4M3", "f8e4m3"},
+                 {"bool_", "bool"},         {"torch.cdouble", "c128"},
+                 {"BF16", "bf16"},          {"torch.bf16", "bf16"}};
+    static const char *const without[] = {
+        "quite another thing", "fp4", "i4", "f128", "f31", "torch.", "float16."};
     enum weft_dtype dtype = WEFT_DTYPE_C64;
 
     for (size_t i = 0; i < WF_COUNT(cases); i++) {

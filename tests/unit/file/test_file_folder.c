@@ -93,6 +93,38 @@ START_TEST(tensors_that_the_index_does_not_list_are_known)
 }
 END_TEST
 
+/* The index names the file for another tensor. */
+START_TEST(tensors_of_a_listed_file_may_be_unlisted)
+{
+    static const char header[] = "{\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]},"
+                                 "\"c\":{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[2,5]}}";
+    weft_checkpoint_unlisted_info tensor = {.struct_size = sizeof tensor};
+    weft_checkpoint_info info = {.struct_size = sizeof info};
+    size_t index;
+
+    write_one("v", "b.safetensors", NULL, "b", "[4]", 4);
+    write_safetensors(&folder, "v/x.safetensors", header, 5);
+    write_index("v", "{\"weight_map\":{\"a\":\"x.safetensors\"}}");
+    OK(open_folder("v"));
+    OK(weft_checkpoint_get(checkpoint, &info));
+    ck_assert_uint_eq(info.tensors, 1);
+    ck_assert_uint_eq(info.bytes, 2);
+    ck_assert_uint_eq(info.unlisted, 2);
+    OK(weft_checkpoint_unlisted_get(checkpoint, 0, &tensor));
+    ck_assert_str_eq(tensor.name, "b");
+    OK(weft_checkpoint_unlisted_get(checkpoint, 1, &tensor));
+    ck_assert_str_eq(tensor.name, "c");
+    ck_assert_str_eq(tensor.file, "x.safetensors");
+    ck_assert_uint_eq(tensor.bytes, 3);
+    REFUSED(weft_checkpoint_find(checkpoint, "c", &index), WEFT_ERR_NOT_FOUND,
+            "does not list tensor \"c\", which x.safetensors has; add it to the index");
+    OK(open_folder("v/model.safetensors.index.json"));
+    OK(weft_checkpoint_get(checkpoint, &info));
+    ck_assert_uint_eq(info.tensors, 1);
+    ck_assert_uint_eq(info.unlisted, 0);
+}
+END_TEST
+
 START_TEST(a_wrong_index_is_refused)
 {
     write_one("j", "x.safetensors", NULL, "a", "[4]", 4);
@@ -111,7 +143,7 @@ START_TEST(a_wrong_index_is_refused)
             "lists tensor \"c\" in x.safetensors, which does not have it");
     write_index("j", "{\"weight_map\":{\"c\":\"x.safetensors\"}}");
     REFUSED(open_folder("j"), WEFT_ERR_PARSE,
-            "does not list tensor \"a\", which x.safetensors has");
+            "lists tensor \"c\" in x.safetensors, which does not have it");
     write_index("j", "{\"weight_map\":{\"a\":\"x.safetensors\",\"a\":\"x.safetensors\"}}");
     REFUSED(open_folder("j"), WEFT_ERR_PARSE, "a key stands here that its object has already");
     write_index("j", "{\"weight_map\":{\"a\":7}}");
@@ -273,7 +305,8 @@ START_TEST(allocation_failures_are_reported)
 END_TEST
 
 SUITE(file_folder, the_index_decides, a_wrong_index_is_refused,
-      tensors_that_the_index_does_not_list_are_known, a_folder_without_an_index_is_read_whole,
-      boxes_of_dcp_make_one_tensor, one_box_of_dcp_is_no_whole_tensor, boxes_cover_the_tensor,
+      tensors_that_the_index_does_not_list_are_known, tensors_of_a_listed_file_may_be_unlisted,
+      a_folder_without_an_index_is_read_whole, boxes_of_dcp_make_one_tensor,
+      one_box_of_dcp_is_no_whole_tensor, boxes_cover_the_tensor,
       pieces_agree_on_dtype_and_dimensions, a_file_that_changes_is_noticed,
       allocation_failures_are_reported)

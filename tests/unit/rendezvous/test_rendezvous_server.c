@@ -180,8 +180,35 @@ START_TEST(too_few_file_descriptors_are_a_sentence)
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &low), 0);
     ck_assert_int_eq(wf_server_create(&options, &address, &server), WEFT_ERR_SYSTEM);
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
-    ck_assert_ptr_nonnull(strstr(weft_last_error(), "rendezvous of 100 ranks needs about 116"));
-    ck_assert_ptr_nonnull(strstr(weft_last_error(), "but the limit is 64: raise `ulimit -n`"));
+    ck_assert_ptr_nonnull(
+        strstr(weft_last_error(), "rendezvous of 100 ranks opens about 110 files"));
+    ck_assert_ptr_nonnull(
+        strstr(weft_last_error(), "; raise the limit of open files, which is 64 (ulimit -n)"));
+}
+END_TEST
+
+/* What counts is not the limit but what the process has left of it. */
+START_TEST(files_that_are_open_already_count)
+{
+    struct rlimit before, low;
+    struct wf_server_options options = {.size = 100, .join_timeout_ns = WF_SECOND_NS};
+    struct wf_address address = {.host = "127.0.0.1"};
+    struct wf_server *server;
+    int taken[200];
+    weft_status status;
+
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
+    low = before;
+    low.rlim_cur = 256;
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &low), 0);
+    for (size_t i = 0; i < WF_COUNT(taken); i++)
+        taken[i] = dup(0);
+    status = wf_server_create(&options, &address, &server);
+    for (size_t i = 0; i < WF_COUNT(taken); i++)
+        close(taken[i]);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
+    ck_assert_int_eq(status, WEFT_ERR_SYSTEM);
+    ck_assert_ptr_nonnull(strstr(weft_last_error(), "which is 256 (ulimit -n)"));
 }
 END_TEST
 
@@ -218,4 +245,5 @@ END_TEST
 SUITE(rendezvous_server, ranks_meet_over_every_family, garbage_gets_no_byte_back,
       a_hello_alone_gets_a_nonce_and_an_end, silent_connections_do_not_keep_ranks_out,
       ranks_work_while_the_port_is_scanned, jobs_one_after_another_leave_nothing_behind,
-      too_few_file_descriptors_are_a_sentence, no_allocation_that_fails_leaves_anything)
+      too_few_file_descriptors_are_a_sentence, files_that_are_open_already_count,
+      no_allocation_that_fails_leaves_anything)

@@ -196,7 +196,7 @@ static const struct {
     {"0UNSHARD,0F0,0RESHARD,0B0", "rank 0, action 4 (0B0): no UNSHARD of stage 0"},
     {"0UNSHARD,0UNSHARD,0F0,0B0", "the stage is gathered already"},
     {"0RESHARD,0F0,0B0", "the stage is not gathered"},
-    {"0F0,0REDUCE_GRAD,0B0", "gradients of 1 microbatches are missing"},
+    {"0F0,0REDUCE_GRAD,0B0", "gradients of microbatches are missing, 1 in all"},
     {"0F0,0B0,0REDUCE_GRAD,0REDUCE_GRAD", "reduced already"},
     /* waits */
     {"0F0,0WAIT_SEND_F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0",

@@ -113,6 +113,49 @@ START_TEST(streams_have_names)
 }
 END_TEST
 
+/* A barrier on FAILING returns an error.  An earlier one on POSTED, unless that is FAILING, had
+ * returned WEFT_OK. */
+static void fail_on(weft_stream *failing, weft_stream *posted)
+{
+    weft_comm *world = weft_world(context);
+
+    if (posted != failing) ck_assert_int_eq(weft_barrier(world, posted), WEFT_OK);
+    fake.collective_fails = 0;
+    ck_assert_int_eq(weft_barrier(world, failing), WEFT_ERR_DEVICE);
+    fake.collective_fails = NOBODY;
+}
+
+START_TEST(a_wait_does_not_repeat_the_error_of_a_call)
+{
+    weft_work *work = NULL;
+    weft_stream *stream;
+
+    for (int inlined = 0; inlined < 2; inlined++) {
+        fake_reset();
+        fake.inlined = inlined != 0;
+        context = world_alone();
+        ck_assert_int_eq(weft_stream_create(context, &stream), WEFT_OK);
+        fail_on(NULL, stream);
+        ck_assert_int_eq(weft_work_record(context, NULL, &work), WEFT_OK);
+        ck_assert_int_eq(weft_work_wait(work, WEFT_FOREVER), WEFT_OK);
+        ck_assert_int_eq(weft_stream_test(context, NULL), WEFT_OK);
+        ck_assert_int_eq(weft_stream_wait(context, NULL, WEFT_FOREVER), WEFT_OK);
+        ck_assert_int_eq(weft_stream_wait(context, stream, WEFT_FOREVER), WEFT_ERR_DEVICE);
+        weft_work_release(&work);
+        weft_stream_release(context, &stream);
+        weft_context_release(&context);
+    }
+    fake_reset();
+    fake.inlined = false;
+    context = world_alone();
+    ck_assert_int_eq(weft_barrier(weft_world(context), NULL), WEFT_OK);
+    fail_on(NULL, NULL);
+    ck_assert_int_eq(weft_stream_wait(context, NULL, WEFT_FOREVER), WEFT_ERR_DEVICE);
+    weft_context_release(&context);
+    fake_reset();
+}
+END_TEST
+
 START_TEST(a_stream_is_waited_for_with_a_limit)
 {
     weft_stream *stream;
@@ -165,4 +208,4 @@ END_TEST
 
 SUITE(comm_memory, memory_comes_from_the_plugin, leaks_are_reported, arguments_are_checked,
       streams_have_names, a_stream_is_waited_for_with_a_limit,
-      no_allocation_that_fails_leaves_anything)
+      a_wait_does_not_repeat_the_error_of_a_call, no_allocation_that_fails_leaves_anything)

@@ -254,7 +254,7 @@ static const struct refused {
     {"x = cat0(a", WEFT_ERR_PARSE, "expected , or )"},
     {"x = pad0(a)", WEFT_ERR_PARSE, "pad has 0 numbers; it needs 1"},
     {"x = cast(a)", WEFT_ERR_PARSE, "expected a dtype"},
-    {"x = cast(a, f5)", WEFT_ERR_PARSE, "expected a dtype"},
+    {"x = cast(a, f5)", WEFT_ERR_PARSE, "\"f5\" is not a dtype; the dtypes are bool, i8"},
     {"x = a b", WEFT_ERR_PARSE, "expected the end of the line"},
     {"x : lose", WEFT_ERR_PARSE, "expected drop, or cast"},
     {"x.{a = b", WEFT_ERR_PARSE, "has no }"},
