@@ -298,10 +298,10 @@ typedef struct weft_reshard_options {
                   * begin */
     uint64_t memory; /* most bytes of buffers; 0: 256 MiB.  At least 8 MiB */
     int32_t jobs;    /* threads; 0: one per processor, at most 16 */
-    /* Called by the thread that runs, several times a second.  This process has written DONE bytes,
-     * counted as in weft_reshard_info; all `parts` together write TOTAL.  With several parts, the
-     * progress is the sum of DONE over all processes.  Resharding stops if it returns false.  NULL:
-     * none. */
+    /* Called by the thread that runs, several times a second, and once when all is written, before
+     * the commit.  This process has written DONE bytes, counted as in weft_reshard_info; all
+     * `parts` together write TOTAL.  With several parts, the progress is the sum of DONE over all
+     * processes.  Resharding stops if it returns false.  NULL: none. */
     bool (*progress)(void *state, uint64_t done, uint64_t total);
     void *state;
     /* Several processes share the work: this is number `part` of `parts`, on one file system, with
