@@ -32,6 +32,7 @@ extern struct binding binding;
     struct context_object *context; /* which counts it as used; NULL: none */                     \
     PyObject *keeps;                /* what must outlive the handle; may be NULL */                \
     Py_ssize_t calls;               /* that run without the GIL */                                 \
+    Py_ssize_t users;               /* open handles that keep it */                                \
     bool is_borrowed;               /* RAW is not released */
 
 typedef struct {

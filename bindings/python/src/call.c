@@ -257,7 +257,9 @@ static int set_places(struct call *call)
             call->values[i].pointer = stream;
         }
     }
-    return 0;
+    if (call->arena.stream_field == NULL || call->context == NULL) return 0;
+    return stream_of(call->arena.stream, call->context, call->arena.stream_field,
+                     &call->owned_stream);
 }
 
 /* Where the function writes its results. */

@@ -31,9 +31,23 @@ int arena_hold(struct arena *arena, PyObject *object)
     return result;
 }
 
+/* Count the call at the handle OBJECT until the arena ends: it cannot be closed meanwhile. */
+static int arena_use(struct arena *arena, PyObject *object)
+{
+    if (PyObject_TypeCheck(object, binding.context)) return 0;
+    if (arena->used == NULL) arena->used = PyList_New(0);
+    if (arena->used == NULL || PyList_Append(arena->used, object) < 0) return -1;
+    ((handle_object *)object)->calls++;
+    return 0;
+}
+
 void arena_end(struct arena *arena)
 {
     struct block *next;
+
+    for (Py_ssize_t i = 0; arena->used != NULL && i < PyList_Size(arena->used); i++)
+        ((handle_object *)PyList_GetItem(arena->used, i))->calls--;
+    Py_CLEAR(arena->used);
 
     for (struct block *block = arena->blocks; block != NULL; block = next) {
         next = block->next;
@@ -244,7 +258,7 @@ static int read_kind(const struct value_type *type, uint8_t kind, PyObject *obje
         void *raw = handle_of(object, type->handle, type->name);
 
         *(void **)out = raw;
-        return raw != NULL ? 0 : -1;
+        return raw != NULL ? arena_use(arena, object) : -1;
     }
     case VALUE_RECORD: return read_record(type, object, arena, out);
     default: return 0;
@@ -336,7 +350,11 @@ int record_set(const struct record *record, char *memory, PyObject *name, PyObje
         }
         if (field->name == NULL || PyUnicode_CompareWithASCIIString(name, field->name) != 0)
             continue;
-        if (field->kind == VALUE_LIST)
+        if (field->kind == VALUE_STREAM) { /* call.c sets it when the context is known */
+            arena->stream = object;
+            arena->stream_field = memory + field->offset;
+            result = 0;
+        } else if (field->kind == VALUE_LIST)
             result = set_list(record, field, memory, object, arena);
         else
             result = value_read(field, object, arena, memory + field->offset);
