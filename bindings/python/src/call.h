@@ -121,8 +121,8 @@ struct arena {
     PyObject *held; /* a list, or NULL */
     PyObject *used; /* a list of handles at which the call counts, or NULL */
     void *blocks;   /* a chain */
-    PyObject *stream; /* the option that is a stream, borrowed, and its field; may be NULL */
-    void *stream_field;
+    PyObject *stream; /* the argument or option that is a stream, borrowed; may be NULL */
+    void *stream_field; /* where its handle goes */
 };
 
 void *arena_take(struct arena *arena, size_t bytes);

@@ -254,13 +254,14 @@ static int read_kind(const struct value_type *type, uint8_t kind, PyObject *obje
     case VALUE_TEXT: return read_text(type, object, out);
     case VALUE_PATH: return read_path(object, arena, out);
     case VALUE_ADDRESS: *(void **)out = PyLong_AsVoidPtr(object); return PyErr_Occurred() ? -1 : 0;
-    case VALUE_HANDLE: {
-        void *raw = handle_of(object, type->handle, type->name);
-
-        *(void **)out = raw;
-        return raw != NULL ? arena_use(arena, object) : -1;
-    }
+    case VALUE_HANDLE:
+        *(void **)out = handle_of(object, type->handle, type->name);
+        return *(void **)out != NULL ? arena_use(arena, object) : -1;
     case VALUE_RECORD: return read_record(type, object, arena, out);
+    case VALUE_STREAM: /* call.c reads it when the context is known */
+        arena->stream = object;
+        arena->stream_field = out;
+        return 0;
     default: return 0;
     }
 }
@@ -350,11 +351,7 @@ int record_set(const struct record *record, char *memory, PyObject *name, PyObje
         }
         if (field->name == NULL || PyUnicode_CompareWithASCIIString(name, field->name) != 0)
             continue;
-        if (field->kind == VALUE_STREAM) { /* call.c sets it when the context is known */
-            arena->stream = object;
-            arena->stream_field = memory + field->offset;
-            result = 0;
-        } else if (field->kind == VALUE_LIST)
+        if (field->kind == VALUE_LIST)
             result = set_list(record, field, memory, object, arena);
         else
             result = value_read(field, object, arena, memory + field->offset);
