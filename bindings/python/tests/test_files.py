@@ -147,6 +147,18 @@ def test_checkpoints_are_resharded(model, tmp_path):
         weft.reshard(path, tmp_path / "failed", LAYOUT, progress=lambda done, total: 1 / 0)
 
 
+def test_what_a_resharding_uses_stays_open(model, tmp_path):
+    source, layout = weft.Checkpoint(model[0]), weft.Layout(LAYOUT)
+    for used in (source, layout):
+        with pytest.raises(RuntimeError, match="is in use by an object that was made from it"):
+            weft.reshard(source, tmp_path / "failed", layout, progress=lambda done, total: used.close())
+    weft.reshard(source, tmp_path / "ranks", layout)
+    source.close()
+    layout.close()
+    with pytest.raises(RuntimeError, match="the Layout was closed"):
+        weft.reshard(model[0], tmp_path / "failed", layout)
+
+
 def test_mistakes_with_checkpoints_are_named(tmp_path, alone):
     tensor = weft.Tensor(alone, weft.spec("f32[4] R", "1"))
     tensor.fill(1)
