@@ -48,8 +48,9 @@ class Description:
         values, number = [], -1
         for value in one.values:
             number = self._value(value.number) if value.number else number + 1
-            values.append({"name": value.name, "value": number, "text": value.comment} |
-                          ({"prints": value.text} if value.text else {}))
+            stated = re.match(r'"([^"]+)": ', value.comment)
+            prints = value.text or (stated[1] if stated else "")
+            values.append({"name": value.name, "value": number, "text": value.comment} | ({"prints": prints} if prints else {}))
         if one.name:
             self.enums[one.name] = {"header": header.name, "text": one.comment, "values": values}
         else:

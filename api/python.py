@@ -134,7 +134,8 @@ class Generator:
         if retain:
             lines += [f"static void *retain_{field}(const void *raw)", "{", f"    return {retain}(raw);", "}", ""]
         lines.append(f'const struct handle_class class_{handle} = {{"{self.reach.class_name(handle)}", &binding.{field}, '
-                     f'{f"release_{field}" if release and not takes_context else "NULL"}, {f"retain_{field}" if retain else "NULL"}}};')
+                     f'{f"release_{field}" if release and not takes_context else "NULL"}, {f"retain_{field}" if retain else "NULL"}, '
+                     f"{str(self.reach.is_by_hand(handle)).lower()}}};")
         return lines + [""]
 
     def choices_of(self, enum):

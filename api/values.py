@@ -104,8 +104,8 @@ class Maker:
             row.kind = "PATH" if field["name"] == "path" else "TEXT"
         elif base == "void":
             row.kind = "ADDRESS"
-        elif base == "weft_stream":
-            raise Undecided(f"`{struct}.{field['name']}` is a stream in a struct")
+        elif base == "weft_stream" and not out:
+            row.kind = "STREAM"
         elif base in self.api["handles"] and pointers == 1:
             row.kind, row.handle = "HANDLE", base
         elif base in self.api["structs"] and out and field["name"][-1:] != "s":

@@ -350,110 +350,22 @@ def op_moves_set(context: Context, moves: int, /) -> int: ...
 
 # ---- checkpoints ----
 
-@disjoint_base
-class Checkpoint:
-    def __new__(cls, path: _Path) -> Self: ...
-    @property
-    def format(self) -> str: ...
-    @property
-    def names(self) -> list[str]: ...
-    @property
-    def bytes(self) -> int: ...
-    @property
-    def files(self) -> int: ...
-    @property
-    def mesh(self) -> _layouts.Mesh | None: ...
-    @property
-    def metadata(self) -> dict[str, str]: ...
-    def describe(self, name: str, /) -> dict[str, Any]: ...
-    def read_into(
-        self,
-        name: str,
-        target: _Array,
-        offset: Sequence[int] | None = None,
-        sizes: Sequence[int] | None = None,
-    ) -> None: ...
-    def read_shard(self, name: str, target: _Array, spec: _layouts.Spec, rank: int) -> None: ...
-    def checksum(self, name: str, /) -> int: ...
-    def check_replicas(self, name: str, /) -> None: ...
-    def map(self, rules: Rules, /) -> Self: ...
-
-@final
-class Writer:
-    def __new__(
-        cls,
-        path: _Path,
-        entries: Sequence[
-            tuple[str, str, Sequence[int]] | tuple[str, str, Sequence[int], str | None]
-        ],
-        format: str | None = None,
-        replace: bool = False,
-        mesh: _layouts.Mesh | None = None,
-        file_bytes: int = 0,
-        metadata: Mapping[str, str] | None = None,
-    ) -> Self: ...
-    def write(self, name: str, array: _Array, offset: Sequence[int] | None = None) -> None: ...
-    def commit(self) -> None: ...
-    def close(self) -> None: ...
-    def __enter__(self) -> Self: ...
-    def __exit__(self, *exception: object) -> None: ...
-
-@final
-class Layout:
-    def __new__(cls, text: str, mesh: _layouts.Mesh | None = None) -> Self: ...
-    @classmethod
-    def open(cls, path: _Path, mesh: _layouts.Mesh | None = None) -> Self: ...
-    @property
-    def mesh(self) -> _layouts.Mesh: ...
-    def find(self, name: str, /) -> str: ...
-
-@final
-class Rules:
-    def __new__(cls, text: str, values: str | None = None) -> Self: ...
-    @classmethod
-    def open(cls, path: _Path, values: str | None = None) -> Self: ...
-
-@final
-class Saving:
-    def wait(self, timeout: float = -1) -> None: ...
-    def state(self) -> dict[str, Any]: ...
-
-def load(
-    context: Context,
-    checkpoint: Checkpoint,
-    layout: Layout,
-    names: Sequence[str] | None = None,
-    jobs: int = 0,
-) -> tuple[Tensor, ...]: ...
-def save(
-    context: Context,
-    path: _Path,
-    tensors: Sequence[Tensor],
-    names: Sequence[str] | None = None,
-    layout: Layout | None = None,
-    format: str | None = None,
-    replace: bool = False,
-    file_bytes: int = 0,
-    metadata: Mapping[str, str] | None = None,
-    stream: _StreamLike = None,
-    jobs: int = 0,
+def checkpoint_read(
+    checkpoint: _files.Checkpoint, index: int, target: _Array, offset: Sequence[int] | None, sizes: Sequence[int] | None, /
 ) -> None: ...
-def save_begin(
-    context: Context,
+def checkpoint_read_shard(checkpoint: _files.Checkpoint, index: int, target: _Array, spec: _layouts.Spec, rank: int, /) -> None: ...
+def checkpoint_write(
+    writer: _files.Writer, index: int, dims: int, dtype: str, name: str, array: _Array, offset: Sequence[int] | None, /
+) -> None: ...
+def load(
+    context: Context, checkpoint: _files.Checkpoint, layout: Layout, names: Sequence[str] | None, jobs: int, /
+) -> tuple[Tensor, ...]: ...
+def reshard_create(
+    checkpoint: _files.Checkpoint,
     path: _Path,
-    tensors: Sequence[Tensor],
-    names: Sequence[str] | None = None,
-    layout: Layout | None = None,
-    format: str | None = None,
-    replace: bool = False,
-    file_bytes: int = 0,
-    metadata: Mapping[str, str] | None = None,
-    stream: _StreamLike = None,
-    jobs: int = 0,
-) -> Saving: ...
-def reshard(
-    checkpoint: Checkpoint,
-    path: _Path,
+    progress: Callable[[int, int], object] | None,
+    /,
+    *,
     layout: Layout | None = None,
     format: str | None = None,
     replace: bool = False,
@@ -463,10 +375,7 @@ def reshard(
     resume: bool = False,
     memory: int = 0,
     jobs: int = 0,
-    progress: Callable[[int, int], object] | None = None,
-    dry: bool = False,
-    predict: bool = False,
-) -> dict[str, Any]: ...
+) -> Reshard: ...
 
 # ---- training ----
 

@@ -84,6 +84,8 @@ class TheWholeApi(unittest.TestCase):
         values = {value["name"]: value for value in DESCRIPTION["enums"]["weft_dtype"]["values"]}
         self.assertEqual((values["WEFT_DTYPE_BF16"]["value"], values["WEFT_DTYPE_BF16"]["prints"]), (10, "bf16"))
         self.assertEqual(values["WEFT_DTYPE_COUNT"]["value"], 17)
+        formats = [value.get("prints") for value in DESCRIPTION["enums"]["weft_file_format"]["values"]]
+        self.assertEqual(formats, [None, "safetensors", "huggingface", "ranks", "dcp-safetensors", "dcp", "npy"])
 
     def test_threads(self):
         self.assertTrue(DESCRIPTION["functions"]["weft_mesh_size"]["any_thread"])  # by its header

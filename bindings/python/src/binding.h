@@ -32,6 +32,7 @@ extern struct binding binding;
     struct context_object *context; /* which counts it as used; NULL: none */                     \
     PyObject *keeps;                /* what must outlive the handle; may be NULL */                \
     Py_ssize_t calls;               /* that run without the GIL */                                 \
+    Py_ssize_t users;               /* open handles that keep it */                                \
     bool is_borrowed;               /* RAW is not released */
 
 typedef struct {
@@ -134,9 +135,6 @@ int handles_open(PyObject *list, PyTypeObject *type, bool optional, const char *
                  struct handles *out);
 void handles_close(struct handles *handles);
 
-/* The texts of a list of str; they live as long as *ITEMS.  PyMem_Free frees them. */
-const char **texts_of(PyObject *list, const char *name, PyObject **items, uint32_t *count);
-
 /* The tuple of COUNT items that MAKE returns, called with SELF and the number of the item. */
 PyObject *tuple_made(PyObject *self, uint32_t count, PyObject *(*make)(PyObject *self, uint32_t i));
 /* SPEC as a Python object; None for NULL. */
@@ -174,11 +172,7 @@ int bound_types_add(PyObject *module);
 int choice_type_add(PyObject *module);
 int apply_functions_add(PyObject *module);
 int backward_type_add(PyObject *module);
-int checkpoint_type_add(PyObject *module);
-int writer_type_add(PyObject *module);
-int layout_types_add(PyObject *module);
-int store_functions_add(PyObject *module);
-int reshard_functions_add(PyObject *module);
+int file_functions_add(PyObject *module);
 int fsdp_types_add(PyObject *module);
 int clip_functions_add(PyObject *module);
 int trace_types_add(PyObject *module);

@@ -248,16 +248,11 @@ static int set_places(struct call *call)
         if (type->kind == VALUE_CONTEXT) {
             if (call->context == NULL || context_of((PyObject *)call->context) == NULL) return -1;
             call->values[i].pointer = call->context->raw;
-        } else if (type->kind == VALUE_STREAM && i != call->function->self) {
-            weft_stream *stream = NULL;
-
-            if (call->objects[i] != NULL && call->context != NULL &&
-                stream_of(call->objects[i], call->context, &stream, &call->owned_stream) < 0)
-                return -1;
-            call->values[i].pointer = stream;
         }
     }
-    return 0;
+    if (call->arena.stream_field == NULL || call->context == NULL) return 0;
+    return stream_of(call->arena.stream, call->context, call->arena.stream_field,
+                     &call->owned_stream);
 }
 
 /* Where the function writes its results. */

@@ -47,6 +47,7 @@ struct handle_class {
     PyTypeObject **type;
     void (*release)(void *raw);
     void *(*retain)(const void *raw); /* NULL: the handle has one owner */
+    bool is_by_hand;                  /* its file releases it, not handle_dealloc */
 };
 
 /* An argument of a function, a field of a struct, or an entry of a list. */
@@ -118,7 +119,10 @@ PyObject *call_entry(PyObject *self, void *closure);
 /* What a call has allocated or holds until it ends. */
 struct arena {
     PyObject *held; /* a list, or NULL */
+    PyObject *used; /* a list of handles at which the call counts, or NULL */
     void *blocks;   /* a chain */
+    PyObject *stream; /* the argument or option that is a stream, borrowed; may be NULL */
+    void *stream_field; /* where its handle goes */
 };
 
 void *arena_take(struct arena *arena, size_t bytes);

@@ -22,6 +22,22 @@ void *handle_of(PyObject *object, const struct handle_class *class, const char *
     return raw;
 }
 
+static bool is_handle(PyObject *object)
+{
+    for (const struct handle_class *const *class = handle_classes; *class != NULL; class ++)
+        if (*(*class)->type != NULL && PyObject_TypeCheck(object, *(*class)->type)) return true;
+    return false;
+}
+
+/* Count one user more or less of the handles in KEEPS: an object, a tuple of them, or NULL. */
+static void count_user(PyObject *keeps, int change)
+{
+    if (keeps == NULL) return;
+    for (Py_ssize_t i = 0; PyTuple_Check(keeps) && i < PyTuple_Size(keeps); i++)
+        count_user(PyTuple_GetItem(keeps, i), change);
+    if (is_handle(keeps)) ((handle_object *)keeps)->users += change;
+}
+
 PyObject *handle_make(const struct handle_class *class, void *raw, bool owned, PyObject *keeps)
 {
     handle_object *self;
@@ -39,6 +55,7 @@ PyObject *handle_make(const struct handle_class *class, void *raw, bool owned, P
     self->raw = raw;
     self->is_borrowed = !owned;
     self->keeps = Py_XNewRef(keeps);
+    if (!class->is_by_hand && class->retain == NULL) count_user(keeps, 1);
     return (PyObject *)self;
 }
 
@@ -48,10 +65,13 @@ static void release(handle_object *self, const struct handle_class *class)
     void *raw = self->raw;
 
     self->raw = NULL;
-    if (raw == NULL || self->is_borrowed) return;
-    WAIT_BEGIN
-    class->release(raw);
-    WAIT_END
+    if (raw == NULL) return;
+    if (!self->is_borrowed) {
+        WAIT_BEGIN
+        class->release(raw);
+        WAIT_END
+    }
+    if (class->retain == NULL) count_user(self->keeps, -1);
 }
 
 void handle_dealloc(PyObject *object, const struct handle_class *class)
@@ -73,6 +93,10 @@ PyObject *handle_close(PyObject *object, const struct handle_class *class)
 
     if (self->calls > 0)
         return PyErr_Format(PyExc_RuntimeError, "the %s is in use by another thread", class->name);
+    if (self->users > 0)
+        return PyErr_Format(PyExc_RuntimeError,
+                            "the %s is in use by an object that was made from it; close that first",
+                            class->name);
     release(self, class);
     Py_RETURN_NONE;
 }

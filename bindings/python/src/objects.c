@@ -196,33 +196,6 @@ void handles_close(struct handles *handles)
     handles->count = 0;
 }
 
-const char **texts_of(PyObject *list, const char *name, PyObject **items, uint32_t *count)
-{
-    const char **texts;
-
-    if (PyUnicode_Check(list)) {
-        PyErr_Format(PyExc_TypeError, "%s must be a list of str", name);
-        return NULL;
-    }
-    *items = PySequence_Tuple(list);
-    if (*items == NULL) return NULL;
-    *count = (uint32_t)PyTuple_Size(*items);
-    texts = PyMem_Calloc((size_t)*count + 1, sizeof *texts);
-    if (texts == NULL) PyErr_NoMemory();
-    for (uint32_t i = 0; texts != NULL && i < *count; i++) {
-        PyObject *item = PyTuple_GetItem(*items, (Py_ssize_t)i);
-
-        if (!PyUnicode_Check(item))
-            PyErr_Format(PyExc_TypeError, "%s must be a list of str; item %u is %R", name, i, item);
-        texts[i] = PyErr_Occurred() ? NULL : PyUnicode_AsUTF8AndSize(item, NULL);
-        if (texts[i] == NULL) break;
-    }
-    if (!PyErr_Occurred()) return texts;
-    PyMem_Free(texts);
-    Py_CLEAR(*items);
-    return NULL;
-}
-
 PyObject *tuple_made(PyObject *self, uint32_t count, PyObject *(*make)(PyObject *self, uint32_t i))
 {
     PyObject *tuple = PyTuple_New(count);

@@ -31,9 +31,23 @@ int arena_hold(struct arena *arena, PyObject *object)
     return result;
 }
 
+/* Count the call at the handle OBJECT until the arena ends: it cannot be closed meanwhile. */
+static int arena_use(struct arena *arena, PyObject *object)
+{
+    if (PyObject_TypeCheck(object, binding.context)) return 0;
+    if (arena->used == NULL) arena->used = PyList_New(0);
+    if (arena->used == NULL || PyList_Append(arena->used, object) < 0) return -1;
+    ((handle_object *)object)->calls++;
+    return 0;
+}
+
 void arena_end(struct arena *arena)
 {
     struct block *next;
+
+    for (Py_ssize_t i = 0; arena->used != NULL && i < PyList_Size(arena->used); i++)
+        ((handle_object *)PyList_GetItem(arena->used, i))->calls--;
+    Py_CLEAR(arena->used);
 
     for (struct block *block = arena->blocks; block != NULL; block = next) {
         next = block->next;
@@ -240,13 +254,14 @@ static int read_kind(const struct value_type *type, uint8_t kind, PyObject *obje
     case VALUE_TEXT: return read_text(type, object, out);
     case VALUE_PATH: return read_path(object, arena, out);
     case VALUE_ADDRESS: *(void **)out = PyLong_AsVoidPtr(object); return PyErr_Occurred() ? -1 : 0;
-    case VALUE_HANDLE: {
-        void *raw = handle_of(object, type->handle, type->name);
-
-        *(void **)out = raw;
-        return raw != NULL ? 0 : -1;
-    }
+    case VALUE_HANDLE:
+        *(void **)out = handle_of(object, type->handle, type->name);
+        return *(void **)out != NULL ? arena_use(arena, object) : -1;
     case VALUE_RECORD: return read_record(type, object, arena, out);
+    case VALUE_STREAM: /* call.c reads it when the context is known */
+        arena->stream = object;
+        arena->stream_field = out;
+        return 0;
     default: return 0;
     }
 }

@@ -22,16 +22,16 @@ from ._comm import Comm
 from ._errors import *  # noqa: F403
 from ._errors import Error as Error
 from ._layouts import Mesh, Plan, Spec
-from ._files import Checkpoint, load, reshard, save, save_begin, verify
+from ._files import Checkpoint, Writer, load, reshard, save, save_begin, verify
 from ._pipeline import Action, Pipeline
 from ._random import Random
 from ._schedules import Schedule
 from ._reorder import Node, Reordered, reorder
 from ._trace import Trace, counts, dump, trace
 from ._weft import (
-    FSDP, AttentionPlan, Context, Counts, Experts, FixedMove, FSDPGroup, Layout, Move, Overlap, Routing, Rules, Saving,
-    Stream, Styles, Symm, Tensor, Work, Writer, clip_grad_norm, clip_grad_value, describe, move_array,
-    move_into, style_layouts,
+    FSDP, AttentionPlan, Context, CostTable, Counts, Experts, FixedMove, FSDPGroup, Layout, Move, Overlap, Routing, Rules, Saving,
+    Stream, Styles, Symm, Tensor, Timeline, Work, clip_grad_norm, clip_grad_value, describe, move_array,
+    move_into, owners_balance, style_layouts,
 )  # fmt: skip
 from ._weft import version as __version__
 
