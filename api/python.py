@@ -47,6 +47,8 @@ class Generator:
                 self.problems.append(
                     f"{one['header']}: {name}: {reason}; write it by hand in bindings/python/src and state its place in "
                     f"bindings/python/reach.txt (`{name} = weft.PLACE`), or why Python does not have it (`{name} - REASON`)")
+        for struct, direction in self.reach.structs:
+            self.maker.record(struct, direction == "out", skip=True)
         known = set(self.api["functions"])
         self.problems += [f"reach.txt: {name} is in no header" for name in lines if name not in known]
         self.check_names()
@@ -94,7 +96,7 @@ class Generator:
         lines += [f"extern const struct handle_class class_{handle};" for handle in self.used_handles()]
         lines += [f"extern const struct choices choices_{enum};" for enum in sorted(self.maker.enums)]
         lines += [f"extern const struct record record_{record};" for record in sorted(self.maker.records)]
-        lines += [f"int32_t {counter}(const void *raw);" for counter in sorted(self.counters)]
+        lines += [f"int32_t {values.c_counter(counter)}(const void *raw);" for counter in sorted(self.counters)]
         lines += [f"int {self.adder(header, what)}(PyObject *module);" for header in self.headers() for what in ("types", "members")]
         return "\n".join(lines + ["", "#endif", ""])
 
@@ -112,8 +114,9 @@ class Generator:
         lines += ["const struct handle_class *const handle_classes[] = {",
                   *[f"    &class_{handle}," for handle in self.used_handles()], "    NULL};", ""]
         for counter in sorted(self.counters):
-            lines += [f"int32_t {counter}(const void *raw)", "{",
-                      f"    return (int32_t){counter.removeprefix('count_of_')}(raw);", "}", ""]
+            function, _, field = counter.removeprefix("count_of_").partition("->")
+            answer = f"((const {function} *)raw)->{field}" if field else f"{function}(raw)"
+            lines += [f"int32_t {values.c_counter(counter)}(const void *raw)", "{", f"    return (int32_t){answer};", "}", ""]
         for enum in sorted(self.maker.enums):
             lines += self.choices_of(enum)
         for key in sorted(self.maker.records):
@@ -310,7 +313,9 @@ def choices(api, enum):
     while len(entries) > 1 and all(len(each) > common + 1 and each[common] == words[0][common] for each in words):
         common += 1
     if len(entries) == 1:
-        common = len(enum.split("_"))
+        parts = enum.upper().split("_")
+        while common < len(parts) and common + 1 < len(words[0]) and parts[common] == words[0][common]:
+            common += 1
     return [(value.get("prints") or "_".join(each[common:]).lower() or value["name"].lower(), value["value"])
             for value, each in zip(entries, words)]
 
