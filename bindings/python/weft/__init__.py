@@ -13,6 +13,7 @@ from array import array as _array
 from operator import index as _index
 
 from ._attention import Attention, Problem
+from ._clip import clip_grad_norm, clip_grad_value
 from ._comm import Comm
 from ._errors import *  # noqa: F403
 from ._errors import Error as Error
@@ -22,11 +23,12 @@ from ._pipeline import Action, Pipeline
 from ._random import Random
 from ._schedules import Schedule
 from ._reorder import Node, Reordered, reorder
-from ._trace import Trace, counts, dump, trace
+from ._styles import Styles, style_layouts
+from ._trace import Counts, Trace, counts, dump, trace
 from ._weft import (
-    FSDP, AttentionPlan, Context, CostTable, Counts, Experts, FixedMove, FSDPGroup, Layout, Move, Overlap, Routing, Rules, Saving,
-    Stream, Styles, Symm, Tensor, Timeline, Work, Writer, clip_grad_norm, clip_grad_value, describe, move_array,
-    move_into, owners_balance, style_layouts,
+    FSDP, AttentionPlan, Context, CostTable, Experts, FixedMove, FSDPGroup, Layout, Move, Overlap, Routing, Rules, Saving,
+    Stream, Symm, Tensor, Timeline, Work, Writer, describe, move_array,
+    move_into, owners_balance,
 )  # fmt: skip
 from ._weft import version as __version__
 
