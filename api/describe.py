@@ -215,8 +215,12 @@ class Description:
         entries = re.fullmatch(r"(\w+) entries", text)
         if entries and entries[1].lower() in names:
             return {"argument": entries[1].lower()}
-        if entries and entries[1] in self.constants:
+        if entries and (entries[1] in self.constants or any(entries[1] == value["name"] for enum in self.enums.values()
+                                                            for value in enum["values"])):
             return {"constant": entries[1]}
+        field = re.fullmatch(r"(\w+)->(\w+) entries", text)
+        if field and field[1] in names:
+            return {"field": field[2], "of": field[1]}
         each = re.fullmatch(r"one per (axis|dimension|rank) of ([A-Z]+)", text)
         if each and each[2].lower() in names:
             kind = names[each[2].lower()].words

@@ -47,6 +47,8 @@ class Generator:
                 self.problems.append(
                     f"{one['header']}: {name}: {reason}; write it by hand in bindings/python/src and state its place in "
                     f"bindings/python/reach.txt (`{name} = weft.PLACE`), or why Python does not have it (`{name} - REASON`)")
+        for struct, direction in self.reach.structs:
+            self.maker.record(struct, direction == "out", skip=True)
         known = set(self.api["functions"])
         known |= {f"{struct}.{field['name']}" for struct, one in self.api["structs"].items() for field in one["fields"]}
         self.problems += [f"reach.txt: {name} is in no header" for name in lines if name not in known]
@@ -78,7 +80,7 @@ class Generator:
                 seen[key] = member.function
 
     def place(self, member):
-        return f"weft.{self.reach.class_name(member.handle)}.{member.name}" if member.handle else f"weft.{member.name}"
+        return f"{self.reach.place(member.handle)}.{member.name}" if member.handle else f"weft.{member.name}"
 
     # ---- C ----
 
@@ -95,7 +97,7 @@ class Generator:
         lines += [f"extern const struct handle_class class_{handle};" for handle in self.used_handles()]
         lines += [f"extern const struct choices choices_{enum};" for enum in sorted(self.maker.enums)]
         lines += [f"extern const struct record record_{record};" for record in sorted(self.maker.records)]
-        lines += [f"int32_t {counter}(const void *raw);" for counter in sorted(self.counters)]
+        lines += [f"int32_t {values.c_counter(counter)}(const void *raw);" for counter in sorted(self.counters)]
         lines += [f"int {self.adder(header, what)}(PyObject *module);" for header in self.headers() for what in ("types", "members")]
         return "\n".join(lines + ["", "#endif", ""])
 
@@ -113,8 +115,9 @@ class Generator:
         lines += ["const struct handle_class *const handle_classes[] = {",
                   *[f"    &class_{handle}," for handle in self.used_handles()], "    NULL};", ""]
         for counter in sorted(self.counters):
-            lines += [f"int32_t {counter}(const void *raw)", "{",
-                      f"    return (int32_t){counter.removeprefix('count_of_')}(raw);", "}", ""]
+            function, _, field = counter.removeprefix("count_of_").partition("->")
+            answer = f"((const {function} *)raw)->{field}" if field else f"{function}(raw)"
+            lines += [f"int32_t {values.c_counter(counter)}(const void *raw)", "{", f"    return (int32_t){answer};", "}", ""]
         for enum in sorted(self.maker.enums):
             lines += self.choices_of(enum)
         for key in sorted(self.maker.records):
@@ -313,7 +316,9 @@ def choices(api, enum):
     while len(entries) > 1 and all(len(each) > common + 1 and each[common] == words[0][common] for each in words):
         common += 1
     if len(entries) == 1:
-        common = len(enum.split("_"))
+        parts = enum.upper().split("_")
+        while common < len(parts) and common + 1 < len(words[0]) and parts[common] == words[0][common]:
+            common += 1
     return [(value.get("prints") or "_".join(each[common:]).lower() or value["name"].lower(), value["value"])
             for value, each in zip(entries, words)]
 

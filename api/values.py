@@ -48,8 +48,13 @@ class Row:
         parts.append(f".handle = &class_{self.handle}" if self.handle else "")
         parts.append(f".choices = &choices_{self.enum}" if self.enum else "")
         parts.append(f".record = &record_{self.record}" if self.record else "")
-        parts.append(f".count = {self.count}" if self.count else "")
+        parts.append(f".count = {c_counter(self.count)}" if self.count else "")
         return "{" + ", ".join(part for part in parts if part) + "}"
+
+
+def c_counter(count):
+    """The C function that returns a count; `->` begins the name of a field."""
+    return count.replace("->", "_")
 
 
 def python_name(name):
@@ -59,7 +64,7 @@ def python_name(name):
 
 def base_of(c_type):
     """`const weft_spec *const *` -> weft_spec."""
-    return re.sub(r"\bconst\b|\*", " ", c_type).replace("enum ", "").split()[0]
+    return re.sub(r"\bconst\b|\*", " ", c_type).replace("enum ", "").replace("unsigned char", "uint8_t").split()[0]
 
 
 class Maker:
@@ -70,18 +75,27 @@ class Maker:
 
     # ---- structs ----
 
-    def record(self, name, out):
-        """The rows of a struct, for reading or for a result; raises Undecided."""
+    def record(self, name, out, skip=False):
+        """The rows of a struct, for reading or for a result; raises Undecided, unless it is to SKIP such fields."""
         key = name + ("_out" if out else "_in")
         if key not in self.records:
             fields = self.api["structs"][name]["fields"]
-            self.records[key] = [self.field(name, fields, index, out) for index in range(len(fields))]
+            self.records[key] = [self.field_or_none(name, fields, index, out, skip) for index in range(len(fields))]
             for row in self.records[key]:
                 if row.kind == "LIST" and row.of >= 0:
                     counter = self.records[key][row.of]
                     if counter.kind != "COUNT":
                         counter.name, counter.kind, counter.element = "", "COUNT", counter.kind
         return key
+
+    def field_or_none(self, struct, fields, index, out, skip):
+        try:
+            row = self.field(struct, fields, index, out)
+        except Undecided:
+            if not skip:
+                raise
+            row = Row("", "UNUSED")
+        return Row("", "UNUSED") if skip and row.kind == "ADDRESS" else row
 
     def field(self, struct, fields, index, out):
         field = fields[index]
@@ -97,7 +111,7 @@ class Maker:
             raise Undecided(f"`{struct}.{field['name']}` is a callback")
         row.is_optional = True
         if "array" in field:
-            return self.array_field(row, struct, fields, field, base)
+            return self.array_field(row, struct, fields, field, base, out)
         if pointers == 0:
             return self.plain_field(row, struct, field, base, out)
         if base == "char" and pointers == 1:
@@ -130,11 +144,14 @@ class Maker:
             raise Undecided(f"`{struct}.{field['name']}` is of the type {field['type']}")
         return row
 
-    def array_field(self, row, struct, fields, field, base):
+    def array_field(self, row, struct, fields, field, base, out):
         if base == "char":
             row.kind, row.length = "TEXT", field["array"]
         elif base in NUMBERS:
             row.kind, row.element, row.length = "LIST", NUMBERS[base], field["array"]
+            row.of = self.count_of(fields, field)
+        elif base in self.api["structs"]:
+            row.kind, row.element, row.length, row.record = "LIST", "RECORD", field["array"], self.record(base, out)
             row.of = self.count_of(fields, field)
         else:
             raise Undecided(f"`{struct}.{field['name']}` is an array of {base}")
@@ -203,6 +220,9 @@ class Maker:
         elif "function" in count:
             row.of = names.index(count["of"])
             row.count = f"count_of_{count['function']}"
+        elif "field" in count:
+            row.of = names.index(count["of"])
+            row.count = f"count_of_{base_of(one['arguments'][row.of]['type'])}->{count['field']}"
         elif "constant" in count:
             row.length = count["constant"]
         else:
@@ -265,8 +285,6 @@ class Maker:
         row.kind, row.is_pointer = "RECORD", c_type.count("*") == 2
         if c_type.count("*") == 0 or argument["direction"] == "in out":
             raise Undecided(f"`{argument['name']}` is a struct that is not read or filled")
-        if not row.is_out and not self.api["structs"][base]["sized"]:
-            raise Undecided(f"`{argument['name']}` is a struct without struct_size")
         row.record = self.record(base, row.is_out)
 
     def result(self, one):

@@ -8,7 +8,7 @@ _Array: TypeAlias = Any
 """An array of any library: with DLPack's exchange table, `__dlpack__` or the buffer protocol."""
 
 _StreamLike: TypeAlias = Stream | int | Any | None
-"""None, a weft.Stream, the address of a vendor's stream, or an object with `__cuda_stream__`."""
+"""None, a _device.Stream, the address of a vendor's stream, or an object with `__cuda_stream__`."""
 
 version: str
 
@@ -190,7 +190,6 @@ def describe(array: _Array, /) -> tuple[str, tuple[int, ...]]: ...
 def move_into(
     tensors: Sequence[Tensor], targets: Sequence[Tensor], stream: _StreamLike = None
 ) -> None: ...
-def reorder(nodes: Sequence[tuple[Any, ...]], method: int, memory_limit: int, /) -> tuple[Any, ...]: ...
 def move_array(
     context: Context,
     array: _Array,
@@ -203,33 +202,9 @@ def move_array(
 # ---- operators ----
 
 _Kernel: TypeAlias = Callable[
-    [str, int, tuple[Shard | None, ...], tuple[Shard, ...], dict[str, Any], float, int], object
+    [str, int, tuple[Shard | None, ...], tuple[Shard, ...], tuple[dict[str, Any], ...] | None, float, int], object
 ]
-_Outputs: TypeAlias = Sequence[tuple[str, Sequence[int]]] | None
 _Path: TypeAlias = str | bytes | PathLike[str] | PathLike[bytes]
-
-@final
-class Choice:
-    @property
-    def rule(self) -> str: ...
-    @property
-    def inputs(self) -> tuple[_layouts.Spec | None, ...]: ...
-    @property
-    def outputs(self) -> tuple[_layouts.Spec, ...]: ...
-    @property
-    def gradients(self) -> tuple[_layouts.Spec | None, ...]: ...
-    @property
-    def output_gradients(self) -> tuple[_layouts.Spec | None, ...]: ...
-    @property
-    def moves(self) -> tuple[_layouts.Plan | None, ...]: ...
-    @property
-    def memory(self) -> tuple[int | None, ...]: ...
-    @property
-    def local(self) -> bool: ...
-    @property
-    def cost_ns(self) -> int: ...
-    @property
-    def output_ns(self) -> int: ...
 
 @final
 class Shard:
@@ -250,103 +225,26 @@ class Shard:
     def __dlpack_device__(self) -> tuple[int, int]: ...
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any: ...
 
-@disjoint_base
-class Backward:
-    def __new__(
-        cls,
-        name: str,
-        inputs: Sequence[_layouts.Spec | None],
-        attrs: Mapping[str, Any] | None = None,
-        outputs: _Outputs = None,
-        wanted: Sequence[bool] | None = None,
-        mixed_dtypes: bool = False,
-    ) -> Self: ...
-    @property
-    def calls(self) -> tuple[tuple[str, dict[str, Any], tuple[tuple[str, int], ...]], ...]: ...
-    @property
-    def gradients(self) -> tuple[_layouts.Spec | None, ...]: ...
-    @property
-    def local(self) -> bool: ...
-    @property
-    def cost_ns(self) -> int: ...
-    def apply(
-        self,
-        context: Context,
-        forward: Sequence[Tensor | None],
-        gradients: Sequence[Tensor | None],
-        kernel: _Kernel,
-        stream: _StreamLike = None,
-    ) -> tuple[Tensor | None, ...]: ...
-
-def op_register(text: str, replace: bool = False) -> None: ...
-def op_remove(name: str, /) -> None: ...
-def op_text(kind: str, text: str | None = None, /) -> str: ...
-def op_digest() -> int: ...
-def op_fallback_count() -> int: ...
-def op_cache_clear() -> None: ...
-def op_check(
-    name: str,
-    inputs: Sequence[_layouts.Spec | None],
-    attrs: Mapping[str, Any] | None = None,
-    outputs: _Outputs = None,
-    mesh: _layouts.Mesh | None = None,
-    flags: int = 0,
-    memory_limit: int = 0,
-    costs: str | None = None,
-    fixed_inputs: Sequence[_layouts.Spec | None] | None = None,
-    fixed_outputs: Sequence[_layouts.Spec | None] | None = None,
-    wanted_outputs: Sequence[_layouts.Spec | None] | None = None,
-    mixed_dtypes: bool = False,
-) -> Choice: ...
-def op_propose(
-    name: str,
-    inputs: Sequence[_layouts.Spec | None],
-    attrs: Mapping[str, Any] | None = None,
-    outputs: _Outputs = None,
-    mesh: _layouts.Mesh | None = None,
-    flags: int = 0,
-    memory_limit: int = 0,
-    costs: str | None = None,
-    fixed_inputs: Sequence[_layouts.Spec | None] | None = None,
-    fixed_outputs: Sequence[_layouts.Spec | None] | None = None,
-    wanted_outputs: Sequence[_layouts.Spec | None] | None = None,
-    mixed_dtypes: bool = False,
-) -> Choice: ...
-def op_list(
-    name: str,
-    inputs: Sequence[_layouts.Spec | None],
-    attrs: Mapping[str, Any] | None = None,
-    outputs: _Outputs = None,
-    mesh: _layouts.Mesh | None = None,
-    flags: int = 0,
-    memory_limit: int = 0,
-    costs: str | None = None,
-    fixed_inputs: Sequence[_layouts.Spec | None] | None = None,
-    fixed_outputs: Sequence[_layouts.Spec | None] | None = None,
-    wanted_outputs: Sequence[_layouts.Spec | None] | None = None,
-    mixed_dtypes: bool = False,
-) -> list[Choice]: ...
+def op_ask(what: str, call: dict[str, Any], options: dict[str, Any], /) -> Any: ...
 def op_apply(
     context: Context,
-    name: str,
+    call: dict[str, Any],
     inputs: Sequence[Tensor | None],
     kernel: _Kernel,
-    attrs: Mapping[str, Any] | None = None,
-    outputs: _Outputs = None,
-    mesh: _layouts.Mesh | None = None,
-    stream: _StreamLike = None,
-    mixed_dtypes: bool = False,
-) -> tuple[Tensor, ...]: ...
-def op_apply_phases(
-    context: Context,
-    name: str,
-    inputs: Sequence[Tensor | None],
-    kernel: _Kernel,
-    attrs: Mapping[str, Any] | None = None,
-    stream: _StreamLike = None,
-    mixed_dtypes: bool = False,
+    stream: _StreamLike,
+    phases: bool,
+    /,
 ) -> tuple[Tensor | None, ...]: ...
-def op_moves_set(context: Context, moves: int, /) -> int: ...
+def op_backward_call(backward: Backward, index: int, /) -> tuple[dict[str, Any], tuple[dict[str, Any], ...]]: ...
+def op_backward_apply(
+    backward: Backward,
+    context: Context,
+    forward: Sequence[Tensor | None],
+    gradients: Sequence[Tensor | None],
+    kernel: _Kernel,
+    stream: _StreamLike,
+    /,
+) -> tuple[Tensor | None, ...]: ...
 
 # ---- checkpoints ----
 
@@ -434,39 +332,22 @@ def clip_grad_norm(
     context: Context,
     tensors: Sequence[Tensor | None],
     max_norm: float,
-    p: float = 2,
-    nonfinite: Literal["scale", "keep", "zero", "error"] = "scale",
-    reduce_partials: bool = False,
-    stages: Communicator | None = None,
-    stream: _StreamLike = None,
+    options: dict[str, Any],
+    stream: _StreamLike,
+    /,
 ) -> float: ...
-def clip_grad_value(
-    context: Context, tensors: Sequence[Tensor | None], most: float, stream: _StreamLike = None
-) -> None: ...
 
 # ---- observation ----
 
 @final
-class Counts:
+class Counting:
     def __new__(cls, context: Context) -> Self: ...
-    @property
-    def result(self) -> dict[str, Any]: ...
-    def __enter__(self) -> Self: ...
-    def __exit__(self, *exception: object) -> None: ...
+    def stop(self) -> dict[str, Any]: ...
 
-@disjoint_base
-class Trace:
-    def __new__(cls, context: Context, capacity: int = 65536) -> Self: ...
-    @property
-    def rank(self) -> int: ...
-    @property
-    def records(self) -> list[dict[str, Any]]: ...
-    @property
-    def lost(self) -> int: ...
-    def __enter__(self) -> Self: ...
-    def __exit__(self, *exception: object) -> None: ...
-
-def dump(context: Context, prefix: str | None = None, /) -> None: ...
+@final
+class Recording:
+    def __new__(cls, context: Context, capacity: int) -> Self: ...
+    def stop(self) -> tuple[list[dict[str, Any]], int]: ...
 
 @final
 class Work:
@@ -481,25 +362,6 @@ class Work:
     def elapsed(self, later: Work, /) -> int: ...
 
 
-
-def style_layouts(
-    style: str,
-    part: str,
-    spec: _layouts.Spec,
-    axis: int | str,
-    *,
-    embedding: bool = False,
-    sequence_dim: int = 0,
-    given: str | None = None,
-    passed: str | None = None,
-) -> tuple[_layouts.Spec, _layouts.Spec, _layouts.Spec, _layouts.Spec]: ...
-@final
-class Styles:
-    def __new__(cls, text: str, mesh: _layouts.Mesh | None = None) -> Self: ...
-    @property
-    def mesh(self) -> _layouts.Mesh: ...
-    def find(self, name: str, axis: int | str, /) -> str: ...
-    def apply(self, name: str, part: str, spec: _layouts.Spec, /) -> _layouts.Spec: ...
 
 @final
 class Symm:

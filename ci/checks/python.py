@@ -39,7 +39,7 @@ def places(made):
         if name in lines and not place:
             place, reason = lines[name]["place"] or "", lines[name]["reason"] or ""
         elif not place:
-            place = "weft." + made.reach.class_name(handle[0])
+            place = made.reach.place(handle[0])
         found.setdefault(one["header"], []).append((name, place, reason))
     return found
 

@@ -74,6 +74,8 @@ class TheWholeApi(unittest.TestCase):
         self.assertEqual(arguments("weft_mesh_create")["sizes"]["count"], {"argument": "axes"})
         self.assertEqual(arguments("weft_mesh_rank")["coord"]["count"], {"function": "weft_mesh_axes", "of": "mesh"})
         self.assertEqual(arguments("weft_shape_parse")["shape"]["count"], {"constant": "WEFT_MAX_DIMS"})
+        self.assertEqual(arguments("weft_style_layouts")["out"]["count"], {"constant": "WEFT_STYLE_LAYOUTS"})  # of an enum
+        self.assertEqual(arguments("weft_op_backward_create")["wanted"]["count"], {"field": "input_count", "of": "call"})
 
     def test_borrowed_results(self):
         self.assertFalse(arguments("weft_comm_along")["out"]["owned"])

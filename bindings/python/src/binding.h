@@ -86,7 +86,6 @@ int refuse_second_library(void);
 /* New references; they take over the caller's reference to RAW, also if they fail. */
 PyObject *mesh_wrap(weft_mesh *raw);
 PyObject *spec_wrap(weft_spec *raw);
-PyObject *plan_wrap(weft_plan *raw);
 PyObject *schedule_wrap(weft_schedule *raw);
 
 /* The text that PRINT writes of OBJECT. */
@@ -135,10 +134,6 @@ int handles_open(PyObject *list, PyTypeObject *type, bool optional, const char *
                  struct handles *out);
 void handles_close(struct handles *handles);
 
-/* The tuple of COUNT items that MAKE returns, called with SELF and the number of the item. */
-PyObject *tuple_made(PyObject *self, uint32_t count, PyObject *(*make)(PyObject *self, uint32_t i));
-/* SPEC as a Python object; None for NULL. */
-PyObject *spec_or_none(const weft_spec *spec);
 /* A tuple of COUNT numbers. */
 PyObject *tuple_of(int32_t count, const int64_t *numbers);
 /* Up to WEFT_MAX_DIMS numbers of a sequence; their count, or -1. */
@@ -169,22 +164,18 @@ int tensor_type_add(PyObject *module);
 int comm_type_add(PyObject *module);
 int array_functions_add(PyObject *module);
 int bound_types_add(PyObject *module);
-int choice_type_add(PyObject *module);
 int apply_functions_add(PyObject *module);
-int backward_type_add(PyObject *module);
 int file_functions_add(PyObject *module);
 int fsdp_types_add(PyObject *module);
 int clip_functions_add(PyObject *module);
 int trace_types_add(PyObject *module);
 int work_type_add(PyObject *module);
 int shard_type_add(PyObject *module);
-int style_types_add(PyObject *module);
 int symm_type_add(PyObject *module);
 int overlap_type_add(PyObject *module);
 int experts_types_add(PyObject *module);
 int pipeline_type_add(PyObject *module);
 int attention_types_add(PyObject *module);
-int reorder_functions_add(PyObject *module);
 
 #define KEYWORDS(function) (PyCFunction)(void (*)(void)) function, METH_VARARGS | METH_KEYWORDS
 

@@ -25,12 +25,11 @@ static int module_exec(PyObject *module)
 {
     static int (*const parts[])(PyObject *) = {
         context_type_add,     shards_functions_add,
-        tensor_type_add,      comm_type_add,       array_functions_add,   choice_type_add,
-        apply_functions_add,  backward_type_add,   file_functions_add,    fsdp_types_add,
+        tensor_type_add,      comm_type_add,       array_functions_add,
+        apply_functions_add,  file_functions_add,    fsdp_types_add,
         clip_functions_add,   trace_types_add,     work_type_add,         bound_types_add,
-        shard_type_add,       style_types_add,       symm_type_add,
-        overlap_type_add,     experts_types_add,   pipeline_type_add,     attention_types_add,
-        reorder_functions_add};
+        shard_type_add,       symm_type_add,
+        overlap_type_add,     experts_types_add,   pipeline_type_add,     attention_types_add};
     static PyMethodDef functions[] = {
         {"use", handle_class_use, METH_O,
          "use($module, class_, /)\n--\n\nMake objects of this subclass of a class here from now on."},

@@ -80,11 +80,6 @@ PyObject *spec_wrap(weft_spec *raw)
     return handle_make(&class_weft_spec, raw, true, NULL);
 }
 
-PyObject *plan_wrap(weft_plan *raw)
-{
-    return handle_make(&class_weft_plan, raw, true, NULL);
-}
-
 PyObject *schedule_wrap(weft_schedule *raw)
 {
     return handle_make(&class_weft_schedule, raw, true, NULL);
@@ -194,24 +189,6 @@ void handles_close(struct handles *handles)
     Py_CLEAR(handles->items);
     handles->raw = NULL;
     handles->count = 0;
-}
-
-PyObject *tuple_made(PyObject *self, uint32_t count, PyObject *(*make)(PyObject *self, uint32_t i))
-{
-    PyObject *tuple = PyTuple_New(count);
-
-    for (uint32_t i = 0; tuple != NULL && i < count; i++) {
-        PyObject *item = make(self, i);
-
-        if (item == NULL || PyTuple_SetItem(tuple, (Py_ssize_t)i, item) < 0) Py_CLEAR(tuple);
-    }
-    return tuple;
-}
-
-PyObject *spec_or_none(const weft_spec *spec)
-{
-    if (spec == NULL) Py_RETURN_NONE;
-    return spec_wrap(weft_spec_retain(spec));
 }
 
 PyObject *tuple_of(int32_t count, const int64_t *numbers)

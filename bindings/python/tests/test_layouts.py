@@ -145,8 +145,8 @@ def test_orders_hide_communication():
         weft.reorder(nodes, "fast")
     with pytest.raises(ValueError, match="compute"):
         weft.reorder([weft.Node("send")])
-    with pytest.raises(TypeError, match="tuple"):
-        weft._weft.reorder([3], 0, 0)
+    with pytest.raises(TypeError, match="iterable"):
+        weft._weft.Reorder.create([3])
 
 
 def test_errors_of_vendors_have_a_code():

@@ -68,6 +68,21 @@ def test_a_generator_counts_its_draws(simulated):
     gc.collect()
 
 
+def test_blocks_begin_once_and_have_results_at_their_end(alone):
+    for block, result in ((weft.counts(alone), "result"), (weft.trace(alone), "records")):
+        with pytest.raises(RuntimeError, match="has not ended"):
+            getattr(block, result)
+        for _ in range(2):
+            with block:
+                with pytest.raises(RuntimeError, match="has begun"):
+                    block.__enter__()
+                with pytest.raises(RuntimeError, match="has not ended"):
+                    getattr(block, result)
+            getattr(block, result)
+    with pytest.raises(MemoryError):
+        weft.trace(alone, capacity=2**63).__enter__()
+
+
 def test_operations_are_counted_and_recorded(ranks, tmp_path):
     ranks(2, f"""
         import json, weft
@@ -82,7 +97,7 @@ def test_operations_are_counted_and_recorded(ranks, tmp_path):
             world.barrier()
         assert counts.result["operations"] == {{"all-reduce": 3}}, counts.result
         assert outer.result["operations"] == {{"all-reduce": 3, "barrier": 1}}
-        assert counts.result["sent"] == 96
+        assert counts.result["sent"] == 96 and sum(a["sent"] for a in counts.result["axes"].values()) == 96
         assert [r["operation"] for r in trace.records] == ["all-reduce"] * 3 and trace.lost == 0
         assert all(r["finished_ns"] >= r["submitted_ns"] > 0 for r in trace.records)
         trace.save(f"{tmp_path}/{{context.rank}}.json")

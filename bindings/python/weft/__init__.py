@@ -18,6 +18,7 @@ from typing import Any as _Any
 
 from ._generated import *  # noqa: F403  classes and functions that nothing here refines
 from ._attention import Attention, Problem
+from ._clip import clip_grad_norm, clip_grad_value
 from ._comm import Comm
 from ._errors import *  # noqa: F403
 from ._errors import Error as Error
@@ -27,11 +28,12 @@ from ._pipeline import Action, Pipeline
 from ._random import Random
 from ._schedules import Schedule
 from ._reorder import Node, Reordered, reorder
-from ._trace import Trace, counts, dump, trace
+from ._styles import Styles, style_layouts
+from ._trace import Counts, Trace, counts, dump, trace
 from ._weft import (
-    FSDP, AttentionPlan, Context, CostTable, Counts, Experts, FixedMove, FSDPGroup, Layout, Move, Overlap, Routing, Rules, Saving,
-    Stream, Styles, Symm, Tensor, Timeline, Work, clip_grad_norm, clip_grad_value, describe, move_array,
-    move_into, owners_balance, style_layouts,
+    FSDP, AttentionPlan, Context, Experts, FixedMove, FSDPGroup, Move, Overlap, Routing,
+    Stream, Symm, Tensor, Work, describe, move_array,
+    move_into,
 )  # fmt: skip
 from ._weft import version as __version__
 

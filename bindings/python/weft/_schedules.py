@@ -34,7 +34,7 @@ class Schedule(_weft.Schedule):
 
     def actions(self, rank: int) -> list[tuple[str, int, int, bool]]:
         """The actions of a rank, in order: (kind, stage, microbatch, with_next)."""
-        return [(one["kind"], one["stage"], one["microbatch"], one["with_next"]) for one in self._actions(rank)]
+        return [(one["kind"], one["stage"], one["microbatch"], bool(one["with_next"])) for one in self._actions(rank)]
 
     def simulate(self, costs: Sequence[Mapping[str, int]] | None = None, memory_limit: int = 0) -> _weft.Timeline:
         """The timeline.  costs has a dictionary per stage.

@@ -196,7 +196,7 @@ typedef struct weft_counts {
     uint64_t failed;                    /* operations that failed */
     uint32_t axis_count;                /* entries of AXES that are used */
     uint32_t axes_missed;               /* operations along axes for which AXES had no room */
-    weft_axis_count axes[WEFT_COUNTED_AXES];
+    weft_axis_count axes[WEFT_COUNTED_AXES]; /* [axis_count entries] */
 } weft_counts;
 
 /* Begin to count the operations of CONTEXT.  The caller sets counts->struct_size; the other fields
