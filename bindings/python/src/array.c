@@ -455,3 +455,12 @@ void array_close(struct array *array)
     array->unversioned = NULL;
     array->has_view = false;
 }
+
+uint64_t array_bytes(const struct array *array)
+{
+    uint64_t bytes = weft_dtype_bytes(array->dtype);
+
+    for (int32_t i = 0; i < array->dims; i++)
+        bytes *= (uint64_t)array->shape[i];
+    return bytes;
+}
