@@ -18,7 +18,8 @@
 
 struct binding {
     HANDLE_TYPES /* of handle_types.h: the type of weft_mesh is `mesh` */
-    PyTypeObject *shard, *counts, *trace, *fixed;
+        PyTypeObject *shard,
+        *counts, *trace, *fixed;
     PyObject *error_of; /* weft._errors.error_of */
 };
 
@@ -29,7 +30,7 @@ extern struct binding binding;
 /* Every object of a handle begins so. */
 #define HANDLE_HEAD(handle)                                                                        \
     PyObject_HEAD handle *raw;      /* NULL: it was closed */                                      \
-    struct context_object *context; /* which counts it as used; NULL: none */                     \
+    struct context_object *context; /* which counts it as used; NULL: none */                      \
     PyObject *keeps;                /* what must outlive the handle; may be NULL */                \
     Py_ssize_t calls;               /* that run without the GIL */                                 \
     bool is_borrowed;               /* RAW is not released */
@@ -167,8 +168,8 @@ int stream_of(PyObject *object, context_object *context, weft_stream **out, weft
 
 int shards_functions_add(PyObject *module);
 int context_type_add(PyObject *module);
-int tensor_type_add(PyObject *module);
-int comm_type_add(PyObject *module);
+int tensor_members_add(void); /* to the generated type */
+int comm_members_add(void);
 int array_functions_add(PyObject *module);
 int bound_types_add(PyObject *module);
 int choice_type_add(PyObject *module);
@@ -182,7 +183,6 @@ int reshard_functions_add(PyObject *module);
 int fsdp_types_add(PyObject *module);
 int clip_functions_add(PyObject *module);
 int trace_types_add(PyObject *module);
-int work_type_add(PyObject *module);
 int shard_type_add(PyObject *module);
 int style_types_add(PyObject *module);
 int symm_type_add(PyObject *module);

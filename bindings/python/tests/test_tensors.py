@@ -179,7 +179,7 @@ def test_seeds_have_64_bits(alone):
     draws = ("uniform", "normal", "truncated_normal", "bernoulli", "dropout", "integers")
     for draw in (getattr(tensor, name) for name in draws):
         for seed, offset in ((-1, 0), (2**64, 0), (0, -1)):
-            with pytest.raises(ValueError, match="is out of range; expected a number from 0 to 18446744073709551615"):
+            with pytest.raises(ValueError, match=r"is out of range; expected a number from 0 to 2\^64 - 1"):
                 draw(seed, offset)
     del tensor, draw
 
@@ -194,7 +194,7 @@ def test_tensors_move_as_a_batch(simulated):
     for source, target in zip(sources, targets, strict=True):
         assert source.compare(target)["largest"] == 0
     for wrong in (sources[:1], []):
-        with pytest.raises(ValueError, match="target for each"):
+        with pytest.raises(ValueError, match="the list beside it"):
             weft.move_into(wrong, targets)
     with pytest.raises(TypeError):
         weft.move_into(sources, [3, 4])
