@@ -148,10 +148,7 @@ static PyObject *wrap(PyObject *type, PyObject *args, PyObject *kwargs)
 
 int tensor_members_add(void)
 {
-    static PyGetSetDef properties[] = {
-        {"__cuda_array_interface__", tensor_cuda_array, NULL,
-         "This rank's shard on a CUDA device; its work is on the default stream.", NULL},
-        {0}};
+    static PyGetSetDef properties[] = {{0}};
     static PyMethodDef methods[] = {
         {"create", KEYWORDS(create) | METH_CLASS,
          "create($type, context, spec, name=None)\n--\n\nA tensor in memory that is not set."},
@@ -159,14 +156,9 @@ int tensor_members_add(void)
          "wrap($type, context, spec, array, name=None, agree=False)\n--\n\nA tensor whose shard "
          "on this rank is the array."},
         {"local", KEYWORDS(tensor_local),
-         "local($self, rank)\n--\n\nThe shard of a rank: of this one or, if ranks are simulated, "
-         "of any."},
-        {"__dlpack__", KEYWORDS(tensor_dlpack),
-         "__dlpack__($self, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
-         "This rank's shard as a DLPack capsule."},
-        {"__dlpack_device__", tensor_dlpack_device, METH_NOARGS,
-         "__dlpack_device__($self, /)\n--\n\nDevice type and device."},
-        ARRAY_METHOD{0}};
+         "local($self, rank, stream=None)\n--\n\nThe shard of a rank: of this one or, if ranks "
+         "are simulated, of any.  stream is a number of DLPack's: the stream of who uses the shard."},
+        {0}};
 
     return type_extend(binding.tensor, methods, properties);
 }

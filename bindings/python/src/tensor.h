@@ -26,16 +26,6 @@ int writable(const struct array *array, const char *name);
  * OWNER lives as long as the capsule; ARGS and KWARGS are those of __dlpack__. */
 PyObject *share_capsule(weft_dl_versioned *inner, PyObject *owner, PyObject *args,
                         PyObject *kwargs);
-PyObject *tensor_dlpack(PyObject *self, PyObject *args, PyObject *kwargs);
-PyObject *tensor_dlpack_device(PyObject *self, PyObject *unused);
 PyObject *tensor_local(PyObject *self, PyObject *args, PyObject *kwargs);
-PyObject *tensor_cuda_array(PyObject *self, void *closure);
-/* __array__ of an object that has __dlpack__. */
-PyObject *share_array(PyObject *self, PyObject *args, PyObject *kwargs);
-
-#define ARRAY_METHOD                                                                               \
-    {"__array__", (PyCFunction)(void (*)(void))share_array, METH_VARARGS | METH_KEYWORDS,          \
-     "__array__(dtype=None, copy=None)\n\nThis rank's shard as a NumPy array, which shares host "  \
-     "memory."},
 
 #endif

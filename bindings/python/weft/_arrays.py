@@ -15,6 +15,11 @@ BUFFER_FORMATS = {
     "u64": "Q", "f32": "f", "f64": "d",
 }  # fmt: skip
 
+TYPE_STRINGS = {
+    "bool": "|b1", "i8": "|i1", "u8": "|u1", "i16": "<i2", "u16": "<u2", "i32": "<i4", "u32": "<u4", "i64": "<i8",
+    "u64": "<u8", "f16": "<f2", "f32": "<f4", "f64": "<f8", "c64": "<c8", "c128": "<c16",
+}  # fmt: skip
+
 
 def library_of(like):
     """The module of an array: the namespace of the array API standard, or the module of its type."""

@@ -31,7 +31,7 @@ class Comm(_weft.Comm):
         """
         return super().split(colour, key, name=name, timeout=timeout)
 
-    def create(  # type: ignore[override]
+    def create(
         self, ranks: Sequence[int], name: str | None = None, timeout: float = 0, native: int | None = None
     ) -> Comm | None:
         """The communicator of these ranks, in this order; None on other ranks.  Collective over them.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import _weft
+from . import _arrays, _weft
+from ._errors import UnsupportedError
 from ._layouts import Spec
 
 
@@ -40,6 +41,50 @@ class Tensor(_weft.Tensor):
         """How two tensors differ.  Collective."""
         found = super().compare(other, stream)
         return {**found, "index": found["index"][: self.spec.dims]}
+
+    # Other libraries: the memory of this rank.
+
+    def _own_shard(self, stream: Any = None) -> _weft.Shard:
+        """The shard of this rank.  With simulated ranks a tensor has several, and an array can be one of them only."""
+        rank, size = self.context.rank, self.context.size
+        shard = self.local(rank, stream)
+        is_whole = shard.shape == self.spec.shape and "P" not in self.spec.placements
+        if size == 1 or is_whole:
+            return shard
+        try:
+            self.local((rank + 1) % size)
+        except UnsupportedError:  # a job with one process per rank
+            return shard
+        raise TypeError(
+            f"the tensor has a shard on each of {size} simulated ranks, but an array is one shard; use tensor.local(rank), "
+            "the shard of a rank, or tensor.full(), the whole tensor")
+
+    def __dlpack__(self, *, stream: Any = None, **options: Any) -> Any:
+        """This rank's shard as a DLPack capsule."""
+        return self._own_shard(stream).__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """Device type and device."""
+        return self._own_shard().__dlpack_device__()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        """This rank's shard as a NumPy array, which shares host memory."""
+        return _arrays.as_numpy(self, dtype, copy)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """This rank's shard on a CUDA device; its work is on the default stream."""
+        if self.context.kind != "cuda":
+            raise AttributeError("the tensor is not on a CUDA device")
+        shard = self._own_shard()
+        address, strides, dtype, read_only = shard._memory
+        if dtype not in _arrays.TYPE_STRINGS:
+            raise AttributeError(f"__cuda_array_interface__ has no type for {dtype}")
+        text = _arrays.TYPE_STRINGS[dtype]
+        return {
+            "shape": shard.shape, "strides": tuple(step * int(text[2:]) for step in strides), "typestr": text,
+            "data": (address, read_only), "version": 3, "stream": 1,
+        }  # fmt: skip
 
     # Random numbers: draws with the same seed and offset have the same bits.
 
