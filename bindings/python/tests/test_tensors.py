@@ -208,3 +208,45 @@ def test_names_and_handles_of_the_vendor(alone):
     with pytest.raises(weft.UnsupportedError):
         weft.Work.wrap(alone, 1)
     del stream
+
+
+def test_closed_streams_and_works_are_refused(alone):
+    tensor = weft.Tensor(alone, weft.spec("f32[4] R", "1"))
+    stream = weft.Stream(alone)
+    work = weft.Work(alone, stream)
+    tensor.fill(2, stream)
+    stream.wait()
+    stream.wait(1)
+    stream.close()
+    work.close()
+    for call in (lambda: tensor.fill(1, stream), stream.test, work.test, lambda: alone.wait(stream)):
+        with pytest.raises(RuntimeError, match="was closed"):
+            call()
+    del tensor, call, stream, work
+
+
+def test_a_communicator_lives_as_long_as_those_that_it_lends(alone):
+    assert not hasattr(weft.Comm, "close")  # it would end the communicators of its axes, which may be in use
+    parts = weft.Comm(alone).split(0).along(weft.mesh("tp=1"), "tp")
+    values = bytearray(8)
+    parts.all_reduce(values)
+    assert parts.context is alone and alone.world.size == 1 and parts.size == 1
+    del parts
+
+
+def test_buffers_of_other_sizes_are_refused(alone):
+    tensor = weft.Tensor(alone, weft.spec("u8[4] R", "1"))
+    tensor.from_host(b"abcd")
+    for wrong in (bytearray(3), bytearray(0)):
+        with pytest.raises(weft.InvalidError):
+            tensor.to_host(wrong)
+    with pytest.raises((TypeError, BufferError)):
+        tensor.to_host(b"1234")  # it cannot be written
+    with pytest.raises(TypeError):
+        tensor.from_host(3)
+    with pytest.raises(ValueError, match="seed"):
+        super(weft.Tensor, tensor).uniform((-1, 0), 0, 1)
+    with pytest.raises(ValueError, match="at most 2"):
+        super(weft.Tensor, tensor).uniform((1, 2, 3), 0, 1)
+    assert alone.moves["bound"] >= 0 and alone.memory["pieces"] == 1
+    del tensor
