@@ -221,8 +221,9 @@ class Generator:
         return f"values[{index}].{values.MEMBERS[row.kind]}"
 
     def can_close(self, handle):
-        """Has it one owner, who may end it while its other objects live?  Not if it lends handles that end with it."""
-        if not handle or self.reach.is_by_hand(handle) or self.api["handles"][handle].get("retain"):
+        """Has it one owner, who may end it while its other objects live?  Not if it lends handles that end with it, or if
+        calls that are written by hand may use it in another thread, as streams."""
+        if handle in ("", "weft_stream") or self.reach.is_by_hand(handle) or self.api["handles"][handle].get("retain"):
             return False
         return not any(row.is_out and row.handle and not row.is_owned and not self.api["handles"][row.handle].get("retain")
                        and row.handle != "weft_context" for entries in self.members.values() for member, rows, result in entries
