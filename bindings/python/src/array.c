@@ -236,7 +236,8 @@ static int take_cuda(PyObject *facts, struct array *array)
 
     if (!PyArg_ParseTuple(facts, "OpsO!OO", &address, &read_only, &dtype, &PyTuple_Type, &shape,
                           &strides, &stream) ||
-        take_dims(array, PyTuple_Size(shape)) < 0 || check(weft_dtype_parse(dtype, &array->dtype)) < 0)
+        take_dims(array, PyTuple_Size(shape)) < 0 ||
+        check(weft_dtype_parse(dtype, &array->dtype)) < 0)
         return -1;
     array->data = PyLong_AsVoidPtr(address);
     array->is_read_only = read_only;

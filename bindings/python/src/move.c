@@ -12,12 +12,7 @@ static PyObject *describe(PyObject *module, PyObject *object)
 
     (void)module;
     if (array_open(object, &array) < 0) return NULL;
-    shape = PyTuple_New(array.dims);
-    for (int32_t i = 0; shape != NULL && i < array.dims; i++) {
-        PyObject *size = PyLong_FromLongLong(array.shape[i]);
-
-        if (size == NULL || PyTuple_SetItem(shape, i, size) < 0) Py_CLEAR(shape);
-    }
+    shape = tuple_of(array.dims, array.shape);
     if (shape != NULL) result = Py_BuildValue("(sN)", weft_dtype_name(array.dtype), shape);
     array_close(&array);
     return result;

@@ -203,7 +203,8 @@ int shard_type_add(PyObject *module)
         {"spec", get_spec, NULL, "The layout of the whole tensor, or None.", NULL},
         {"shape", get_shape, NULL, "The shape of the shard.", NULL},
         {"offset", get_offset, NULL, "The index of its first element in the whole tensor.", NULL},
-        {"_memory", get_memory, NULL, "Address, strides, dtype, and whether it is read-only.", NULL},
+        {"_memory", get_memory, NULL, "Address, strides, dtype, and whether it is read-only.",
+         NULL},
         {0}};
     static PyMethodDef methods[] = {
         {"__dlpack__", KEYWORDS(shard_dlpack),

@@ -65,6 +65,10 @@ static PyObject *symm_close(PyObject *object, PyObject *unused)
     symm_object *self = self_of(object);
 
     (void)unused;
+    if (self->part.calls > 0) {
+        PyErr_SetString(PyExc_RuntimeError, "the Symm is in use by another thread");
+        return NULL;
+    }
     if (self->use.exported > 0) {
         PyErr_Format(PyExc_BufferError, "%zd arrays use the symmetric memory; delete them first",
                      self->use.exported);

@@ -157,7 +157,8 @@ int tensor_members_add(void)
          "on this rank is the array."},
         {"local", KEYWORDS(tensor_local),
          "local($self, rank, stream=None)\n--\n\nThe shard of a rank: of this one or, if ranks "
-         "are simulated, of any.  stream is a number of DLPack's: the stream of who uses the shard."},
+         "are simulated, of any.  stream is a number of DLPack's: the stream of who uses the "
+         "shard."},
         {0}};
 
     return type_extend(binding.tensor, methods, properties);

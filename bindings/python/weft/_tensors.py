@@ -88,28 +88,39 @@ class Tensor(_weft.Tensor):
 
     # Random numbers: draws with the same seed and offset have the same bits.
 
-    def uniform(self, seed: int, offset: int = 0, low: float = 0, high: float = 1) -> None:  # type: ignore[override]
+    def uniform(  # type: ignore[override]
+        self, seed: int, offset: int = 0, low: float = 0, high: float = 1, stream: _weft._StreamLike = None
+    ) -> None:
         """low <= x < high."""
-        super().uniform((seed, offset), low, high)
+        super().uniform((seed, offset), low, high, stream)
 
-    def normal(self, seed: int, offset: int = 0, mean: float = 0, deviation: float = 1) -> None:  # type: ignore[override]
+    def normal(  # type: ignore[override]
+        self, seed: int, offset: int = 0, mean: float = 0, deviation: float = 1, stream: _weft._StreamLike = None
+    ) -> None:
         """The normal distribution."""
-        super().normal((seed, offset), mean, deviation)
+        super().normal((seed, offset), mean, deviation, stream)
 
     def truncated_normal(  # type: ignore[override]
-        self, seed: int, offset: int = 0, mean: float = 0, deviation: float = 1, low: float = -2, high: float = 2
+        self, seed: int, offset: int = 0, mean: float = 0, deviation: float = 1, low: float = -2, high: float = 2,
+        stream: _weft._StreamLike = None,
     ) -> None:
         """The normal distribution within limits."""
-        super().truncated_normal((seed, offset), mean, deviation, low, high)
+        super().truncated_normal((seed, offset), mean, deviation, low, high, stream)
 
-    def bernoulli(self, seed: int, offset: int = 0, probability: float = 0.5) -> None:  # type: ignore[override]
+    def bernoulli(  # type: ignore[override]
+        self, seed: int, offset: int = 0, probability: float = 0.5, stream: _weft._StreamLike = None
+    ) -> None:
         """1 with a probability, else 0."""
-        super().bernoulli((seed, offset), probability)
+        super().bernoulli((seed, offset), probability, stream)
 
-    def dropout(self, seed: int, offset: int = 0, probability: float = 0.5) -> None:  # type: ignore[override]
+    def dropout(  # type: ignore[override]
+        self, seed: int, offset: int = 0, probability: float = 0.5, stream: _weft._StreamLike = None
+    ) -> None:
         """A mask for dropout."""
-        super().dropout((seed, offset), probability)
+        super().dropout((seed, offset), probability, stream)
 
-    def integers(self, seed: int, offset: int = 0, low: int = 0, high: int = 2) -> None:  # type: ignore[override]
+    def integers(  # type: ignore[override]
+        self, seed: int, offset: int = 0, low: int = 0, high: int = 2, stream: _weft._StreamLike = None
+    ) -> None:
         """low <= x < high."""
-        super().integers((seed, offset), low, high)
+        super().integers((seed, offset), low, high, stream)
