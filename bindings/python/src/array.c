@@ -382,6 +382,21 @@ int array_open(PyObject *object, struct array *out)
     return result;
 }
 
+int array_open_host(PyObject *object, bool written, struct array *out)
+{
+    memset(out, 0, offsetof(struct array, view));
+    out->has_view = false;
+    if (refuse_mask(object) < 0 ||
+        PyObject_GetBuffer(object, &out->view, written ? PyBUF_WRITABLE : PyBUF_SIMPLE) < 0)
+        return -1;
+    out->has_view = true;
+    out->data = out->view.buf;
+    out->dtype = WEFT_DTYPE_U8;
+    out->dims = 1;
+    out->shape[0] = out->view.len;
+    return 0;
+}
+
 void array_close(struct array *array)
 {
     if (array->managed != NULL && array->managed->deleter != NULL)

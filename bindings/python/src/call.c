@@ -2,7 +2,6 @@
 #include "call.h"
 #include "interrupt.h"
 #include "place.h"
-#include "tensor.h"
 
 #include <string.h>
 
@@ -247,27 +246,14 @@ static int open_array(struct call *call, int index)
 {
     const struct value_type *type = &call->function->arguments[index];
     PyObject *object = call->objects[index];
-    struct array *array = &call->array;
-    uint64_t bytes;
+    int result = type->kind == VALUE_BYTES ? array_open_host(object, type->is_pointer, &call->array)
+                                           : place_open(object, type->is_pointer, type->name,
+                                                        call->context, &call->array);
 
-    if (type->kind == VALUE_BYTES) {
-        if (refuse_mask(object) < 0 ||
-            PyObject_GetBuffer(object, &array->view,
-                               type->is_pointer ? PyBUF_WRITABLE : PyBUF_SIMPLE) < 0)
-            return -1;
-        call->has_array = array->has_view = true;
-        array->data = array->view.buf;
-        bytes = (uint64_t)array->view.len;
-    } else {
-        if (array_open(object, array) < 0) return -1;
-        call->has_array = true;
-        if (check_dense(array, type->name, type->is_pointer) < 0 ||
-            (call->context != NULL && place_fits(array, call->context, type->name) < 0))
-            return -1;
-        bytes = array_bytes(array);
-    }
-    call->values[index].pointer = array->data;
-    call->values[type->of].u64 = bytes;
+    if (result < 0) return -1;
+    call->has_array = true;
+    call->values[index].pointer = call->array.data;
+    call->values[type->of].u64 = array_bytes(&call->array);
     return 0;
 }
 
@@ -285,24 +271,18 @@ static int find_stream(struct call *call, int index)
     return 0;
 }
 
-/* The context, the array and the stream, which may follow from the other arguments. */
+/* The context, the array, and the stream, which is the last argument: they may follow from others.
+ */
 static int set_places(struct call *call)
 {
     if (call->context != NULL && context_of((PyObject *)call->context) == NULL) return -1;
-    for (int i = 0; i < call->function->count; i++)
-        if ((call->function->arguments[i].kind == VALUE_ARRAY ||
-             call->function->arguments[i].kind == VALUE_BYTES) &&
-            open_array(call, i) < 0)
-            return -1;
     for (int i = 0; i < call->function->count; i++) {
-        const struct value_type *type = &call->function->arguments[i];
+        uint8_t kind = call->function->arguments[i].kind;
 
-        if (type->kind == VALUE_CONTEXT) {
+        if (kind == VALUE_CONTEXT)
             call->values[i].pointer = call->context != NULL ? call->context->raw : NULL;
-        } else if (type->kind == VALUE_STREAM && i != call->function->self &&
-                   find_stream(call, i) < 0) {
-            return -1;
-        }
+        if ((kind == VALUE_ARRAY || kind == VALUE_BYTES) && open_array(call, i) < 0) return -1;
+        if (kind == VALUE_STREAM && find_stream(call, i) < 0) return -1;
     }
     return 0;
 }

@@ -117,7 +117,7 @@ struct entry {
 /* The getter of such an entry; CLOSURE is a struct entry. */
 PyObject *call_entry(PyObject *self, void *closure);
 
-/* ---- records.c ---- */
+/* ---- arena.c ---- */
 
 /* What a call has allocated or holds until it ends. */
 struct arena {
@@ -128,6 +128,8 @@ struct arena {
 void *arena_take(struct arena *arena, size_t bytes);
 int arena_hold(struct arena *arena, PyObject *object); /* takes over OBJECT */
 void arena_end(struct arena *arena);
+
+/* ---- records.c ---- */
 
 /* Read OBJECT, which is not None unless the value is optional, to OUT. */
 int value_read(const struct value_type *type, PyObject *object, struct arena *arena, void *out);

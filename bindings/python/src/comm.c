@@ -13,15 +13,14 @@ static comm_object *self_of(PyObject *self)
 
 /* ---- arrays of calls ---- */
 
-/* Open the array OBJECT, unless it is None: *IS_OPEN is then true, also after a failure that comes
- * later.  A WRITTEN array must not be read-only. */
+/* Open the array OBJECT, unless it is None; *IS_OPEN says whether. */
 static int side_open(PyObject *object, bool written, const char *name, context_object *context,
                      struct array *array, bool *is_open)
 {
     if (object == Py_None) return 0;
-    if (array_open(object, array) < 0) return -1;
+    if (place_open(object, written, name, context, array) < 0) return -1;
     *is_open = true;
-    return check_dense(array, name, written) < 0 ? -1 : place_fits(array, context, name);
+    return 0;
 }
 
 static uint64_t side_elements(const struct array *array)

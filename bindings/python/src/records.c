@@ -3,46 +3,6 @@
 
 #include <string.h>
 
-/* ---- what a call holds ---- */
-
-struct block {
-    struct block *next;
-    union value memory[];
-};
-
-void *arena_take(struct arena *arena, size_t bytes)
-{
-    struct block *block = PyMem_Calloc(1, sizeof *block + bytes + 1);
-
-    if (block == NULL) return PyErr_NoMemory();
-    block->next = arena->blocks;
-    arena->blocks = block;
-    return block->memory;
-}
-
-int arena_hold(struct arena *arena, PyObject *object)
-{
-    int result;
-
-    if (object == NULL) return -1;
-    if (arena->held == NULL) arena->held = PyList_New(0);
-    result = arena->held != NULL ? PyList_Append(arena->held, object) : -1;
-    Py_DECREF(object);
-    return result;
-}
-
-void arena_end(struct arena *arena)
-{
-    struct block *next;
-
-    for (struct block *block = arena->blocks; block != NULL; block = next) {
-        next = block->next;
-        PyMem_Free(block);
-    }
-    Py_CLEAR(arena->held);
-    arena->blocks = NULL;
-}
-
 /* ---- from Python ---- */
 
 static size_t bytes_of(const struct value_type *type, uint8_t kind)
