@@ -116,9 +116,6 @@ void *comm_part_raw(PyObject *self, const char *what);
 /* Free it; its RAW is released. */
 void comm_part_free(PyObject *self);
 
-/* The result of a function of weft._pictures with these arguments, a tuple. */
-PyObject *picture_of(const char *function, const char *format, ...);
-
 /* Whether OBJECT is of TYPE; otherwise TypeError.  NAME is the argument's name. */
 bool is_of(PyObject *object, PyTypeObject *type, const char *name);
 

@@ -104,6 +104,6 @@ def empty(like: Any, shape: tuple[int, ...], dtype: str) -> Any:
     count = 1
     for size in shape:
         count *= size
-    form = BUFFER_FORMATS[dtype]
+    form: Any = BUFFER_FORMATS[dtype]
     block = memoryview(bytearray(count * memoryview(bytearray(16)).cast(form).itemsize))
     return block.cast(form, shape) if count > 0 else block.cast(form)
