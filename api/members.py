@@ -51,11 +51,15 @@ def owner_of(name, one):
     if starts:
         _, index, handle = max(starts, key=lambda start: (start[0], -start[1]))
         return handle, index
+    inputs = [(index, handle) for index, handle in inputs if handle != "weft_stream"]  # an option of the call
     return (inputs[0][1], inputs[0][0]) if inputs else ("", -1)
 
 
-def member_of(name, one):
+def member_of(name, one, wanted=""):
+    """The member that a function becomes; of the class of the handle WANTED, if it is given."""
     handle, index = owner_of(name, one)
+    if wanted:
+        handle, index = wanted, next(position for position, found in handles_in(one) if found == wanted)
     short = name.removeprefix("weft_")
     if not handle:
         return Member(name, one, "", short, "function", -1)
@@ -69,8 +73,8 @@ def member_of(name, one):
         return Member(name, one, handle, "__str__", "str", index)
     if short == "hash":
         return Member(name, one, handle, "__hash__", "hash", index)
-    if short == "get" and not stated and len(outs) == 1 and outs[0]["kind"] == "struct":
-        return Member(name, one, handle, "info", "property", index)
+    if re.search(r"(^|_)get$", short) and not stated and len(outs) == 1 and outs[0]["kind"] == "struct":
+        return Member(name, one, handle, "info" if short == "get" else short.removesuffix("_get"), "property", index)
     short = re.sub(r"_get$", "", short)
     short = re.sub(r"^print_", "", short)
     answers = one["returns"]["kind"] not in ("status", "nothing")

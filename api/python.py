@@ -39,7 +39,8 @@ class Generator:
                 continue  # by hand, or left out
             if name in structural:
                 continue
-            member = members.member_of(name, one)
+            wanted = self.reach.handle_of(match["class"], self.api["handles"]) if match and match["class"] else ""
+            member = members.member_of(name, one, wanted)
             member.name = match["name"] if match else values.python_name(member.name)
             try:
                 self.add(member)
@@ -130,14 +131,15 @@ class Generator:
         facts, field = self.api["handles"][handle], handle.removeprefix("weft_")
         release, retain = facts.get("release"), facts.get("retain")
         lines = []
-        takes_context = release and len(self.api["functions"][release]["arguments"]) > 1
-        if release and not takes_context:
-            lines += [f"static void release_{field}(void *raw)", "{", f"    {handle} *{field} = raw;", "",
-                      f"    {release}(&{field});", "}", ""]
+        if release:
+            takes_context = len(self.api["functions"][release]["arguments"]) > 1
+            lines += [f"static void release_{field}(weft_context *owner, void *raw)", "{", f"    {handle} *{field} = raw;", "",
+                      *([] if takes_context else ["    (void)owner;"]),
+                      f"    {release}({'owner, ' if takes_context else ''}&{field});", "}", ""]
         if retain:
             lines += [f"static void *retain_{field}(const void *raw)", "{", f"    return {retain}(raw);", "}", ""]
         lines.append(f'const struct handle_class class_{handle} = {{"{self.reach.class_name(handle)}", &binding.{field}, '
-                     f'{f"release_{field}" if release and not takes_context else "NULL"}, {f"retain_{field}" if retain else "NULL"}, '
+                     f'{f"release_{field}" if release else "NULL"}, {f"retain_{field}" if retain else "NULL"}, '
                      f"{str(self.reach.is_by_hand(handle)).lower()}}};")
         return lines + [""]
 
@@ -212,7 +214,8 @@ class Generator:
 
     @staticmethod
     def argument_text(index, row):
-        if row.is_out or row.kind in ("HANDLE", "CONTEXT", "STREAM", "TEXT", "PATH", "LIST", "RECORD", "ADDRESS", "BUFFER"):
+        if row.is_out or row.kind in ("HANDLE", "CONTEXT", "STREAM", "TEXT", "PATH", "LIST", "RECORD", "ADDRESS", "BUFFER", "ARRAY",
+                                      "BYTES", "STATE"):
             return f"values[{index}].pointer"
         if row.kind == "UNUSED":
             return f"values[{index}].{'size' if '*' not in row.c_type else 'pointer'}"
@@ -222,9 +225,18 @@ class Generator:
             return f"values[{index}].{values.MEMBERS[row.element]}"
         return f"values[{index}].{values.MEMBERS[row.kind]}"
 
+    def can_close(self, handle):
+        """Has it one owner, who may end it while its other objects live?  Not if it lends handles that end with it, or if
+        calls that are written by hand may use it in another thread, as streams."""
+        if handle in ("", "weft_stream") or self.reach.is_by_hand(handle) or self.api["handles"][handle].get("retain"):
+            return False
+        return not any(row.is_out and row.handle and not row.is_owned and not self.api["handles"][row.handle].get("retain")
+                       and row.handle != "weft_context" for entries in self.members.values() for member, rows, result in entries
+                       if member.handle == handle for row in rows + ([result] if result else []))
+
     def tables_of(self, handle, entries):
         field = handle.removeprefix("weft_") or "module"
-        unique = handle and not self.reach.is_by_hand(handle) and not self.api["handles"][handle].get("retain")
+        unique = self.can_close(handle)
         lines = []
         if unique:
             lines += [f"static PyObject *{field}_close(PyObject *self, PyObject *unused)", "{", "    (void)unused;",

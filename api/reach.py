@@ -9,14 +9,15 @@
     [mesh.h]                             a section per header
     weft_mesh_create = weft.Mesh         written by hand, at this place; `through X`: it calls X instead
     weft_log_to - WEFT_LOG sets it       not in Python, and why
-    weft_mesh_coord_of as coordinate     generated, under this name
+    weft_mesh_coord_of as coordinate     generated, under this name,
+    weft_stream_wait_work as Work.hold   or as a member of another class, that of one of its arguments
     weft_plan_info.steps - REASON        the field is no property of its own, and why"""
 import dataclasses
 import re
 import sys
 
 LINE = re.compile(r"(?P<function>weft_\w+(?:\.\w+)?) "
-                  r"(?:= (?P<place>[\w.]+)(?: through (?P<through>.+))?|- (?P<reason>.+)|as (?P<name>\w+))")
+                  r"(?:= (?P<place>[\w.]+)(?: through (?P<through>.+))?|- (?P<reason>.+)|as (?:(?P<class>\w+)\.)?(?P<name>\w+))")
 CLASS = re.compile(r"(?P<handle>weft_\w+) = (?P<name>\w+)(?: (?P<where>by hand|in \w+))?")
 STRUCT = re.compile(r"(?P<struct>weft_\w+) (?P<direction>in|out)")
 
@@ -33,6 +34,9 @@ class Reach:
     def class_name(self, handle):
         usual = "".join(word.capitalize() for word in handle.removeprefix("weft_").split("_"))
         return self.classes.get(handle, (usual, ""))[0]
+
+    def handle_of(self, name, handles):
+        return next(handle for handle in handles if self.class_name(handle) == name)
 
     def is_by_hand(self, handle):
         return self.classes.get(handle, ("", ""))[1] == "by hand"

@@ -2,7 +2,8 @@
 import re
 
 TYPES = {"BOOL": "bool", "U8": "int", "I32": "int", "U32": "int", "I64": "int", "U64": "int", "SIZE": "int", "F64": "float",
-         "TIMEOUT": "float", "TEXT": "str", "PATH": "_Path", "ADDRESS": "int", "STREAM": "_StreamLike", "BUFFER": "str"}
+         "TIMEOUT": "float", "TEXT": "str", "PATH": "_Path", "ADDRESS": "int", "STREAM": "_StreamLike", "BUFFER": "str", "ARRAY": "_Array",
+         "BYTES": "Buffer"}
 DEFAULTS = {"BOOL": "False", "F64": "0.0", "TIMEOUT": "0", "U8": "0", "I32": "0", "U32": "0", "I64": "0", "U64": "0", "SIZE": "0"}
 NOISE = re.compile(r"\s*\[(?:any thread|[A-Z_, ]+: [^\[\]]+)\]|\s*The caller (?:then )?(?:releases|closes|frees)[^.]*\.")
 
@@ -64,6 +65,8 @@ def hint_of(generator, row, kind=None):
         return generator.reach.hint(row.handle)
     if kind == "RECORD":
         return "dict[str, Any]"
+    if kind == "STATE":
+        return "Mapping[str, Any] | Sequence[Any]"
     if kind == "LIST":
         if row.is_out:
             return f"tuple[{hint_of(generator, row, row.element)}, ...]"
@@ -152,7 +155,7 @@ def class_lines(generator, handle, entries):
             positional = signature(generator, member, rows, True)
             lines.append(f"    def __new__({positional}) -> Self: ...")
         lines += member_lines(generator, member, rows, result)
-    if not generator.reach.is_by_hand(handle) and not generator.api["handles"][handle].get("retain"):
+    if generator.can_close(handle):
         lines += ["    def close(self) -> None: ...", "    def __enter__(self) -> Self: ...",
                   "    def __exit__(self, *exception: object) -> None: ..."]
     return lines

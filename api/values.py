@@ -200,9 +200,14 @@ class Maker:
         made = [self.argument(one, index, self_index) for index in range(len(one["arguments"]))]
         for index, row in enumerate(made):
             self.count(made, one, index)
+            if row.kind in ("ARRAY", "BYTES"):
+                row.of = [argument["name"] for argument in one["arguments"]].index("bytes")
+                made[row.of].kind, made[row.of].name = "UNUSED", ""
             if row.kind == "BUFFER":
                 made[index + 1].kind, made[index + 1].name = "UNUSED", ""
                 made[index + 2].kind, made[index + 2].name = "UNUSED", ""
+        if sum(row.kind in ("ARRAY", "BYTES") for row in made) > 1:
+            raise Undecided("it has several arrays")
         return made
 
     def count(self, made, one, index):
@@ -243,8 +248,10 @@ class Maker:
             row.kind = "BUFFER"
         elif kind == "handle":
             self.handle(row, argument, base, self_index)
-        elif kind == "memory" and row.is_out:
+        elif kind == "memory" and (row.is_out or argument["name"] == "native"):  # an object of the vendor
             row.kind = "ADDRESS"
+        elif kind == "memory" and "bytes" in [other["name"] for other in one["arguments"]]:
+            row.kind, row.is_pointer = "BYTES" if argument["name"] == "host" else "ARRAY", not c_type.startswith("const ")
         elif kind in ("array", "texts", "handles", "structs"):
             row.is_pointer = kind == "structs" and row.is_out and c_type.count("*") == 2
             row.kind = "LIST"
@@ -283,6 +290,9 @@ class Maker:
 
     def struct(self, row, argument, base, c_type):
         row.kind, row.is_pointer = "RECORD", c_type.count("*") == 2
+        if c_type.count("*") == 1 and argument["direction"] == "in out" and not self.api["structs"][base]["sized"]:
+            row.kind, row.record = "STATE", self.record(base, False)
+            return
         if c_type.count("*") == 0 or argument["direction"] == "in out":
             raise Undecided(f"`{argument['name']}` is a struct that is not read or filled")
         row.record = self.record(base, row.is_out)

@@ -18,7 +18,8 @@
 
 struct binding {
     HANDLE_TYPES /* of handle_types.h: the type of weft_mesh is `mesh` */
-    PyTypeObject *shard, *counts, *trace, *fixed;
+        PyTypeObject *shard,
+        *counts, *trace, *fixed;
     PyObject *error_of; /* weft._errors.error_of */
 };
 
@@ -29,7 +30,7 @@ extern struct binding binding;
 /* Every object of a handle begins so. */
 #define HANDLE_HEAD(handle)                                                                        \
     PyObject_HEAD handle *raw;      /* NULL: it was closed */                                      \
-    struct context_object *context; /* which counts it as used; NULL: none */                     \
+    struct context_object *context; /* which counts it as used; NULL: none */                      \
     PyObject *keeps;                /* what must outlive the handle; may be NULL */                \
     Py_ssize_t calls;               /* that run without the GIL */                                 \
     Py_ssize_t users;               /* open handles that keep it */                                \
@@ -115,9 +116,6 @@ void *comm_part_raw(PyObject *self, const char *what);
 /* Free it; its RAW is released. */
 void comm_part_free(PyObject *self);
 
-/* The result of a function of weft._pictures with these arguments, a tuple. */
-PyObject *picture_of(const char *function, const char *format, ...);
-
 /* Whether OBJECT is of TYPE; otherwise TypeError.  NAME is the argument's name. */
 bool is_of(PyObject *object, PyTypeObject *type, const char *name);
 
@@ -160,8 +158,8 @@ int stream_of(PyObject *object, context_object *context, weft_stream **out, weft
 
 int shards_functions_add(PyObject *module);
 int context_type_add(PyObject *module);
-int tensor_type_add(PyObject *module);
-int comm_type_add(PyObject *module);
+int tensor_members_add(void); /* to the generated type */
+int comm_members_add(void);
 int array_functions_add(PyObject *module);
 int bound_types_add(PyObject *module);
 int apply_functions_add(PyObject *module);
@@ -169,7 +167,6 @@ int file_functions_add(PyObject *module);
 int fsdp_types_add(PyObject *module);
 int clip_functions_add(PyObject *module);
 int trace_types_add(PyObject *module);
-int work_type_add(PyObject *module);
 int shard_type_add(PyObject *module);
 int symm_type_add(PyObject *module);
 int overlap_type_add(PyObject *module);

@@ -1,6 +1,7 @@
 /* call.c - see call.h. */
 #include "call.h"
 #include "interrupt.h"
+#include "place.h"
 
 #include <string.h>
 
@@ -13,6 +14,8 @@ struct call {
     struct arena arena;
     context_object *context;
     weft_stream *owned_stream;
+    struct array array; /* at most one argument is an array */
+    bool has_array;
 };
 
 /* ---- which object is which argument ---- */
@@ -159,8 +162,8 @@ static int read_list(struct call *call, int index)
         PyErr_Format(PyExc_TypeError, "%s must be a list", type->name);
         return -1;
     }
-    if (list_read(type, object, &call->arena, &call->values[index].pointer,
-                  &call->counts[index]) < 0)
+    if (list_read(type, object, &call->arena, &call->values[index].pointer, &call->counts[index]) <
+        0)
         return -1;
     if (call->context == NULL && type->element == VALUE_HANDLE && call->counts[index] > 0) {
         PyObject *first = PySequence_GetItem(object, 0);
@@ -180,7 +183,10 @@ static int read_value(struct call *call, int index)
     if (index == call->function->self) return read_handle(call, index, call->self);
     if (type->is_out) return 0;
     switch (type->kind) {
-    case VALUE_LIST: return read_list(call, index);
+    case VALUE_LIST:
+        return read_list(call, index);
+    case VALUE_STREAM:
+        return 0; /* set_places */
     case VALUE_HANDLE:
         return object == NULL || (object == Py_None && type->is_optional)
                    ? 0
@@ -189,8 +195,7 @@ static int read_value(struct call *call, int index)
         if (object == NULL || object == Py_None) call->values[index].i64 = WEFT_FOREVER;
         /* fall through */
     default:
-        return object == NULL ? 0
-                              : value_read(type, object, &call->arena, &call->values[index]);
+        return object == NULL ? 0 : value_read(type, object, &call->arena, &call->values[index]);
     }
 }
 
@@ -203,8 +208,7 @@ static int set_counts(struct call *call)
         const struct value_type *list = &arguments[i];
         size_t *count;
 
-        if (list->kind != VALUE_LIST || list->is_out || list->of < 0 ||
-            call->counts[i] == SIZE_MAX)
+        if (list->kind != VALUE_LIST || list->is_out || list->of < 0 || call->counts[i] == SIZE_MAX)
             continue;
         count = &call->counts[list->of];
         if (list->count != NULL) {
@@ -239,16 +243,48 @@ static int set_counts(struct call *call)
     return 0;
 }
 
-/* The context and the stream, which may follow from the other arguments. */
+/* Open the array at INDEX, and set the number of its bytes. */
+static int open_array(struct call *call, int index)
+{
+    const struct value_type *type = &call->function->arguments[index];
+    PyObject *object = call->objects[index];
+    int result = type->kind == VALUE_BYTES ? array_open_host(object, type->is_pointer, &call->array)
+                                           : place_open(object, type->is_pointer, type->name,
+                                                        call->context, &call->array);
+
+    if (result < 0) return -1;
+    call->has_array = true;
+    call->values[index].pointer = call->array.data;
+    call->values[type->of].u64 = array_bytes(&call->array);
+    return 0;
+}
+
+/* The stream at INDEX; without one, that of the array. */
+static int find_stream(struct call *call, int index)
+{
+    PyObject *object = call->objects[index] != NULL ? call->objects[index] : Py_None;
+    const struct array *array = call->has_array ? &call->array : NULL;
+    weft_stream *stream = NULL;
+
+    if (call->context != NULL &&
+        place_stream(object, array, call->context, &stream, &call->owned_stream) < 0)
+        return -1;
+    call->values[index].pointer = stream;
+    return 0;
+}
+
+/* The context, the array, and the stream, which is the last argument: they may follow from others.
+ */
 static int set_places(struct call *call)
 {
+    if (call->context != NULL && context_of((PyObject *)call->context) == NULL) return -1;
     for (int i = 0; i < call->function->count; i++) {
-        const struct value_type *type = &call->function->arguments[i];
+        uint8_t kind = call->function->arguments[i].kind;
 
-        if (type->kind == VALUE_CONTEXT) {
-            if (call->context == NULL || context_of((PyObject *)call->context) == NULL) return -1;
-            call->values[i].pointer = call->context->raw;
-        }
+        if (kind == VALUE_CONTEXT)
+            call->values[i].pointer = call->context != NULL ? call->context->raw : NULL;
+        if ((kind == VALUE_ARRAY || kind == VALUE_BYTES) && open_array(call, i) < 0) return -1;
+        if (kind == VALUE_STREAM && find_stream(call, i) < 0) return -1;
     }
     if (call->arena.stream_field == NULL || call->context == NULL) return 0;
     return stream_of(call->arena.stream, call->context, call->arena.stream_field,
@@ -362,7 +398,8 @@ static PyObject *make_out(const struct call *call, int index, PyObject *owner)
     const struct value_type *type = &call->function->arguments[index];
 
     if (type->kind == VALUE_BUFFER)
-        return PyUnicode_DecodeUTF8(call->outs[index].pointer, (Py_ssize_t)strlen(call->outs[index].pointer),
+        return PyUnicode_DecodeUTF8(call->outs[index].pointer,
+                                    (Py_ssize_t)strlen(call->outs[index].pointer),
                                     "surrogateescape");
     if (type->kind == VALUE_RECORD && !type->is_pointer)
         return record_make(type->record, call->values[index].pointer, owner);
@@ -440,6 +477,7 @@ PyObject *call_function(const struct function *function, PyObject *self, PyObjec
     PyObject *result = prepare(&call, args, kwargs) == 0 ? finish(&call) : NULL;
 
     if (call.owned_stream != NULL) weft_stream_release(call.context->raw, &call.owned_stream);
+    if (call.has_array) array_close(&call.array);
     arena_end(&call.arena);
     return result;
 }

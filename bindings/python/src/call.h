@@ -16,20 +16,23 @@ enum value_kind {
     VALUE_U64,
     VALUE_SIZE,
     VALUE_F64,
-    VALUE_TIMEOUT,  /* int64_t nanoseconds; seconds in Python; as an argument, None waits forever */
-    VALUE_ENUM,     /* a text of struct choices */
-    VALUE_BITS,     /* uint32_t; one keyword per choice */
+    VALUE_TIMEOUT, /* int64_t nanoseconds; seconds in Python; as an argument, None waits forever */
+    VALUE_ENUM,    /* a text of struct choices */
+    VALUE_BITS,    /* uint32_t; one keyword per choice */
     VALUE_TEXT,
-    VALUE_PATH,     /* a text; str, bytes or os.PathLike in Python */
-    VALUE_ADDRESS,  /* void *; an int in Python */
+    VALUE_PATH,    /* a text; str, bytes or os.PathLike in Python */
+    VALUE_ADDRESS, /* void *; an int in Python */
     VALUE_HANDLE,
-    VALUE_CONTEXT,  /* the context of the other arguments, which Python does not state */
-    VALUE_STREAM,   /* stream_of */
-    VALUE_COUNT,    /* the number of entries of the list at `of` */
-    VALUE_LIST,     /* entries of the kind `element` */
-    VALUE_RECORD,   /* a struct; as an argument, its fields are keywords */
-    VALUE_BUFFER,   /* for a text; a capacity and a length follow */
-    VALUE_UNUSED    /* 0 or NULL */
+    VALUE_CONTEXT, /* the context of the other arguments, which Python does not state */
+    VALUE_STREAM,  /* stream_of */
+    VALUE_COUNT,   /* the number of entries of the list at `of` */
+    VALUE_LIST,    /* entries of the kind `element` */
+    VALUE_RECORD,  /* a struct; as an argument, its fields are keywords */
+    VALUE_BUFFER,  /* for a text; a capacity and a length follow */
+    VALUE_ARRAY,   /* the memory of a dense array; its bytes are the argument `of` */
+    VALUE_BYTES,   /* likewise in host memory, of an object with the buffer protocol */
+    VALUE_STATE,   /* a struct that the call reads and changes; its fields in Python */
+    VALUE_UNUSED   /* 0 or NULL */
 };
 
 /* The texts of an enum. */
@@ -45,7 +48,7 @@ struct record;
 struct handle_class {
     const char *name; /* in Python */
     PyTypeObject **type;
-    void (*release)(void *raw);
+    void (*release)(weft_context *context, void *raw);
     void *(*retain)(const void *raw); /* NULL: the handle has one owner */
     bool is_by_hand;                  /* its file releases it, not handle_dealloc */
 };
@@ -55,11 +58,12 @@ struct value_type {
     const char *name; /* in Python; NULL: Python does not state it */
     uint8_t kind, element;
     uint8_t is_optional, is_out, is_owned;
-    uint8_t is_pointer; /* of a record or text in a struct: the field points to it */
-    int8_t of;          /* of a count: its list; of a list in a struct or of a list that is returned:
-                           the field or argument that has its count; -1: none */
-    uint16_t offset;    /* of a field */
-    uint16_t length;    /* of a field that is an array: its entries; 0: a pointer */
+    uint8_t is_pointer; /* of a record or text in a struct: the field points to it; of an array: it
+                           is written */
+    int8_t of;       /* of a count: its list; of a list in a struct or of a list that is returned:
+                        the field or argument that has its count; -1: none */
+    uint16_t offset; /* of a field */
+    uint16_t length; /* of a field that is an array: its entries; 0: a pointer */
     const struct handle_class *handle;
     const struct choices *choices;
     const struct record *record;
@@ -94,7 +98,7 @@ struct function {
     weft_status (*call)(union value *values);
     const struct value_type *arguments;
     uint8_t count;
-    int8_t self; /* the argument that is self; -1: a function or a class method */
+    int8_t self;  /* the argument that is self; -1: a function or a class method */
     bool returns; /* arguments[count] is its result; it returns no status */
     bool waits;   /* it is called without the GIL */
     bool tests;   /* False if it returns WEFT_IN_PROGRESS, else True */
@@ -114,7 +118,7 @@ struct entry {
 /* The getter of such an entry; CLOSURE is a struct entry. */
 PyObject *call_entry(PyObject *self, void *closure);
 
-/* ---- records.c ---- */
+/* ---- arena.c ---- */
 
 /* What a call has allocated or holds until it ends. */
 struct arena {
@@ -127,7 +131,11 @@ struct arena {
 
 void *arena_take(struct arena *arena, size_t bytes);
 int arena_hold(struct arena *arena, PyObject *object); /* takes over OBJECT */
+/* Count the call at the handle OBJECT until the arena ends: it cannot be closed meanwhile. */
+int arena_use(struct arena *arena, PyObject *object);
 void arena_end(struct arena *arena);
+
+/* ---- records.c ---- */
 
 /* Read OBJECT, which is not None unless the value is optional, to OUT. */
 int value_read(const struct value_type *type, PyObject *object, struct arena *arena, void *out);

@@ -49,7 +49,7 @@ PyObject *handle_make(const struct handle_class *class, void *raw, bool owned, P
     }
     self = object_new(*class->type);
     if (self == NULL) {
-        if (owned) class->release(raw);
+        if (owned) class->release(NULL, raw);
         return NULL;
     }
     self->raw = raw;
@@ -62,13 +62,14 @@ PyObject *handle_make(const struct handle_class *class, void *raw, bool owned, P
 /* Give up the handle, which may wait. */
 static void release(handle_object *self, const struct handle_class *class)
 {
+    weft_context *context = self->context != NULL ? self->context->raw : NULL;
     void *raw = self->raw;
 
     self->raw = NULL;
     if (raw == NULL) return;
     if (!self->is_borrowed) {
         WAIT_BEGIN
-        class->release(raw);
+        class->release(context, raw);
         WAIT_END
     }
     if (class->retain == NULL) count_user(self->keeps, -1);
@@ -142,7 +143,8 @@ int type_extend(PyTypeObject *type, PyMethodDef *methods, PyGetSetDef *propertie
 PyObject *handle_class_use(PyObject *module, PyObject *given)
 {
     (void)module;
-    if (!PyType_Check(given)) return PyErr_Format(PyExc_TypeError, "expected a class, not %R", given);
+    if (!PyType_Check(given))
+        return PyErr_Format(PyExc_TypeError, "expected a class, not %R", given);
     for (const struct handle_class *const *class = handle_classes; *class != NULL; class ++) {
         PyTypeObject **type = (*class)->type;
 

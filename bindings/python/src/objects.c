@@ -1,7 +1,6 @@
 /* objects.c - handles of weft as Python objects. */
 #include "classes.h"
 
-#include <stdarg.h>
 #include <stdlib.h>
 
 void object_free(PyObject *object)
@@ -134,23 +133,6 @@ int type_add(PyObject *module, PyType_Spec *spec, PyTypeObject **out)
     if (type == NULL) return -1;
     *out = (PyTypeObject *)type;
     return PyModule_AddType(module, *out);
-}
-
-PyObject *picture_of(const char *function, const char *format, ...)
-{
-    PyObject *module = PyImport_ImportModule("weft._pictures"), *call = NULL, *arguments = NULL;
-    PyObject *result = NULL;
-    va_list values;
-
-    if (module != NULL) call = PyObject_GetAttrString(module, function);
-    va_start(values, format);
-    if (call != NULL) arguments = Py_VaBuildValue(format, values);
-    va_end(values);
-    if (arguments != NULL) result = PyObject_Call(call, arguments, NULL);
-    Py_XDECREF(module);
-    Py_XDECREF(call);
-    Py_XDECREF(arguments);
-    return result;
 }
 
 /* ---- lists ---- */

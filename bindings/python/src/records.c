@@ -3,73 +3,25 @@
 
 #include <string.h>
 
-/* ---- what a call holds ---- */
-
-struct block {
-    struct block *next;
-    union value memory[];
-};
-
-void *arena_take(struct arena *arena, size_t bytes)
-{
-    struct block *block = PyMem_Calloc(1, sizeof *block + bytes + 1);
-
-    if (block == NULL) return PyErr_NoMemory();
-    block->next = arena->blocks;
-    arena->blocks = block;
-    return block->memory;
-}
-
-int arena_hold(struct arena *arena, PyObject *object)
-{
-    int result;
-
-    if (object == NULL) return -1;
-    if (arena->held == NULL) arena->held = PyList_New(0);
-    result = arena->held != NULL ? PyList_Append(arena->held, object) : -1;
-    Py_DECREF(object);
-    return result;
-}
-
-/* Count the call at the handle OBJECT until the arena ends: it cannot be closed meanwhile. */
-static int arena_use(struct arena *arena, PyObject *object)
-{
-    if (PyObject_TypeCheck(object, binding.context)) return 0;
-    if (arena->used == NULL) arena->used = PyList_New(0);
-    if (arena->used == NULL || PyList_Append(arena->used, object) < 0) return -1;
-    ((handle_object *)object)->calls++;
-    return 0;
-}
-
-void arena_end(struct arena *arena)
-{
-    struct block *next;
-
-    for (Py_ssize_t i = 0; arena->used != NULL && i < PyList_Size(arena->used); i++)
-        ((handle_object *)PyList_GetItem(arena->used, i))->calls--;
-    Py_CLEAR(arena->used);
-
-    for (struct block *block = arena->blocks; block != NULL; block = next) {
-        next = block->next;
-        PyMem_Free(block);
-    }
-    Py_CLEAR(arena->held);
-    arena->blocks = NULL;
-}
-
 /* ---- from Python ---- */
 
 static size_t bytes_of(const struct value_type *type, uint8_t kind)
 {
     switch (kind) {
-    case VALUE_BOOL: return sizeof(bool);
-    case VALUE_U8: return 1;
+    case VALUE_BOOL:
+        return sizeof(bool);
+    case VALUE_U8:
+        return 1;
     case VALUE_I32:
     case VALUE_U32:
-    case VALUE_BITS: return 4;
-    case VALUE_ENUM: return type->element == VALUE_U8 ? 1 : 4;
-    case VALUE_RECORD: return type->record->size;
-    default: return 8;
+    case VALUE_BITS:
+        return 4;
+    case VALUE_ENUM:
+        return type->element == VALUE_U8 ? 1 : 4;
+    case VALUE_RECORD:
+        return type->record->size;
+    default:
+        return 8;
     }
 }
 
@@ -241,28 +193,54 @@ static int read_kind(const struct value_type *type, uint8_t kind, PyObject *obje
                      struct arena *arena, void *out)
 {
     switch (kind) {
-    case VALUE_BOOL: *(bool *)out = PyObject_IsTrue(object) == 1; return PyErr_Occurred() ? -1 : 0;
-    case VALUE_U8: return read_unsigned(type, object, UINT8_MAX, out);
-    case VALUE_I32: return read_signed(type, object, false, out);
-    case VALUE_U32: return read_unsigned(type, object, UINT32_MAX, out);
-    case VALUE_I64: return read_signed(type, object, true, out);
+    case VALUE_BOOL:
+        *(bool *)out = PyObject_IsTrue(object) == 1;
+        return PyErr_Occurred() ? -1 : 0;
+    case VALUE_U8:
+        return read_unsigned(type, object, UINT8_MAX, out);
+    case VALUE_I32:
+        return read_signed(type, object, false, out);
+    case VALUE_U32:
+        return read_unsigned(type, object, UINT32_MAX, out);
+    case VALUE_I64:
+        return read_signed(type, object, true, out);
     case VALUE_U64:
-    case VALUE_SIZE: return read_unsigned(type, object, UINT64_MAX, out);
-    case VALUE_F64: *(double *)out = PyFloat_AsDouble(object); return PyErr_Occurred() ? -1 : 0;
-    case VALUE_TIMEOUT: return read_timeout(type, object, out);
-    case VALUE_ENUM: return read_enum(type, object, out);
-    case VALUE_TEXT: return read_text(type, object, out);
-    case VALUE_PATH: return read_path(object, arena, out);
-    case VALUE_ADDRESS: *(void **)out = PyLong_AsVoidPtr(object); return PyErr_Occurred() ? -1 : 0;
-    case VALUE_HANDLE:
-        *(void **)out = handle_of(object, type->handle, type->name);
-        return *(void **)out != NULL ? arena_use(arena, object) : -1;
-    case VALUE_RECORD: return read_record(type, object, arena, out);
+    case VALUE_SIZE:
+        return read_unsigned(type, object, UINT64_MAX, out);
+    case VALUE_F64:
+        *(double *)out = PyFloat_AsDouble(object);
+        return PyErr_Occurred() ? -1 : 0;
+    case VALUE_TIMEOUT:
+        return read_timeout(type, object, out);
+    case VALUE_ENUM:
+        return read_enum(type, object, out);
+    case VALUE_TEXT:
+        return read_text(type, object, out);
+    case VALUE_PATH:
+        return read_path(object, arena, out);
+    case VALUE_ADDRESS:
+        *(void **)out = PyLong_AsVoidPtr(object);
+        return PyErr_Occurred() ? -1 : 0;
+    case VALUE_HANDLE: {
+        void *raw = handle_of(object, type->handle, type->name);
+
+        *(void **)out = raw;
+        return raw != NULL ? arena_use(arena, object) : -1;
+    }
+    case VALUE_RECORD:
+        return read_record(type, object, arena, out);
+    case VALUE_STATE: {
+        char *memory = arena_take(arena, type->record->size);
+
+        *(void **)out = memory;
+        return memory != NULL ? read_record(type, object, arena, memory) : -1;
+    }
     case VALUE_STREAM: /* call.c reads it when the context is known */
         arena->stream = object;
         arena->stream_field = out;
         return 0;
-    default: return 0;
+    default:
+        return 0;
     }
 }
 
@@ -399,9 +377,8 @@ static PyObject *make_handle(const struct value_type *type, void *raw, PyObject 
         return Py_NewRef((PyObject *)context_behind(owner));
     made = handle_make(type->handle, raw, type->is_owned, owner);
     context = owner != NULL && made != NULL && made != Py_None
-                                  ? context_behind(PyTuple_Check(owner) ? PyTuple_GetItem(owner, 0)
-                                                                        : owner)
-                                  : NULL;
+                  ? context_behind(PyTuple_Check(owner) ? PyTuple_GetItem(owner, 0) : owner)
+                  : NULL;
 
     if (context == NULL) return made;
     if (type->handle->retain != NULL && type->handle->type != &binding.tensor) return made;
@@ -414,27 +391,39 @@ static PyObject *make_kind(const struct value_type *type, uint8_t kind, const vo
                            PyObject *owner)
 {
     switch (kind) {
-    case VALUE_BOOL: return PyBool_FromLong(*(const bool *)memory);
-    case VALUE_U8: return PyLong_FromLong(*(const uint8_t *)memory);
-    case VALUE_I32: return PyLong_FromLong(*(const int32_t *)memory);
-    case VALUE_U32: return PyLong_FromUnsignedLong(*(const uint32_t *)memory);
+    case VALUE_BOOL:
+        return PyBool_FromLong(*(const bool *)memory);
+    case VALUE_U8:
+        return PyLong_FromLong(*(const uint8_t *)memory);
+    case VALUE_I32:
+        return PyLong_FromLong(*(const int32_t *)memory);
+    case VALUE_U32:
+        return PyLong_FromUnsignedLong(*(const uint32_t *)memory);
     case VALUE_TIMEOUT:
-    case VALUE_I64: return PyLong_FromLongLong(*(const int64_t *)memory);
+    case VALUE_I64:
+        return PyLong_FromLongLong(*(const int64_t *)memory);
     case VALUE_U64:
-    case VALUE_SIZE: return PyLong_FromUnsignedLongLong(*(const uint64_t *)memory);
-    case VALUE_F64: return PyFloat_FromDouble(*(const double *)memory);
+    case VALUE_SIZE:
+        return PyLong_FromUnsignedLongLong(*(const uint64_t *)memory);
+    case VALUE_F64:
+        return PyFloat_FromDouble(*(const double *)memory);
     case VALUE_ENUM:
         return make_choice(type->choices, type->element == VALUE_U8 ? *(const uint8_t *)memory
                                                                     : *(const int32_t *)memory);
-    case VALUE_BITS: return make_bits(type->choices, *(const uint32_t *)memory);
+    case VALUE_BITS:
+        return make_bits(type->choices, *(const uint32_t *)memory);
     case VALUE_TEXT:
     case VALUE_PATH:
         return make_text(type->is_pointer || type->length == 0 ? *(const char *const *)memory
                                                                : (const char *)memory);
-    case VALUE_ADDRESS: return PyLong_FromVoidPtr(*(void *const *)memory);
-    case VALUE_HANDLE: return make_handle(type, *(void *const *)memory, owner);
-    case VALUE_RECORD: return record_make(type->record, memory, owner);
-    default: Py_RETURN_NONE;
+    case VALUE_ADDRESS:
+        return PyLong_FromVoidPtr(*(void *const *)memory);
+    case VALUE_HANDLE:
+        return make_handle(type, *(void *const *)memory, owner);
+    case VALUE_RECORD:
+        return record_make(type->record, memory, owner);
+    default:
+        Py_RETURN_NONE;
     }
 }
 
@@ -456,8 +445,7 @@ PyObject *list_make(const struct value_type *type, const void *memory, size_t co
     if (memory == NULL) Py_RETURN_NONE;
     tuple = PyTuple_New((Py_ssize_t)count);
     for (size_t i = 0; tuple != NULL && i < count; i++) {
-        PyObject *item =
-            make_kind(type, type->element, (const char *)memory + i * bytes, owner);
+        PyObject *item = make_kind(type, type->element, (const char *)memory + i * bytes, owner);
 
         if (item == NULL || PyTuple_SetItem(tuple, (Py_ssize_t)i, item) < 0) Py_CLEAR(tuple);
     }

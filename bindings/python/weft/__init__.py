@@ -20,6 +20,7 @@ from ._generated import *  # noqa: F403  classes and functions that nothing here
 from ._attention import Attention, Problem
 from ._clip import clip_grad_norm, clip_grad_value
 from ._comm import Comm
+from ._device import Stream, Symm
 from ._errors import *  # noqa: F403
 from ._errors import Error as Error
 from ._layouts import Mesh, Plan, Spec
@@ -28,12 +29,11 @@ from ._pipeline import Action, Pipeline
 from ._random import Random
 from ._schedules import Schedule
 from ._reorder import Node, Reordered, reorder
+from ._tensors import Tensor
 from ._styles import Styles, style_layouts
 from ._trace import Counts, Trace, counts, dump, trace
 from ._weft import (
-    FSDP, AttentionPlan, Context, Experts, FixedMove, FSDPGroup, Move, Overlap, Routing,
-    Stream, Symm, Tensor, Work, describe, move_array,
-    move_into,
+    FSDP, AttentionPlan, Context, Experts, FixedMove, FSDPGroup, Move, Overlap, Routing, describe, move_array,
 )  # fmt: skip
 from ._weft import version as __version__
 

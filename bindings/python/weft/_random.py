@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
-from ._weft import Tensor
+from ._tensors import Tensor
 
 
 class Random:
@@ -22,7 +23,7 @@ class Random:
     def __repr__(self) -> str:
         return f"weft.Random({self.seed}, {self.offset})"
 
-    def _draw(self, method: Callable[..., None], *parameters: float) -> None:
+    def _draw(self, method: Callable[..., None], *parameters: Any) -> None:
         method(self.seed, self.offset, *parameters)
         self.offset += 1
 
@@ -34,7 +35,9 @@ class Random:
         """The normal distribution."""
         self._draw(tensor.normal, mean, deviation)
 
-    def truncated_normal(self, tensor: Tensor, mean: float = 0.0, deviation: float = 1.0, low: float = -2.0, high: float = 2.0) -> None:
+    def truncated_normal(
+        self, tensor: Tensor, mean: float = 0.0, deviation: float = 1.0, low: float = -2.0, high: float = 2.0
+    ) -> None:
         """The normal distribution within limits."""
         self._draw(tensor.truncated_normal, mean, deviation, low, high)
 

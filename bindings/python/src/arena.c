@@ -1,0 +1,53 @@
+/* arena.c - what a call holds until it ends, see call.h. */
+#include "call.h"
+
+struct block {
+    struct block *next;
+    union value memory[];
+};
+
+void *arena_take(struct arena *arena, size_t bytes)
+{
+    struct block *block = PyMem_Calloc(1, sizeof *block + bytes + 1);
+
+    if (block == NULL) return PyErr_NoMemory();
+    block->next = arena->blocks;
+    arena->blocks = block;
+    return block->memory;
+}
+
+int arena_hold(struct arena *arena, PyObject *object)
+{
+    int result;
+
+    if (object == NULL) return -1;
+    if (arena->held == NULL) arena->held = PyList_New(0);
+    result = arena->held != NULL ? PyList_Append(arena->held, object) : -1;
+    Py_DECREF(object);
+    return result;
+}
+
+int arena_use(struct arena *arena, PyObject *object)
+{
+    if (PyObject_TypeCheck(object, binding.context)) return 0;
+    if (arena->used == NULL) arena->used = PyList_New(0);
+    if (arena->used == NULL || PyList_Append(arena->used, object) < 0) return -1;
+    ((handle_object *)object)->calls++;
+    return 0;
+}
+
+void arena_end(struct arena *arena)
+{
+    struct block *next;
+
+    for (Py_ssize_t i = 0; arena->used != NULL && i < PyList_Size(arena->used); i++)
+        ((handle_object *)PyList_GetItem(arena->used, i))->calls--;
+    Py_CLEAR(arena->used);
+
+    for (struct block *block = arena->blocks; block != NULL; block = next) {
+        next = block->next;
+        PyMem_Free(block);
+    }
+    Py_CLEAR(arena->held);
+    arena->blocks = NULL;
+}
