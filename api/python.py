@@ -31,6 +31,9 @@ class Generator:
 
     def collect(self):
         lines = self.reach.lines()
+        for struct in self.reach.structs:
+            self.maker.record(struct, False)
+            self.maker.record(struct, True)
         structural = {one.get(word) for one in self.api["handles"].values() for word in ("release", "retain")}
         for name, one in self.api["functions"].items():
             match = lines.get(name)

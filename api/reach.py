@@ -4,6 +4,8 @@
     weft_cost_table = CostTable
     weft_tensor = Tensor by hand         whose class is written by hand in C,
     weft_mesh = Mesh in Python           or that a subclass in weft/*.py replaces (weft._weft.use)
+    [structs]                            structs that are read or made by hand in C, with the tables of records.c
+    weft_pipeline_values
     [mesh.h]                             a section per header
     weft_mesh_create = weft.Mesh         written by hand, at this place; `through X`: it calls X instead
     weft_log_to - WEFT_LOG sets it       not in Python, and why
@@ -15,12 +17,14 @@ import sys
 LINE = re.compile(r"(?P<function>weft_\w+) "
                   r"(?:= (?P<place>[\w.]+)(?: through (?P<through>.+))?|- (?P<reason>.+)|as (?P<name>\w+))")
 CLASS = re.compile(r"(?P<handle>weft_\w+) = (?P<name>\w+)(?P<where> by hand| in Python)?")
+STRUCT = re.compile(r"weft_\w+")
 
 
 @dataclasses.dataclass
 class Reach:
     classes: dict  # handle -> (name, where the class is written)
     sections: dict  # header -> list of matches of LINE
+    structs: list  # names
 
     def lines(self):
         return {match["function"]: match for matches in self.sections.values() for match in matches}
@@ -39,19 +43,21 @@ class Reach:
 
 
 def read(path):
-    found = Reach({}, {})
+    found = Reach({}, {}, [])
     current = ""
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         if line.startswith("[") and line.endswith("]"):
             current = line[1:-1]
-            if current != "classes":
+            if current not in ("classes", "structs"):
                 found.sections.setdefault(current, [])
         elif line and not line.startswith("#"):
-            match = (CLASS if current == "classes" else LINE).fullmatch(line)
+            match = {"classes": CLASS, "structs": STRUCT}.get(current, LINE).fullmatch(line)
             if match is None or not current:
                 sys.exit(f"{path.name}:{number}: cannot read `{line}`; api/reach.py lists the forms of lines")
             if current == "classes":
                 found.classes[match["handle"]] = (match["name"], (match["where"] or "").strip())
+            elif current == "structs":
+                found.structs.append(line)
             else:
                 found.sections[current].append(match)
     return found

@@ -94,15 +94,15 @@ class Maker:
             raise Undecided(f"`{struct}.{field['name']}` is a callback")
         row.is_optional = True
         if "array" in field:
-            return self.array_field(row, struct, fields, field, base)
+            return self.array_field(row, struct, fields, field, base, out)
         if pointers == 0:
             return self.plain_field(row, struct, field, base, out)
         if base == "char" and pointers == 1:
             row.kind = "PATH" if field["name"] == "path" else "TEXT"
         elif base == "void":
             row.kind = "ADDRESS"
-        elif base == "weft_stream":
-            raise Undecided(f"`{struct}.{field['name']}` is a stream in a struct")
+        elif base == "weft_stream" and not out:
+            row.kind = "STREAM"
         elif base in self.api["handles"] and pointers == 1:
             row.kind, row.handle = "HANDLE", base
         elif base in self.api["structs"] and out and field["name"][-1:] != "s":
@@ -127,11 +127,14 @@ class Maker:
             raise Undecided(f"`{struct}.{field['name']}` is of the type {field['type']}")
         return row
 
-    def array_field(self, row, struct, fields, field, base):
+    def array_field(self, row, struct, fields, field, base, out):
         if base == "char":
             row.kind, row.length = "TEXT", field["array"]
         elif base in NUMBERS:
             row.kind, row.element, row.length = "LIST", NUMBERS[base], field["array"]
+            row.of = self.count_of(fields, field)
+        elif base in self.api["structs"] and self.count_of(fields, field) >= 0:
+            row.kind, row.element, row.length, row.record = "LIST", "RECORD", field["array"], self.record(base, out)
             row.of = self.count_of(fields, field)
         else:
             raise Undecided(f"`{struct}.{field['name']}` is an array of {base}")

@@ -24,7 +24,7 @@ enum value_kind {
     VALUE_ADDRESS,  /* void *; an int in Python */
     VALUE_HANDLE,
     VALUE_CONTEXT,  /* the context of the other arguments, which Python does not state */
-    VALUE_STREAM,   /* stream_of */
+    VALUE_STREAM,   /* stream_of; the result of the call keeps one of a struct */
     VALUE_COUNT,    /* the number of entries of the list at `of` */
     VALUE_LIST,     /* entries of the kind `element` */
     VALUE_RECORD,   /* a struct; as an argument, its fields are keywords */
@@ -113,17 +113,24 @@ struct entry {
 /* The getter of such an entry; CLOSURE is a struct entry. */
 PyObject *call_entry(PyObject *self, void *closure);
 
-/* ---- records.c ---- */
+/* ---- arena.c ---- */
 
 /* What a call has allocated or holds until it ends. */
 struct arena {
-    PyObject *held; /* a list, or NULL */
-    void *blocks;   /* a chain */
+    PyObject *held;          /* a list, or NULL */
+    PyObject *kept;          /* a list of what the result must keep, or NULL */
+    context_object *context; /* of the call, borrowed; NULL: none */
+    void *blocks;            /* a chain */
 };
 
 void *arena_take(struct arena *arena, size_t bytes);
 int arena_hold(struct arena *arena, PyObject *object); /* takes over OBJECT */
 void arena_end(struct arena *arena);
+/* The stream of OBJECT, as stream_of reads it.  What the call makes may use it as long as it lives,
+ * and keeps it. */
+int arena_stream(struct arena *arena, PyObject *object, weft_stream **out);
+
+/* ---- records.c ---- */
 
 /* Read OBJECT, which is not None unless the value is optional, to OUT. */
 int value_read(const struct value_type *type, PyObject *object, struct arena *arena, void *out);
@@ -146,7 +153,7 @@ PyObject *list_make(const struct value_type *type, const void *memory, size_t co
 /* The open handle of OBJECT; NULL with an exception.  NAME is the argument's name. */
 void *handle_of(PyObject *object, const struct handle_class *class, const char *name);
 /* A new object with RAW; None for NULL.  It takes RAW over if it is OWNED, also if it fails.
- * KEEPS, which may be NULL, is an object that must outlive it. */
+ * KEEPS, which may be NULL, is an object that must outlive a handle that cannot be retained. */
 PyObject *handle_make(const struct handle_class *class, void *raw, bool owned, PyObject *keeps);
 void handle_dealloc(PyObject *self, const struct handle_class *class);
 PyObject *handle_close(PyObject *self, const struct handle_class *class);

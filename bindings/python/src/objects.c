@@ -39,6 +39,7 @@ void dependent_free(PyObject *object)
         context->used--;
         Py_DECREF((PyObject *)context);
     }
+    Py_XDECREF(((dependent_object *)object)->keeps);
     object_free(object);
 }
 

@@ -3,46 +3,6 @@
 
 #include <string.h>
 
-/* ---- what a call holds ---- */
-
-struct block {
-    struct block *next;
-    union value memory[];
-};
-
-void *arena_take(struct arena *arena, size_t bytes)
-{
-    struct block *block = PyMem_Calloc(1, sizeof *block + bytes + 1);
-
-    if (block == NULL) return PyErr_NoMemory();
-    block->next = arena->blocks;
-    arena->blocks = block;
-    return block->memory;
-}
-
-int arena_hold(struct arena *arena, PyObject *object)
-{
-    int result;
-
-    if (object == NULL) return -1;
-    if (arena->held == NULL) arena->held = PyList_New(0);
-    result = arena->held != NULL ? PyList_Append(arena->held, object) : -1;
-    Py_DECREF(object);
-    return result;
-}
-
-void arena_end(struct arena *arena)
-{
-    struct block *next;
-
-    for (struct block *block = arena->blocks; block != NULL; block = next) {
-        next = block->next;
-        PyMem_Free(block);
-    }
-    Py_CLEAR(arena->held);
-    arena->blocks = NULL;
-}
-
 /* ---- from Python ---- */
 
 static size_t bytes_of(const struct value_type *type, uint8_t kind)
@@ -191,9 +151,15 @@ static int read_record(const struct value_type *type, PyObject *object, struct a
                        char *out)
 {
     const struct record *record = type->record;
-    PyObject *pairs, *given = PyDict_Check(object) ? Py_NewRef(object) : PyDict_New();
+    PyObject *pairs, *given;
     int result = -1;
 
+    if (!PyDict_Check(object) && (PyUnicode_Check(object) || !PySequence_Check(object))) {
+        PyErr_Format(PyExc_TypeError, "an entry of %s must be a dictionary or a tuple, not %R",
+                     type->name, object);
+        return -1;
+    }
+    given = PyDict_Check(object) ? Py_NewRef(object) : PyDict_New();
     if (given == NULL) return -1;
     if (!PyDict_Check(object)) {
         PyObject *values = PySequence_Tuple(object);
@@ -246,6 +212,7 @@ static int read_kind(const struct value_type *type, uint8_t kind, PyObject *obje
         *(void **)out = raw;
         return raw != NULL ? 0 : -1;
     }
+    case VALUE_STREAM: return arena_stream(arena, object, out);
     case VALUE_RECORD: return read_record(type, object, arena, out);
     default: return 0;
     }
