@@ -179,17 +179,16 @@ int writer_type_add(PyObject *module);
 int layout_types_add(PyObject *module);
 int store_functions_add(PyObject *module);
 int reshard_functions_add(PyObject *module);
-int fsdp_types_add(PyObject *module);
 int clip_functions_add(PyObject *module);
 int trace_types_add(PyObject *module);
 int work_type_add(PyObject *module);
 int shard_type_add(PyObject *module);
 int style_types_add(PyObject *module);
 int symm_type_add(PyObject *module);
-int overlap_type_add(PyObject *module);
-int experts_types_add(PyObject *module);
+int overlap_functions_add(PyObject *module);
+int pairs_functions_add(PyObject *module);
 int pipeline_type_add(PyObject *module);
-int attention_types_add(PyObject *module);
+int attention_functions_add(PyObject *module);
 int reorder_functions_add(PyObject *module);
 
 #define KEYWORDS(function) (PyCFunction)(void (*)(void)) function, METH_VARARGS | METH_KEYWORDS

@@ -27,10 +27,10 @@ static int module_exec(PyObject *module)
         context_type_add,     shards_functions_add,
         tensor_type_add,      comm_type_add,       array_functions_add,   choice_type_add,
         apply_functions_add,  backward_type_add,   checkpoint_type_add,   writer_type_add,
-        layout_types_add,     store_functions_add, reshard_functions_add, fsdp_types_add,
+        layout_types_add,     store_functions_add, reshard_functions_add,
         clip_functions_add,   trace_types_add,     work_type_add,         bound_types_add,
         shard_type_add,       style_types_add,       symm_type_add,
-        overlap_type_add,     experts_types_add,   pipeline_type_add,     attention_types_add,
+        overlap_functions_add, pairs_functions_add,   pipeline_type_add,     attention_functions_add,
         reorder_functions_add};
     static PyMethodDef functions[] = {
         {"use", handle_class_use, METH_O,

@@ -15,7 +15,7 @@ def test_parameters_are_gathered_and_gradients_reduced(simulated):
     stored.normal(7)
     fsdp = weft.FSDP(simulated)
     group = fsdp.group([stored], name="layer")
-    assert len(group) == 1 and group.parameter(0) is None and group.state()["state"] == "sharded"
+    assert len(group) == 1 and group.parameter(0) is None and group.state == "sharded" and group.info["bytes_gathered"] == 0
     group.unshard()
     whole = group.parameter(0)
     assert whole.spec.placements == "R" and whole.compare(stored)["equal"]
@@ -23,7 +23,7 @@ def test_parameters_are_gathered_and_gradients_reduced(simulated):
     gradient = group.gradient_create(0)
     assert gradient.spec.placements == "P(sum)" and gradient.spec == group.gradient_spec(0)
     gradient.fill(2)
-    with pytest.raises(ValueError, match="1 parameters, but there are 2 gradients"):
+    with pytest.raises(ValueError, match="gradients has 2 entries; expected 1"):
         group.reduce([gradient, gradient])
     group.reduce([gradient])
     reduced = group.gradient(0)

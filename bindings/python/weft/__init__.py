@@ -12,21 +12,22 @@ import copyreg as _copyreg
 from array import array as _array
 from operator import index as _index
 
-from ._attention import Attention, Problem
+from ._attention import Attention, AttentionPlan, Problem
 from ._comm import Comm
 from ._errors import *  # noqa: F403
 from ._errors import Error as Error
 from ._layouts import Mesh, Plan, Spec
+from ._experts import Experts, Overlap, Routing
 from ._files import Checkpoint, load, reshard, save, save_begin, verify
+from ._fsdp import FSDP, FSDPGroup
 from ._pipeline import Action, Pipeline
 from ._random import Random
 from ._schedules import Schedule
 from ._reorder import Node, Reordered, reorder
 from ._trace import Trace, counts, dump, trace
 from ._weft import (
-    FSDP, AttentionPlan, Context, CostTable, Counts, Experts, FixedMove, FSDPGroup, Layout, Move, Overlap, Routing, Rules, Saving,
-    Stream, Styles, Symm, Tensor, Timeline, Work, Writer, clip_grad_norm, clip_grad_value, describe, move_array,
-    move_into, owners_balance, style_layouts,
+    Context, CostTable, Counts, FixedMove, Layout, Move, Rules, Saving, Stream, Styles, Symm, Tensor, Timeline, Work, Writer,
+    clip_grad_norm, clip_grad_value, describe, move_array, move_into, owners_balance, style_layouts,
 )  # fmt: skip
 from ._weft import version as __version__
 
