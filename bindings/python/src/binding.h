@@ -86,7 +86,6 @@ int refuse_second_library(void);
 PyObject *mesh_wrap(weft_mesh *raw);
 PyObject *spec_wrap(weft_spec *raw);
 PyObject *plan_wrap(weft_plan *raw);
-PyObject *schedule_wrap(weft_schedule *raw);
 
 /* The text that PRINT writes of OBJECT. */
 typedef weft_status (*print_function)(const void *object, char *buffer, size_t capacity,

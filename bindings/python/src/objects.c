@@ -86,11 +86,6 @@ PyObject *plan_wrap(weft_plan *raw)
     return handle_make(&class_weft_plan, raw, true, NULL);
 }
 
-PyObject *schedule_wrap(weft_schedule *raw)
-{
-    return handle_make(&class_weft_schedule, raw, true, NULL);
-}
-
 PyObject *text_of(print_function print, const void *object)
 {
     char small[512], *large;

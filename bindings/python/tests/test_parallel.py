@@ -194,6 +194,7 @@ def test_experts_get_their_tokens(ranks):
         info = routing.info
         assert info["tokens"] == sum(counts) and info["first_expert"] == 2 * rank
         assert info["counts"] == ((3, 2) if rank == 0 else (1, 4)) and info["received"] == 5
+        assert len(info["by_rank"]) == 4 and experts.count == 4 and routing.first_expert == 2 * rank
         tokens = np.repeat(np.arange(4), counts)[:, None] + np.array([[0.0, 10.0 * rank]])
         tokens = tokens.astype(np.float32)
         received = np.empty((info["received"], 2), np.float32)
@@ -209,7 +210,12 @@ def test_experts_get_their_tokens(ranks):
                 call()
         with pytest.raises(weft.NotFoundError):
             weft.Experts(context, weft.mesh("ep=2"), "tp", 4)
-        del routing, experts
+        experts.close()
+        with pytest.raises(weft.InvalidError):
+            routing.info
+        with pytest.raises(weft.InvalidError):
+            routing.dispatch(tokens, received)
+        routing.close()
         context.close()
     """)
 
@@ -434,5 +440,15 @@ def test_attention_over_a_shared_sequence(ranks):
             weft.AttentionPlan(weft.mesh("cp=2"), "cp", 4, "diagonal")
         with pytest.raises(weft.NotFoundError):
             weft.AttentionPlan(weft.mesh("cp=2"), "tp", 4)
+        ordered = {"balance": "permuted", "variant": "gather"}
+        plan = weft.AttentionPlan(weft.mesh("cp=2"), "cp", 4, order=[3, 1, 0, 2], **ordered)
+        assert plan.runs(0) == [(3, 1), (1, 1)] and plan.length(1) == 2
+        with pytest.raises(weft.InvalidError, match="order_count is 3, but the sequence has length 4"):
+            weft.AttentionPlan(weft.mesh("cp=2"), "cp", 4, order=[3, 1, 0], **ordered)
+        blocks = [(0, 0, "causal"), {"query": 1, "key": 0}]
+        plan = weft.AttentionPlan(weft.mesh("cp=2"), "cp", 4, "blocks", variant="gather", blocks=blocks, block_size=2)
+        assert plan.info["work_total"] == 3 + 4
+        with pytest.raises(TypeError, match="dictionary or a tuple"):
+            weft.AttentionPlan(weft.mesh("cp=2"), "cp", 4, "blocks", variant="gather", blocks=[7], block_size=2)
         context.close()
     """)

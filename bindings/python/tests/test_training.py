@@ -38,6 +38,39 @@ def test_parameters_are_gathered_and_gradients_reduced(simulated):
     gc.collect()
 
 
+def test_fsdp_keeps_its_stream_and_is_closed(simulated):
+    stored = weft.Tensor(simulated, weft.spec("f32[8,3] S(0)", "4"), "w")
+    stored.normal(7)
+    fsdp = weft.FSDP(simulated, compute=weft.Stream(simulated))
+    gc.collect()
+    group = fsdp.group([stored], name="layer", frozen=[0])
+    other = fsdp.group([weft.Tensor(simulated, stored.spec)])
+    group.prefetch([other])
+    group.unshard()
+    assert group.state == "gathered" and other.info["state"] == "gathering" and group.gradient_spec(0) is None
+    group.reshard(ranks=2)
+    assert group.state == "part_kept"
+    for call, error, text in (
+        (lambda: fsdp.group([stored], frozen=[1]), IndexError, "frozen"),
+        (lambda: fsdp.group([None]), weft.InvalidError, "tensor"),
+        (lambda: group.prefetch([None]), weft.InvalidError, "group"),
+        (lambda: weft.FSDP(simulated, compute=1.5), TypeError, "weft.Stream"),
+        (lambda: group.unshard_begin("sideways"), ValueError, "forward, backward"),
+    ):
+        with pytest.raises(error, match=text):
+            call()
+    fsdp.close()
+    with pytest.raises(RuntimeError, match="closed"):
+        fsdp.group([stored])
+    group.unshard()
+    group.close()
+    with pytest.raises(RuntimeError, match="closed"):
+        group.unshard()
+    other.close()
+    del stored
+    gc.collect()
+
+
 def test_gradients_are_clipped(simulated):
     gradients = [weft.Tensor(simulated, weft.spec(f"f32[8,2] {p}", "4")) for p in ("S(0)", "R")]
     for gradient in gradients:
