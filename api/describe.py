@@ -221,11 +221,11 @@ class Description:
         field = re.fullmatch(r"(\w+)->(\w+) entries", text)
         if field and field[1] in names:
             return {"field": field[2], "of": field[1]}
-        each = re.fullmatch(r"one per (axis|dimension|rank) of ([A-Z]+)", text)
+        each = re.fullmatch(r"one per (axis|dimension|rank|parameter|expert) of ([A-Z]+)", text)
         if each and each[2].lower() in names:
             kind = names[each[2].lower()].words
-            return {"function": {"axis": f"{kind}_axes", "dimension": f"{kind}_dims", "rank": f"{kind}_size"}[each[1]],
-                    "of": each[2].lower()}
+            word = {"axis": "axes", "dimension": "dims", "rank": "size"}.get(each[1], "count")
+            return {"function": f"{kind}_{word}", "of": each[2].lower()}
         return {"words": text}
 
     def finish(self):

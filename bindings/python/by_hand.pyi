@@ -354,57 +354,6 @@ def reshard(
 
 # ---- training ----
 
-@final
-class FSDP:
-    def __new__(
-        cls,
-        context: Context,
-        compute: _device.Stream | None = None,
-        one_stream: bool = False,
-        groups_max: int = 0,
-    ) -> Self: ...
-    @staticmethod
-    def shard_spec(spec: _layouts.Spec, axes: str, dim: int = 0) -> _layouts.Spec: ...
-    def group(
-        self,
-        tensors: Sequence[_tensors.Tensor],
-        *,
-        name: str | None = None,
-        shard: str | None = None,
-        replicate: str | None = None,
-        gather_dtype: str | None = None,
-        reduce_dtype: str | None = None,
-        gradient_dtype: str | None = None,
-        divide: float = 0,
-        sum_only: bool = False,
-        absent_as_zero: bool = False,
-        frozen: Sequence[int] | None = None,
-    ) -> FSDPGroup: ...
-
-@final
-class FSDPGroup:
-    def __len__(self) -> int: ...
-    def unshard(self, backward: bool = False, wait: bool = True) -> None: ...
-    def unshard_end(self) -> None: ...
-    def reshard(self, ranks: int = 0) -> None: ...
-    def parameter(self, index: int, /) -> _tensors.Tensor | None: ...
-    def prefetch(self, groups: Sequence[FSDPGroup], backward: bool = False) -> None: ...
-    def gradient_spec(self, index: int, /) -> _layouts.Spec | None: ...
-    def gradient_create(self, index: int, /) -> Tensor: ...
-    def reduce(
-        self,
-        gradients: Sequence[_tensors.Tensor | None],
-        keep: bool = False,
-        local: bool = False,
-        shard_only: bool = False,
-        wait: bool = True,
-    ) -> None: ...
-    def reduce_end(self) -> None: ...
-    def gradient(self, index: int, /) -> _tensors.Tensor | None: ...
-    def gradients_clear(self) -> None: ...
-    def rebind(self, index: int, tensor: _tensors.Tensor, /) -> None: ...
-    def state(self) -> dict[str, Any]: ...
-
 def clip_grad_norm(
     context: Context,
     tensors: Sequence[_tensors.Tensor | None],
@@ -460,103 +409,41 @@ class Symm:
     def __enter__(self) -> Self: ...
     def __exit__(self, *exception: object) -> None: ...
 
-@final
-class Overlap:
-    def __new__(cls, comm: _comm.Comm, bytes: int, messages: bool = False) -> Self: ...
-    def gather(
-        self,
-        shard: _Array,
-        rows: int,
-        function: Callable[[Shard, int, int], Any],
-        chunks: int = 0,
-        flops: int = 0,
-        stream: _StreamLike = None,
-    ) -> None: ...
-    def reduce_scatter(
-        self,
-        shard: _Array,
-        rows: int,
-        function: Callable[[Shard, int, int], Any],
-        chunks: int = 0,
-        flops: int = 0,
-        stream: _StreamLike = None,
-    ) -> None: ...
-    def predict(
-        self, rows: int, width: int, dtype: str, chunks: int = 0, flops: int = 0
-    ) -> dict[str, Any]: ...
-    def close(self) -> None: ...
-
-@final
-class Experts:
-    def __new__(
-        cls, context: Context, mesh: _layouts.Mesh, axis: str, experts: int, capacity: int = 0
-    ) -> Self: ...
-    def route(self, counts: Sequence[int], stream: _StreamLike = None) -> Routing: ...
-
-@final
-class Routing:
-    @property
-    def info(self) -> dict[str, Any]: ...
-    def dispatch(self, source: _Array, target: _Array, stream: _StreamLike = None) -> None: ...
-    def combine(self, source: _Array, target: _Array, stream: _StreamLike = None) -> None: ...
-    def spec(self, dtype: str, width: int, stream: _StreamLike = None) -> _layouts.Spec: ...
-
 @disjoint_base
 class Pipeline:
-    def __new__(
-        cls,
-        comm: _comm.Comm,
+    def __new__(cls) -> Self: ...
+    def open(
+        self,
+        comm: Communicator,
         schedule: _schedules.Schedule,
-        values: Sequence[Sequence[tuple[str, Sequence[int], bool]]] | None,
-        forward: Callable[..., Any],
-        backward: Callable[..., Any],
-        unshard: Callable[..., Any] | None = None,
-        reshard: Callable[..., Any] | None = None,
-        reduce: Callable[..., Any] | None = None,
-        overlap: Callable[..., Any] | None = None,
-        shapes: Callable[..., Any] | None = None,
-        loss_scale: float = 0,
-    ) -> Self: ...
-    @property
-    def info(self) -> dict[str, int]: ...
-    @property
-    def schedule(self) -> _schedules.Schedule: ...
-    def run(self) -> None: ...
-    def values(self, stage: int, /) -> list[tuple[str, tuple[int, ...], bool]]: ...
-
-@final
-class AttentionPlan:
-    def __new__(
-        cls,
-        mesh: _layouts.Mesh,
-        axis: str,
-        length: int,
-        mask: str = "full",
-        balance: str = "contiguous",
-        variant: str = "ring",
-        window: int = 0,
-        documents: Sequence[int] | None = None,
-    ) -> Self: ...
-    @property
-    def info(self) -> dict[str, int]: ...
-    def runs(self, coordinate: int, /) -> list[tuple[int, int]]: ...
-    def work(self, coordinate: int, /) -> int: ...
-
-@disjoint_base
-class Attention:
-    def __new__(
-        cls,
-        context: Context,
-        plan: AttentionPlan,
-        batch: int,
-        heads: int,
-        depth: int,
-        dtype: str,
-        key_heads: int = 0,
-        sequence_dim: int = 2,
-    ) -> Self: ...
-    def run(
-        self, function: Callable[..., Any], tensors: tuple[_Array, ...], stream: _StreamLike, /
+        values: Sequence[Mapping[str, Any]] | None,
+        loss_scale: float,
+        unshard: bool,
+        reshard: bool,
+        reduce: bool,
+        overlap: bool,
+        shapes: bool,
+        /,
     ) -> None: ...
-    def shard(self, source: _Array, target: _Array, dim: int, stream: _StreamLike = None) -> None: ...
-    def restore(self, source: _Array, target: _Array, dim: int, stream: _StreamLike = None) -> None: ...
+    def run(self) -> None: ...
+
+def routing_move(
+    routing: Routing, source: _Array, target: _Array, stream: _StreamLike, combine: bool, /
+) -> None: ...
+def attention_copy(
+    attention: Attention, source: _Array, target: _Array, stream: _StreamLike, restore: bool, dim: int, /
+) -> None: ...
+def attention_run(
+    attention: Attention, function: Callable[..., Any], tensors: tuple[_Array, ...], stream: _StreamLike, /
+) -> None: ...
+def overlap_run(
+    overlap: Overlap,
+    shard: _Array,
+    rows: int,
+    function: Callable[[Shard, int, int], object],
+    chunks: int,
+    flops: int,
+    stream: _StreamLike,
+    writes: bool,
+    /,
+) -> None: ...

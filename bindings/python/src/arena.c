@@ -49,5 +49,31 @@ void arena_end(struct arena *arena)
         PyMem_Free(block);
     }
     Py_CLEAR(arena->held);
+    Py_CLEAR(arena->kept);
     arena->blocks = NULL;
+}
+
+int arena_stream(struct arena *arena, PyObject *object, weft_stream **out)
+{
+    stream_object *stream;
+    weft_stream *owned = NULL;
+
+    if (arena->context == NULL) {
+        PyErr_SetString(PyExc_TypeError, "a stream needs a context");
+        return -1;
+    }
+    if (stream_of(object, arena->context, out, &owned) < 0) return -1;
+    if (arena->kept == NULL) arena->kept = PyList_New(0);
+    if (owned == NULL) return arena->kept != NULL ? PyList_Append(arena->kept, object) : -1;
+    stream = arena->kept != NULL ? object_new(binding.stream) : NULL;
+    if (stream == NULL) {
+        weft_stream_release(arena->context->raw, &owned);
+        return -1;
+    }
+    stream->raw = owned;
+    stream->context = (context_object *)Py_NewRef((PyObject *)arena->context);
+    stream->context->used++;
+    if (PyList_Append(arena->kept, (PyObject *)stream) < 0) *out = NULL;
+    Py_DECREF((PyObject *)stream);
+    return *out != NULL ? 0 : -1;
 }

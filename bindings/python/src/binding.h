@@ -87,7 +87,6 @@ int refuse_second_library(void);
 /* New references; they take over the caller's reference to RAW, also if they fail. */
 PyObject *mesh_wrap(weft_mesh *raw);
 PyObject *spec_wrap(weft_spec *raw);
-PyObject *schedule_wrap(weft_schedule *raw);
 
 /* The text that PRINT writes of OBJECT. */
 typedef weft_status (*print_function)(const void *object, char *buffer, size_t capacity,
@@ -164,15 +163,14 @@ int array_functions_add(PyObject *module);
 int bound_types_add(PyObject *module);
 int apply_functions_add(PyObject *module);
 int file_functions_add(PyObject *module);
-int fsdp_types_add(PyObject *module);
 int clip_functions_add(PyObject *module);
 int trace_types_add(PyObject *module);
 int shard_type_add(PyObject *module);
 int symm_type_add(PyObject *module);
-int overlap_type_add(PyObject *module);
-int experts_types_add(PyObject *module);
+int overlap_functions_add(PyObject *module);
+int pairs_functions_add(PyObject *module);
 int pipeline_type_add(PyObject *module);
-int attention_types_add(PyObject *module);
+int attention_functions_add(PyObject *module);
 
 #define KEYWORDS(function) (PyCFunction)(void (*)(void)) function, METH_VARARGS | METH_KEYWORDS
 

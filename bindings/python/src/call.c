@@ -77,26 +77,51 @@ static int set_option(struct call *call, PyObject *name, PyObject *value)
     return 0;
 }
 
-static int bind_name(struct call *call, PyObject *name, PyObject *value)
+/* The argument called NAME; -1: it is an option, or there is none. */
+static int find_stated(const struct function *function, PyObject *name)
 {
-    int result;
+    for (int i = 0; i < function->count; i++)
+        if (is_stated(function, i) &&
+            PyUnicode_CompareWithASCIIString(name, function->arguments[i].name) == 0)
+            return i;
+    return -1;
+}
 
-    for (int i = 0; i < call->function->count; i++) {
-        if (!is_stated(call->function, i) ||
-            PyUnicode_CompareWithASCIIString(name, call->function->arguments[i].name) != 0)
-            continue;
+static int bind_names(struct call *call, PyObject *kwargs)
+{
+    Py_ssize_t position = 0;
+    PyObject *name, *value;
+
+    while (kwargs != NULL && PyDict_Next(kwargs, &position, &name, &value)) {
+        int i = find_stated(call->function, name);
+
+        if (i < 0) continue;
         if (call->objects[i] != NULL) {
             PyErr_Format(PyExc_TypeError, "%s() got two values for the argument '%U'",
                          call->function->name, name);
             return -1;
         }
         call->objects[i] = value;
-        return 0;
     }
-    result = set_option(call, name, value);
-    if (result == 0)
-        PyErr_Format(PyExc_TypeError, "%s() has no argument '%U'", call->function->name, name);
-    return result > 0 ? 0 : -1;
+    return 0;
+}
+
+/* Set the options of KWARGS, when the context of the other arguments is known. */
+static int set_options(struct call *call, PyObject *kwargs)
+{
+    Py_ssize_t position = 0;
+    PyObject *name, *value;
+
+    call->arena.context = call->context;
+    while (kwargs != NULL && PyDict_Next(kwargs, &position, &name, &value)) {
+        int result =
+            find_stated(call->function, name) >= 0 ? 1 : set_option(call, name, value);
+
+        if (result == 0)
+            PyErr_Format(PyExc_TypeError, "%s() has no argument '%U'", call->function->name, name);
+        if (result <= 0) return -1;
+    }
+    return 0;
 }
 
 /* Make room for structs: options, and those that the function fills. */
@@ -120,13 +145,10 @@ static int take_records(struct call *call)
 
 static int bind_all(struct call *call, PyObject *args, PyObject *kwargs)
 {
-    Py_ssize_t position = 0;
-    PyObject *name, *value;
     int group = 0, at = 0, index;
 
-    if (take_records(call) < 0 || bind_positions(call, args) < 0) return -1;
-    while (kwargs != NULL && PyDict_Next(kwargs, &position, &name, &value))
-        if (bind_name(call, name, value) < 0) return -1;
+    if (take_records(call) < 0 || bind_positions(call, args) < 0 || bind_names(call, kwargs) < 0)
+        return -1;
     while ((index = next_stated(call->function, &group, &at)) >= 0) {
         const struct value_type *type = &call->function->arguments[index];
 
@@ -286,9 +308,7 @@ static int set_places(struct call *call)
         if ((kind == VALUE_ARRAY || kind == VALUE_BYTES) && open_array(call, i) < 0) return -1;
         if (kind == VALUE_STREAM && find_stream(call, i) < 0) return -1;
     }
-    if (call->arena.stream_field == NULL || call->context == NULL) return 0;
-    return stream_of(call->arena.stream, call->context, call->arena.stream_field,
-                     &call->owned_stream);
+    return 0;
 }
 
 /* Where the function writes its results. */
@@ -321,6 +341,7 @@ static int prepare(struct call *call, PyObject *args, PyObject *kwargs)
     if (bind_all(call, args, kwargs) < 0) return -1;
     for (int i = 0; i < call->function->count; i++)
         if (read_value(call, i) < 0) return -1;
+    if (set_options(call, kwargs) < 0) return -1;
     return set_counts(call) < 0 || set_places(call) < 0 || set_outs(call) < 0 ? -1 : 0;
 }
 
@@ -374,7 +395,7 @@ static int run_print(struct call *call, int buffer, weft_status *status)
 /* What a handle that the function returns must keep: a new reference, or NULL. */
 static PyObject *kept(const struct call *call)
 {
-    PyObject *found[CALL_ARGUMENTS];
+    PyObject *found[CALL_ARGUMENTS + 2];
     Py_ssize_t count = 0;
     PyObject *tuple;
 
@@ -385,7 +406,8 @@ static PyObject *kept(const struct call *call)
         if (type->kind == VALUE_HANDLE && type->handle->retain == NULL)
             found[count++] = call->objects[i];
     }
-    if (count == 0 && call->context != NULL) return Py_NewRef((PyObject *)call->context);
+    if (count == 0 && call->context != NULL) found[count++] = (PyObject *)call->context;
+    if (count > 0 && call->arena.kept != NULL) found[count++] = call->arena.kept;
     if (count <= 1) return count == 1 ? Py_NewRef(found[0]) : NULL;
     tuple = PyTuple_New(count);
     for (Py_ssize_t i = 0; tuple != NULL && i < count; i++)

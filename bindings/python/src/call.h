@@ -24,7 +24,7 @@ enum value_kind {
     VALUE_ADDRESS, /* void *; an int in Python */
     VALUE_HANDLE,
     VALUE_CONTEXT, /* the context of the other arguments, which Python does not state */
-    VALUE_STREAM,  /* stream_of */
+    VALUE_STREAM,  /* stream_of; the result of the call keeps one of a struct */
     VALUE_COUNT,   /* the number of entries of the list at `of` */
     VALUE_LIST,    /* entries of the kind `element` */
     VALUE_RECORD,  /* a struct; as an argument, its fields are keywords */
@@ -122,11 +122,11 @@ PyObject *call_entry(PyObject *self, void *closure);
 
 /* What a call has allocated or holds until it ends. */
 struct arena {
-    PyObject *held; /* a list, or NULL */
-    PyObject *used; /* a list of handles at which the call counts, or NULL */
-    void *blocks;   /* a chain */
-    PyObject *stream; /* the argument or option that is a stream, borrowed; may be NULL */
-    void *stream_field; /* where its handle goes */
+    PyObject *held;          /* a list, or NULL */
+    PyObject *used;          /* a list of handles at which the call counts, or NULL */
+    PyObject *kept;          /* a list of what the result must keep, or NULL */
+    context_object *context; /* of the call, borrowed; NULL: none */
+    void *blocks;            /* a chain */
 };
 
 void *arena_take(struct arena *arena, size_t bytes);
@@ -134,6 +134,11 @@ int arena_hold(struct arena *arena, PyObject *object); /* takes over OBJECT */
 /* Count the call at the handle OBJECT until the arena ends: it cannot be closed meanwhile. */
 int arena_use(struct arena *arena, PyObject *object);
 void arena_end(struct arena *arena);
+/* The stream of OBJECT, as stream_of reads it.  What the call makes may use it as long as it lives,
+ * and keeps it. */
+int arena_stream(struct arena *arena, PyObject *object, weft_stream **out);
+
+/* ---- records.c ---- */
 
 /* ---- records.c ---- */
 
@@ -158,7 +163,7 @@ PyObject *list_make(const struct value_type *type, const void *memory, size_t co
 /* The open handle of OBJECT; NULL with an exception.  NAME is the argument's name. */
 void *handle_of(PyObject *object, const struct handle_class *class, const char *name);
 /* A new object with RAW; None for NULL.  It takes RAW over if it is OWNED, also if it fails.
- * KEEPS, which may be NULL, is an object that must outlive it. */
+ * KEEPS, which may be NULL, is an object that must outlive a handle that cannot be retained. */
 PyObject *handle_make(const struct handle_class *class, void *raw, bool owned, PyObject *keeps);
 void handle_dealloc(PyObject *self, const struct handle_class *class);
 PyObject *handle_close(PyObject *self, const struct handle_class *class);

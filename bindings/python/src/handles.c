@@ -54,7 +54,7 @@ PyObject *handle_make(const struct handle_class *class, void *raw, bool owned, P
     }
     self->raw = raw;
     self->is_borrowed = !owned;
-    self->keeps = Py_XNewRef(keeps);
+    self->keeps = class->retain == NULL ? Py_XNewRef(keeps) : NULL;
     if (!class->is_by_hand && class->retain == NULL) count_user(keeps, 1);
     return (PyObject *)self;
 }
@@ -75,15 +75,23 @@ static void release(handle_object *self, const struct handle_class *class)
     if (class->retain == NULL) count_user(self->keeps, -1);
 }
 
+/* The context may be closed without SELF from now on. */
+static void leave_context(handle_object *self)
+{
+    context_object *context = self->context;
+
+    self->context = NULL;
+    if (context == NULL) return;
+    context->used--;
+    Py_DECREF((PyObject *)context);
+}
+
 void handle_dealloc(PyObject *object, const struct handle_class *class)
 {
     handle_object *self = (handle_object *)object;
 
     release(self, class);
-    if (self->context != NULL) {
-        self->context->used--;
-        Py_DECREF((PyObject *)self->context);
-    }
+    leave_context(self);
     Py_XDECREF(self->keeps);
     object_free(object);
 }
@@ -93,12 +101,13 @@ PyObject *handle_close(PyObject *object, const struct handle_class *class)
     handle_object *self = (handle_object *)object;
 
     if (self->calls > 0)
-        return PyErr_Format(PyExc_RuntimeError, "the %s is in use by another thread", class->name);
+        return PyErr_Format(PyExc_RuntimeError, "a call of the %s is running", class->name);
     if (self->users > 0)
         return PyErr_Format(PyExc_RuntimeError,
                             "the %s is in use by an object that was made from it; close that first",
                             class->name);
     release(self, class);
+    leave_context(self);
     Py_RETURN_NONE;
 }
 

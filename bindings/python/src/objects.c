@@ -38,6 +38,7 @@ void dependent_free(PyObject *object)
         context->used--;
         Py_DECREF((PyObject *)context);
     }
+    Py_XDECREF(((dependent_object *)object)->keeps);
     object_free(object);
 }
 
@@ -77,11 +78,6 @@ PyObject *mesh_wrap(weft_mesh *raw)
 PyObject *spec_wrap(weft_spec *raw)
 {
     return handle_make(&class_weft_spec, raw, true, NULL);
-}
-
-PyObject *schedule_wrap(weft_schedule *raw)
-{
-    return handle_make(&class_weft_schedule, raw, true, NULL);
 }
 
 PyObject *text_of(print_function print, const void *object)

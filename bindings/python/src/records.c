@@ -157,9 +157,15 @@ static int read_record(const struct value_type *type, PyObject *object, struct a
                        char *out)
 {
     const struct record *record = type->record;
-    PyObject *pairs, *given = PyDict_Check(object) ? Py_NewRef(object) : PyDict_New();
+    PyObject *pairs, *given;
     int result = -1;
 
+    if (!PyDict_Check(object) && (PyUnicode_Check(object) || !PySequence_Check(object))) {
+        PyErr_Format(PyExc_TypeError, "an entry of %s must be a dictionary or a tuple, not %R",
+                     type->name, object);
+        return -1;
+    }
+    given = PyDict_Check(object) ? Py_NewRef(object) : PyDict_New();
     if (given == NULL) return -1;
     if (!PyDict_Check(object)) {
         PyObject *values = PySequence_Tuple(object);
@@ -227,6 +233,8 @@ static int read_kind(const struct value_type *type, uint8_t kind, PyObject *obje
         *(void **)out = raw;
         return raw != NULL ? arena_use(arena, object) : -1;
     }
+    case VALUE_STREAM:
+        return arena_stream(arena, object, out);
     case VALUE_RECORD:
         return read_record(type, object, arena, out);
     case VALUE_STATE: {
@@ -235,10 +243,6 @@ static int read_kind(const struct value_type *type, uint8_t kind, PyObject *obje
         *(void **)out = memory;
         return memory != NULL ? read_record(type, object, arena, memory) : -1;
     }
-    case VALUE_STREAM: /* call.c reads it when the context is known */
-        arena->stream = object;
-        arena->stream_field = out;
-        return 0;
     default:
         return 0;
     }

@@ -189,6 +189,19 @@ weft_status kernel_end(struct kernel *kernel, Py_ssize_t kept, const char *what)
     return status;
 }
 
+weft_status kernel_run(struct kernel *kernel, PyObject *arguments, PyObject *shards,
+                       const char *what)
+{
+    PyObject *result = arguments != NULL ? PyObject_CallObject(kernel->function, arguments) : NULL;
+    Py_ssize_t kept = shards_close(shards);
+    weft_status status = kernel_end(kernel, result != NULL ? kept : 0, what);
+
+    Py_XDECREF(result);
+    Py_XDECREF(arguments);
+    Py_XDECREF(shards);
+    return status;
+}
+
 PyObject *kernel_raise(struct kernel *kernel, weft_status status)
 {
     if (kernel->kind == NULL) return raise_status(status);

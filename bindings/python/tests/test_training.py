@@ -15,7 +15,7 @@ def test_parameters_are_gathered_and_gradients_reduced(simulated):
     stored.normal(7)
     fsdp = weft.FSDP(simulated)
     group = fsdp.group([stored], name="layer")
-    assert len(group) == 1 and group.parameter(0) is None and group.state()["state"] == "sharded"
+    assert len(group) == 1 and group.parameter(0) is None and group.state == "sharded" and group.info["bytes_gathered"] == 0
     group.unshard()
     whole = group.parameter(0)
     assert whole.spec.placements == "R" and whole.compare(stored)["equal"]
@@ -23,7 +23,7 @@ def test_parameters_are_gathered_and_gradients_reduced(simulated):
     gradient = group.gradient_create(0)
     assert gradient.spec.placements == "P(sum)" and gradient.spec == group.gradient_spec(0)
     gradient.fill(2)
-    with pytest.raises(ValueError, match="1 parameters, but there are 2 gradients"):
+    with pytest.raises(ValueError, match="gradients has 2 entries; expected 1"):
         group.reduce([gradient, gradient])
     group.reduce([gradient])
     reduced = group.gradient(0)
@@ -35,6 +35,39 @@ def test_parameters_are_gathered_and_gradients_reduced(simulated):
     with pytest.raises(weft.InvalidError, match="layer"):
         group.unshard_end()
     del gradient, reduced, expected, group, fsdp, stored
+    gc.collect()
+
+
+def test_fsdp_keeps_its_stream_and_is_closed(simulated):
+    stored = weft.Tensor(simulated, weft.spec("f32[8,3] S(0)", "4"), "w")
+    stored.normal(7)
+    fsdp = weft.FSDP(simulated, compute=weft.Stream(simulated))
+    gc.collect()
+    group = fsdp.group([stored], name="layer", frozen=[0])
+    other = fsdp.group([weft.Tensor(simulated, stored.spec)])
+    group.prefetch([other])
+    group.unshard()
+    assert group.state == "gathered" and other.info["state"] == "gathering" and group.gradient_spec(0) is None
+    group.reshard(ranks=2)
+    assert group.state == "part_kept"
+    for call, error, text in (
+        (lambda: fsdp.group([stored], frozen=[1]), IndexError, "frozen"),
+        (lambda: fsdp.group([None]), weft.InvalidError, "tensor"),
+        (lambda: group.prefetch([None]), weft.InvalidError, "group"),
+        (lambda: weft.FSDP(simulated, compute=1.5), TypeError, "weft.Stream"),
+        (lambda: group.unshard_begin("sideways"), ValueError, "forward, backward"),
+    ):
+        with pytest.raises(error, match=text):
+            call()
+    fsdp.close()
+    with pytest.raises(RuntimeError, match="closed"):
+        fsdp.group([stored])
+    group.unshard()
+    group.close()
+    with pytest.raises(RuntimeError, match="closed"):
+        group.unshard()
+    other.close()
+    del stored
     gc.collect()
 
 

@@ -17,24 +17,28 @@ from operator import index as _index
 from typing import Any as _Any
 
 from ._generated import *  # noqa: F403  classes and functions that nothing here refines
-from ._attention import Attention, Problem
-from ._clip import clip_grad_norm, clip_grad_value
-from ._comm import Comm
-from ._device import Stream, Symm
 from ._errors import *  # noqa: F403
 from ._errors import Error as Error
-from ._layouts import Mesh, Plan, Spec
-from ._files import Checkpoint, Writer, load, reshard, save, save_begin, verify
-from ._pipeline import Action, Pipeline
-from ._random import Random
-from ._schedules import Schedule
-from ._reorder import Node, Reordered, reorder
-from ._tensors import Tensor
-from ._styles import Styles, style_layouts
-from ._trace import Counts, Trace, counts, dump, trace
-from ._weft import (
-    FSDP, AttentionPlan, Context, Experts, FixedMove, FSDPGroup, Move, Overlap, Routing, describe, move_array,
-)  # fmt: skip
+from ._attention import Attention as Attention, AttentionPlan as AttentionPlan, Problem as Problem
+from ._clip import clip_grad_norm as clip_grad_norm, clip_grad_value as clip_grad_value
+from ._comm import Comm as Comm
+from ._device import Stream as Stream, Symm as Symm
+from ._experts import Experts as Experts, Overlap as Overlap, Routing as Routing
+from ._files import (  # fmt: skip
+    Checkpoint as Checkpoint, Writer as Writer, load as load, reshard as reshard, save as save, save_begin as save_begin, verify as verify,
+)
+from ._fsdp import FSDP as FSDP, FSDPGroup as FSDPGroup
+from ._layouts import Mesh as Mesh, Plan as Plan, Spec as Spec
+from ._pipeline import Action as Action, Pipeline as Pipeline
+from ._random import Random as Random
+from ._reorder import Node as Node, Reordered as Reordered, reorder as reorder
+from ._schedules import Schedule as Schedule
+from ._styles import Styles as Styles, style_layouts as style_layouts
+from ._tensors import Tensor as Tensor
+from ._trace import Counts as Counts, Trace as Trace, counts as counts, dump as dump, trace as trace
+from ._weft import (  # fmt: skip
+    Context as Context, FixedMove as FixedMove, Move as Move, describe as describe, move_array as move_array,
+)
 from ._weft import version as __version__
 
 _current: Context | None = None
