@@ -175,6 +175,11 @@ static weft_status check_strides(const struct binding *b, const weft_plan *plan,
                             true);
 }
 
+static bool packs(const struct wf_bind_call *call)
+{
+    return call->given.packed || !wf_backend_pulls(call->team);
+}
+
 void wf_bound_begin(struct weft_bound *bound, const weft_plan *plan,
                     const struct wf_bind_call *call)
 {
@@ -194,6 +199,7 @@ void wf_bound_begin(struct weft_bound *bound, const weft_plan *plan,
     bound->kernel_device = wf_kernels_device(comm->context);
     if (wf_host_is_needed(comm->context) && !call->sized_only) wf_host_log_notice(comm->context);
     bound->in_place = call->given.in_place;
+    bound->packed = packs(call);
     bound->casts = call->casts;
     bound->ways = call->ways;
     bound->checked = comm->context->config->check;
@@ -209,7 +215,7 @@ static weft_status begin(struct binding *b, const weft_plan *plan, const struct 
     b->call = call;
     b->source_strides = call->given.source_strides;
     b->target_strides = call->given.target_strides;
-    b->packed = call->given.packed || !wf_backend_pulls(call->team);
+    b->packed = packs(call);
     WF_TRY(wf_bound_steps_set(plan, call->parent, b->packed, call->casts, &b->steps));
     plan_copies(b, plan, call->given.in_place);
     return check_strides(b, plan, call->parent->rank);
@@ -227,7 +233,6 @@ static weft_status make_bound(struct binding *b, const weft_plan *plan)
     b->steps = (struct wf_bound_steps){0};
     wf_buffers_measure(plan->from, comm->rank, b->source_strides, &bound->memory.source);
     wf_buffers_measure(plan->to, comm->rank, b->target_strides, &bound->memory.target);
-    bound->packed = b->packed;
     bound->may_alias = b->may_alias;
     bound->action_count = actions;
     b->bound = bound;

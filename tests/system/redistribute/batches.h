@@ -8,7 +8,7 @@ enum { MAX_TENSORS = 12 };
 
 struct batch {
     uint32_t count;
-    struct pair pairs[MAX_TENSORS]; /* all with the options of the first */
+    struct pair pairs[MAX_TENSORS]; /* the options of the first are those of the batch */
     const weft_spec *from[MAX_TENSORS], *to[MAX_TENSORS];
 };
 
@@ -32,12 +32,21 @@ static inline void batch_release(struct batch *batch)
         pair_release(&batch->pairs[i]);
 }
 
+/* Tensor I with the options of the batch. */
+static inline struct pair batch_pair(const struct batch *batch, uint32_t i)
+{
+    struct pair pair = batch->pairs[i];
+
+    pair.options = batch->pairs[0].options;
+    pair.costs = batch->pairs[0].costs;
+    return pair;
+}
+
 /* True if a tensor of the batch may be refused. */
 static inline bool batch_may_be_refused(const struct batch *batch)
 {
     for (uint32_t i = 0; i < batch->count; i++) {
-        struct pair pair = batch->pairs[i];
-        pair.options = batch->pairs[0].options;
+        struct pair pair = batch_pair(batch, i);
         if (pair_may_be_refused(&pair)) return true;
     }
     return false;
@@ -52,8 +61,10 @@ static inline weft_status batch_plan(const struct batch *batch, weft_plan **out)
 /* Print one command line per tensor. */
 static inline void batch_print(const struct batch *batch, const char *command)
 {
-    for (uint32_t i = 0; i < batch->count; i++)
-        printf("tensor %u:\n%s\n", i, pair_command(&batch->pairs[i], command));
+    for (uint32_t i = 0; i < batch->count; i++) {
+        struct pair pair = batch_pair(batch, i);
+        printf("tensor %u:\n%s\n", i, pair_command(&pair, command));
+    }
 }
 
 #endif

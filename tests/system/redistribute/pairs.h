@@ -6,6 +6,7 @@
 #include "plan/plan.h"
 #include "redistribute/values.h"
 #include "support/random_layout.h"
+#include "weft/exec.h"
 #include "weft/plan.h"
 
 #include <string.h>
@@ -298,6 +299,30 @@ static inline bool pair_is_strided(const struct pair *pair)
         for (int32_t a = 0; a < weft_mesh_axes(weft_spec_mesh(sides[i])); a++)
             if (weft_spec_placements(sides[i])[a].kind == WEFT_PLACE_STRIDED) return true;
     return false;
+}
+
+/* Fails if BOUND has another size of scratch than weft_plan_scratch states for COMM and OPTIONS. If
+ * COMPARED, it must not be larger than the scratch that PLAN states, in pieces of 256 bytes, unless
+ * ranks pack although the costs of the plan, COSTS, are those of pulls. */
+static inline weft_status scratch_check(const weft_plan *plan, weft_comm *comm,
+                                        const weft_bind_options *options, const weft_bound *bound,
+                                        const weft_cost_table *costs, bool compared)
+{
+    weft_plan_info info = {.struct_size = sizeof info};
+    uint64_t has = weft_bound_scratch(bound), stated = 0;
+
+    WF_TRY(weft_plan_get(plan, &info));
+    WF_TRY(weft_plan_scratch(plan, comm, options, &stated));
+    if (has != stated)
+        return wf_fail(WEFT_ERR_INTERNAL,
+                       "rank %d has %llu bytes of scratch, weft_plan_scratch states %llu",
+                       weft_comm_rank(comm), (unsigned long long)has, (unsigned long long)stated);
+    if (!compared || (weft_bound_is_packed(bound) && costs->one_sided) ||
+        has <= info.peak_bytes + 4 * 255)
+        return WEFT_OK;
+    return wf_fail(WEFT_ERR_INTERNAL, "rank %d has %llu bytes of scratch, the plan %llu",
+                   weft_comm_rank(comm), (unsigned long long)has,
+                   (unsigned long long)info.peak_bytes);
 }
 
 #endif

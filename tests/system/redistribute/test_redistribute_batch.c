@@ -26,9 +26,10 @@ static void simulate(const struct batch *batch, const weft_plan *plan)
     }
     ck_assert_msg(weft_simulate_batch(plan, from, to) == WEFT_OK, "%s", weft_last_error());
     for (uint32_t i = 0; i < batch->count; i++) {
-        ck_assert_msg(
-            values_check(&values[i], batch->to[i], (const void *const *)targets[i].at) == WEFT_OK,
-            "tensor %u: %s\n%s", i, weft_last_error(), pair_command(&batch->pairs[i], "sim"));
+        struct pair pair = batch_pair(batch, i);
+        ck_assert_msg(values_check(&values[i], batch->to[i], (const void *const *)targets[i].at) ==
+                          WEFT_OK,
+                      "tensor %u: %s\n%s", i, weft_last_error(), pair_command(&pair, "sim"));
         shards_free(batch->from[i], &sources[i]);
         shards_free(batch->to[i], &targets[i]);
     }
@@ -77,7 +78,7 @@ struct run {
     weft_context *context;
     weft_stream *stream;
     int32_t rank;
-    bool in_place, strided;
+    bool in_place, strided, in_stream, packed;
     void *sources[MAX_TENSORS], *targets[MAX_TENSORS];
     int64_t source_strides[MAX_TENSORS][WEFT_MAX_DIMS];
     int64_t target_strides[MAX_TENSORS][WEFT_MAX_DIMS];
@@ -171,35 +172,32 @@ static weft_status check(const struct run *run)
 
 /* All tensors of a batch share one piece of scratch, which is not larger than the plan's. */
 static weft_status check_scratch(const struct run *run, const weft_plan *plan,
-                                 const weft_bound *bound)
+                                 const weft_bind_options *options, const weft_bound *bound)
 {
-    weft_plan_info info = {.struct_size = sizeof info};
+    bool compared = !run->in_place && !run->strided;
 
-    ck_assert_int_eq(weft_plan_get(plan, &info), WEFT_OK);
-    if (run->in_place || run->strided) return WEFT_OK;
     for (uint32_t i = 0; i < run->batch.count; i++)
-        if (pair_is_strided(&run->batch.pairs[i])) return WEFT_OK;
-    if (weft_bound_scratch(bound) <= info.peak_bytes + 4 * 255) return WEFT_OK;
-    if (run->rank == 0) batch_print(&run->batch, "redistribute -n 4");
-    return wf_fail(WEFT_ERR_INTERNAL, "rank %d has %llu bytes of scratch, the plan %llu", run->rank,
-                   (unsigned long long)weft_bound_scratch(bound),
-                   (unsigned long long)info.peak_bytes);
+        if (pair_is_strided(&run->batch.pairs[i])) compared = false;
+    return scratch_check(plan, weft_world(run->context), options, bound,
+                         run->batch.pairs[0].options.costs, compared);
 }
 
-static weft_status run_batch(struct run *run, const weft_plan *plan, bool in_stream)
+static weft_status run_batch(struct run *run, const weft_plan *plan)
 {
     weft_bind_options options = {.struct_size = sizeof options,
                                  .in_place = run->in_place,
+                                 .packed = run->packed,
                                  .batch_source_strides = run->strides_in,
                                  .batch_target_strides = run->strides_out};
-    weft_stream *stream = in_stream ? run->stream : NULL;
+    weft_stream *stream = run->in_stream ? run->stream : NULL;
     weft_bound *bound = NULL;
     weft_work *work = NULL;
 
     for (uint32_t i = 0; i < run->batch.count; i++)
         WF_TRY(allocate(run, i));
     WF_TRY(weft_plan_bind(plan, weft_world(run->context), &options, &bound));
-    WF_TRY(check_scratch(run, plan, bound));
+    EXPECT(!run->packed || weft_bound_is_packed(bound));
+    WF_TRY(check_scratch(run, plan, &options, bound));
     for (int again = 0; again < (run->in_place ? 1 : 2); again++) {
         WF_TRY(weft_redistribute_batch(bound, (const void *const *)run->sources, run->targets,
                                        stream, &work));
@@ -230,11 +228,13 @@ static weft_status rank_main(void *argument)
         run.batch = random_batch(&r, RANKS);
         run.in_place = random_chance(&r, 3);
         run.strided = !run.in_place && random_chance(&r, 3);
-        if (batch_plan(&run.batch, &plan) == WEFT_OK)
-            status = run_batch(&run, plan, random_chance(&r, 3));
+        run.in_stream = random_chance(&r, 3);
+        run.packed = random_chance(&r, 3);
+        if (batch_plan(&run.batch, &plan) == WEFT_OK) status = run_batch(&run, plan);
         if (status != WEFT_OK && run.rank == 0) {
             printf("case %d: %s\n", i, weft_last_error());
-            batch_print(&run.batch, "redistribute -n 4");
+            batch_print(&run.batch,
+                        run.packed ? "redistribute -n 4 --packed" : "redistribute -n 4");
         }
         weft_plan_release(&plan);
         batch_release(&run.batch);

@@ -160,23 +160,16 @@ static weft_status check(const struct run *run)
     return shared.verdict;
 }
 
-/* Running a plan takes no more memory than its scratch, in pieces of 256 bytes, unless the tensors
- * have other strides than the plan knows, or messages are packed contrary to its costs.  (Strided
- * shards sometimes take a little more.) */
+/* Running a plan takes no more memory than its scratch, unless the tensors have other strides than
+ * the plan knows.  (Strided shards sometimes take a little more.) */
 static weft_status check_scratch(const struct run *run)
 {
-    bool packs = weft_bound_is_packed(run->bound) && strcmp(run->pair.costs, "cpu") == 0;
-    weft_plan_info info = {.struct_size = sizeof info};
+    const weft_bind_options *options = &run->options;
+    bool compared = !pair_is_strided(&run->pair) && !options->in_place &&
+                    options->source_strides == NULL && options->target_strides == NULL;
 
-    ck_assert_int_eq(weft_plan_get(run->plan, &info), WEFT_OK);
-    if (pair_is_strided(&run->pair)) return WEFT_OK;
-    if (packs || run->options.in_place || run->options.source_strides != NULL ||
-        run->options.target_strides != NULL ||
-        weft_bound_scratch(run->bound) <= info.peak_bytes + 4 * 255)
-        return WEFT_OK;
-    return wf_fail(WEFT_ERR_INTERNAL, "rank %d has %llu bytes of scratch, the plan %llu\n%s",
-                   run->rank, (unsigned long long)weft_bound_scratch(run->bound),
-                   (unsigned long long)info.peak_bytes, command_of(run));
+    return scratch_check(run->plan, weft_world(run->context), options, run->bound,
+                         run->pair.options.costs, compared);
 }
 
 static weft_status run_case(struct run *run)
