@@ -122,6 +122,8 @@ class Description:
         type_ = one.arguments[index]
         made = {"name": type_.name, "type": type_.c_text()}
         kind, direction = self._kind(one, index, counts)
+        if direction == "out" and kind in ("number", "enum", "handle") and re.search(rf"\b{type_.name.upper()}\[", text):
+            raise Incomplete(self._open_count(type_.name))
         made |= {"kind": kind, "direction": direction}
         if type_.levels or type_.call:
             made["nullable"], when = self._nullable(one, index, kind, text)
@@ -206,8 +208,12 @@ class Description:
             if 0 <= near < len(one.arguments) and COUNT_NAME.fullmatch(one.arguments[near].name) and \
                     bool(one.arguments[near].levels) == found:
                 return {"argument": one.arguments[near].name}
-        raise Incomplete(f"say how many entries it has: write `[{name.upper()}: COUNT entries]`, where COUNT is an argument in capitals, "
-                         "a constant, or `one per axis of MESH` and the like")
+        raise Incomplete(self._open_count(name))
+
+    @staticmethod
+    def _open_count(name):
+        return (f"say how many entries it has: write `[{name.upper()}: COUNT entries]`, where COUNT is an argument in capitals, "
+                "a constant, or `one per axis of MESH` and the like")
 
     def _counted(self, one, text):
         """The number of entries that a marker states: an argument, a constant, the answer of a function, or words."""

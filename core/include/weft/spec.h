@@ -264,7 +264,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_spec_gradient_of_move(const weft_spec *
  * first, and of equal loads the lower owner is chosen.  COUNT 0 does nothing.  The result depends
  * on the arguments alone, so all ranks compute the same.  The largest load is at most 4/3 of the
  * least possible one, and at most 5/4 of the mean load if no tensor exceeds a quarter of the mean.
- * WEFT_ERR_INVALID: OWNERS is below 1, or the bytes add up beyond 2^64 - 1.  [OUT: COUNT entries] */
+ * WEFT_ERR_INVALID: OWNERS is below 1, or the bytes add up beyond 2^64 - 1.
+ * [OUT: COUNT entries] */
 WEFT_API WEFT_NODISCARD weft_status weft_owners_balance(uint32_t count, const uint64_t *bytes,
                                                         int32_t owners, int32_t *out);
 
