@@ -133,8 +133,7 @@ int type_add(PyObject *module, PyType_Spec *spec, PyTypeObject **out)
 
 /* ---- lists ---- */
 
-static int item_of(PyObject *item, PyTypeObject *type, bool optional, const char *name,
-                     void **out)
+static int item_of(PyObject *item, PyTypeObject *type, bool optional, const char *name, void **out)
 {
     if (optional && item == Py_None) return 0;
     if (!is_of(item, type, name)) return -1;
@@ -154,7 +153,7 @@ int handles_open(PyObject *list, PyTypeObject *type, bool optional, const char *
     if (out->raw == NULL) PyErr_NoMemory();
     for (uint32_t i = 0; out->raw != NULL && i < out->count; i++)
         if (item_of(PyTuple_GetItem(out->items, (Py_ssize_t)i), type, optional, name,
-                      &out->raw[i]) < 0)
+                    &out->raw[i]) < 0)
             break;
     if (!PyErr_Occurred()) return 0;
     handles_close(out);

@@ -145,7 +145,7 @@ def test_orders_hide_communication():
         weft.reorder(nodes, "fast")
     with pytest.raises(ValueError, match="compute"):
         weft.reorder([weft.Node("send")])
-    with pytest.raises(TypeError, match="iterable"):
+    with pytest.raises(TypeError, match="a dictionary or a tuple"):
         weft._weft.Reorder.create([3])
 
 

@@ -210,12 +210,14 @@ def test_experts_get_their_tokens(ranks):
                 call()
         with pytest.raises(weft.NotFoundError):
             weft.Experts(context, weft.mesh("ep=2"), "tp", 4)
-        experts.close()
-        with pytest.raises(weft.InvalidError):
-            routing.info
-        with pytest.raises(weft.InvalidError):
-            routing.dispatch(tokens, received)
+        with pytest.raises(RuntimeError, match="close that first"):
+            experts.close()
         routing.close()
+        with pytest.raises(RuntimeError, match="closed"):
+            routing.info
+        with pytest.raises(RuntimeError, match="closed"):
+            routing.dispatch(tokens, received)
+        experts.close()
         context.close()
     """)
 

@@ -59,14 +59,16 @@ def test_fsdp_keeps_its_stream_and_is_closed(simulated):
     ):
         with pytest.raises(error, match=text):
             call()
-    fsdp.close()
-    with pytest.raises(RuntimeError, match="closed"):
-        fsdp.group([stored])
+    with pytest.raises(RuntimeError, match="close that first"):
+        fsdp.close()
     group.unshard()
     group.close()
     with pytest.raises(RuntimeError, match="closed"):
         group.unshard()
     other.close()
+    fsdp.close()
+    with pytest.raises(RuntimeError, match="closed"):
+        fsdp.group([stored])
     del stored
     gc.collect()
 

@@ -153,7 +153,8 @@ typedef struct weft_stage_cost {
 
 typedef struct weft_timeline_options {
     size_t struct_size;
-    /* One per stage.  NULL: F, I, W and an activation are 1 each, all else is 0. [stage_count entries] */
+    /* One per stage.  NULL: F, I, W and an activation are 1 each, all else is 0. [stage_count
+     * entries] */
     const weft_stage_cost *stages;
     size_t stage_count; /* of the schedule; 0 if STAGES is NULL */
     /* The most memory that a rank may hold; 0: no limit. */

@@ -172,6 +172,6 @@ START_TEST(failed_allocations_leave_nothing)
 }
 END_TEST
 
-SUITE(schedule_timeline, costs_of_another_number_of_stages_are_refused, messages_take_their_time, collectives_run_beside_compute,
-      memory_limits_and_huge_costs_are_refused, there_is_no_more_than_there_is,
-      failed_allocations_leave_nothing)
+SUITE(schedule_timeline, costs_of_another_number_of_stages_are_refused, messages_take_their_time,
+      collectives_run_beside_compute, memory_limits_and_huge_costs_are_refused,
+      there_is_no_more_than_there_is, failed_allocations_leave_nothing)
