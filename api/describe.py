@@ -48,8 +48,9 @@ class Description:
         values, number = [], -1
         for value in one.values:
             number = self._value(value.number) if value.number else number + 1
-            values.append({"name": value.name, "value": number, "text": value.comment} |
-                          ({"prints": value.text} if value.text else {}))
+            stated = re.match(r'"([^"]+)": ', value.comment)
+            prints = value.text or (stated[1] if stated else "")
+            values.append({"name": value.name, "value": number, "text": value.comment} | ({"prints": prints} if prints else {}))
         if one.name:
             self.enums[one.name] = {"header": header.name, "text": one.comment, "values": values}
         else:
@@ -101,6 +102,9 @@ class Description:
         made = {"type": type_.c_text(), "kind": self._plain_kind(type_)}
         if type_.levels and made["kind"] == "handle":
             made["owned"] = one.name.endswith("_retain")
+        stated = re.search(r"\[RESULT: ([^\[\]]+)\]", text)
+        if stated:
+            made["count"] = self._counted(one, stated[1])
         return made
 
     def _plain_kind(self, type_):
@@ -118,6 +122,8 @@ class Description:
         type_ = one.arguments[index]
         made = {"name": type_.name, "type": type_.c_text()}
         kind, direction = self._kind(one, index, counts)
+        if direction == "out" and kind in ("number", "enum", "handle") and re.search(rf"\b{type_.name.upper()}\[", text):
+            raise Incomplete(self._open_count(type_.name))
         made |= {"kind": kind, "direction": direction}
         if type_.levels or type_.call:
             made["nullable"], when = self._nullable(one, index, kind, text)
@@ -159,12 +165,15 @@ class Description:
             if depth == 1 and sized:
                 return "struct", "in" if constant else "out"
             if depth == 2:
-                return "struct", "out"
+                following = [argument.name for argument in one.arguments[index + 1:index + 2] if argument.levels]
+                return ("structs" if type_.levels[0] and following == ["count"] else "struct"), "out"
             kind = "structs" if type_.name.endswith("s") else "struct"
             return kind, "in" if constant else "out" if kind == "structs" or type_.name == "out" else "in out"
         if words in NUMBERS or words.startswith("enum "):
             if constant:
                 return "array", "in"
+            if type_.name not in counts and re.search(rf"\b{type_.name.upper()}\[", one.comment):
+                raise Incomplete(f"say how many entries it has: write `[{type_.name.upper()}: COUNT entries]`")
             return "array" if type_.name in counts else "enum" if words.startswith("enum ") else "number", "out"
         raise Incomplete(f"`{words}` is not declared in a header")
 
@@ -194,11 +203,17 @@ class Description:
         name = one.arguments[index].name
         if name in counts:
             return self._counted(one, counts[name])
+        found = len(one.arguments[index].levels) == 2 and one.arguments[index].words in self.structs  # the function sets both
         for near in (index - 1, index + 1):
-            if 0 <= near < len(one.arguments) and COUNT_NAME.fullmatch(one.arguments[near].name) and not one.arguments[near].levels:
+            if 0 <= near < len(one.arguments) and COUNT_NAME.fullmatch(one.arguments[near].name) and \
+                    bool(one.arguments[near].levels) == found:
                 return {"argument": one.arguments[near].name}
-        raise Incomplete(f"say how many entries it has: write `[{name.upper()}: COUNT entries]`, where COUNT is an argument in capitals, "
-                         "a constant, or `one per axis of MESH` and the like")
+        raise Incomplete(self._open_count(name))
+
+    @staticmethod
+    def _open_count(name):
+        return (f"say how many entries it has: write `[{name.upper()}: COUNT entries]`, where COUNT is an argument in capitals, "
+                "a constant, or `one per axis of MESH` and the like")
 
     def _counted(self, one, text):
         """The number of entries that a marker states: an argument, a constant, the answer of a function, or words."""
@@ -206,13 +221,17 @@ class Description:
         entries = re.fullmatch(r"(\w+) entries", text)
         if entries and entries[1].lower() in names:
             return {"argument": entries[1].lower()}
-        if entries and entries[1] in self.constants:
+        if entries and (entries[1] in self.constants or any(entries[1] == value["name"] for enum in self.enums.values()
+                                                            for value in enum["values"])):
             return {"constant": entries[1]}
-        each = re.fullmatch(r"one per (axis|dimension|rank) of ([A-Z]+)", text)
+        field = re.fullmatch(r"(\w+)->(\w+) entries", text)
+        if field and field[1] in names:
+            return {"field": field[2], "of": field[1]}
+        each = re.fullmatch(r"one per (axis|dimension|rank|parameter|expert) of ([A-Z]+)", text)
         if each and each[2].lower() in names:
             kind = names[each[2].lower()].words
-            return {"function": {"axis": f"{kind}_axes", "dimension": f"{kind}_dims", "rank": f"{kind}_size"}[each[1]],
-                    "of": each[2].lower()}
+            word = {"axis": "axes", "dimension": "dims", "rank": "size"}.get(each[1], "count")
+            return {"function": f"{kind}_{word}", "of": each[2].lower()}
         return {"words": text}
 
     def finish(self):

@@ -221,12 +221,15 @@ run_tests()
     ctest --output-on-failure --no-tests=error -j "$jobs" "$@"
 }
 
-# count_tests LOG PARTS_FAILED: "N passed, N failed", added up from CTest's summaries in LOG.  Where a
+# count_tests LOG PARTS_FAILED: "N passed, N failed", added up from the summaries of CTest and pytest in LOG.  Where a
 # part failed without a test that did, the parts count.
 count_tests()
 {
     awk -v parts="$2" '
         /^[0-9]+% tests passed, [0-9]+ tests? failed out of [0-9]+/ { failed += $4; all += $NF }
+        /^([0-9]+ failed, )?[0-9]+ passed(, [0-9]+ skipped)?.* in [0-9.]+s/ {
+            if ($2 == "failed,") { failed += $1; all += $1 + $3 } else { all += $1 }
+        }
         END {
             if (failed == 0) { failed = parts; all += parts }
             printf "%d passed, %d failed\n", all - failed, failed

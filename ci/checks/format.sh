@@ -1,10 +1,16 @@
 #!/usr/bin/env bash
-# format.sh - is every C and C++ file as clang-format writes it?  With --fix, make it so.
+# format.sh - is every C and C++ file as clang-format writes it, the generated weft.hpp too?  With --fix, make it so.
 source "$(dirname "$0")/../lib.sh"
 tool=$(llvm_tool clang-format) || skip "clang-format $llvm_version not found; other versions format differently"
-mapfile -t files < <(project_files '*.c' '*.h' '*.hpp' '*.cc' '*.cu')
+mapfile -t files < <(project_files '*.c' '*.h' '*.hpp' '*.hpp.in' '*.cc' '*.cu')
 if [[ ${1:-} == --fix ]]; then
     exec "$tool" -i "${files[@]}"
 fi
 "$tool" --dry-run -Werror "${files[@]}" || die "ci/checks/format.sh --fix mends this"
+made=$(mktemp -d)
+trap 'rm -rf "$made"' EXIT
+python3 api/describe.py "$made/weft-api.json" 0 core/include/weft/*.h
+python3 api/cpp.py "$made/weft-api.json" core/include/weft.hpp.in "$made/weft.hpp"
+"$tool" --dry-run -Werror --assume-filename=core/include/weft/weft.hpp <"$made/weft.hpp" ||
+    die "api/cpp_text.py writes weft.hpp in another form than clang-format"
 echo "format: ${#files[@]} files as clang-format $llvm_version writes them"

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Where is each public function of C in Python?  Usage: python.py [--page]
 
-bindings/python/reach.txt has a line for each function of the public headers: its place in Python, or the
-reason why it has none.  This check compares it with the headers and with the calls of the extension.  A
-test of the package looks up the places.  --page prints docs/python-functions.md (docs.list).
+Most functions are generated members (api/python.py).  bindings/python/reach.txt has a line for each of the others: its
+place in Python, or the reason why it has none.  This check compares the file with the headers and with the calls of the
+extension.  A test of the package looks up the places.  --page prints docs/python-functions.md (docs.list).
 """
 import pathlib
 import re
@@ -11,79 +11,81 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 REACH = ROOT / "bindings/python/reach.txt"
-DECLARATION = re.compile(r"^WEFT_API\b[^;{]*?\b(weft_[a-z0-9_]+)\s*\(", re.M)
-LINE = re.compile(r"(?P<function>weft_\w+) (?:= (?P<place>[\w.]+)(?: through (?P<through>.+))?|- (?P<reason>.+))")
+sys.path.insert(0, str(ROOT / "api"))
+
+import describe  # noqa: E402  of api/
+import python as generator  # noqa: E402
+import reach  # noqa: E402
 
 
-def read_reach(path=REACH):
-    """Header -> list of matches of LINE."""
-    sections, current = {}, None
-    for number, line in enumerate(path.read_text().splitlines(), 1):
-        if line.startswith("[") and line.endswith("]"):
-            current = sections.setdefault(line[1:-1], [])
-        elif line and not line.startswith("#"):
-            match = LINE.fullmatch(line)
-            if match is None or current is None:
-                sys.exit(f"{path.name}:{number}: expected `function = place` or `function - reason`")
-            current.append(match)
-    return sections
-
-
-def declared():
-    """Header -> list of its functions."""
+def generated(path=REACH):
+    """The generator with all members, and the lines of reach.txt."""
     headers = sorted((ROOT / "core/include/weft").glob("*.h"))
-    found = {header.name: DECLARATION.findall(header.read_text()) for header in headers}
-    return {name: functions for name, functions in found.items() if functions}
+    decided = reach.read(path)
+    made = generator.Generator(describe.describe(headers).json(""), decided)
+    made.collect()
+    return made
 
 
-def called():
+def places(made):
+    """Header -> list of (function, place in Python or "", reason why it has none)."""
+    lines = made.reach.lines()
+    members = {member.function: made.place(member) for entries in made.members.values() for member, _, _ in entries}
+    found = {}
+    for name, one in made.api["functions"].items():
+        handle = [argument["type"].split()[0] for argument in one["arguments"] if argument["direction"] == "released"]
+        handle += [one["returns"]["type"].split()[0]] if one["returns"].get("owned") else []
+        place, reason = members.get(name, ""), ""
+        if name in lines and not place:
+            place, reason = lines[name]["place"] or "", lines[name]["reason"] or ""
+        elif not place:
+            place = made.reach.place(handle[0])
+        found.setdefault(one["header"], []).append((name, place, reason))
+    return found
+
+
+def problems(made):
     text = "\n".join(path.read_text() for path in (ROOT / "bindings/python/src").glob("*.c"))
-    return set(re.findall(r"\bweft_[a-z0-9_]+\b", text))
-
-
-def problems(sections):
-    wanted, calls = declared(), called()
-    for header in sorted(set(wanted) | set(sections)):
-        listed = [match["function"] for match in sections.get(header, [])]
-        for name in wanted.get(header, []):
-            if name not in listed:
-                yield f"[{header}] has no line for {name}"
-        for name in listed:
-            if name not in wanted.get(header, []):
-                yield f"[{header}] lists {name}, which {header} does not declare"
-            elif listed.count(name) > 1:
+    calls = set(re.findall(r"\bweft_[a-z0-9_]+\b", text))
+    headers = {name: one["header"] for name, one in made.api["functions"].items()}
+    headers |= {f"{name}.{field['name']}": one["header"] for name, one in made.api["structs"].items() for field in one["fields"]}
+    for header, matches in made.reach.sections.items():
+        names = [match["function"] for match in matches]
+        for match in matches:
+            name = match["function"]
+            if headers[name] != header:
+                yield f"[{header}] lists {name}, which is in {headers[name]}"
+            elif names.count(name) > 1:
                 yield f"[{header}] lists {name} twice"
-    for match in (match for matches in sections.values() for match in matches):
-        is_called = match["function"] in calls
-        if match["reason"] and is_called:
-            yield f"{match['function']} is called by the extension: name its place"
-        if match["place"] and not match["through"] and not is_called:
-            yield f"{match['function']} is not called by the extension: add `through ...`, or a reason"
+            if match["reason"] and name in calls:
+                yield f"{name} is called by the extension: name its place"
+            if match["place"] and not match["through"] and name not in calls:
+                yield f"{name} is not called by the extension: add `through ...`, or delete the line"
 
 
-def page(sections):
-    count = sum(len(matches) for matches in sections.values())
-    reached = sum(bool(match["place"]) for matches in sections.values() for match in matches)
+def page(made):
+    found = places(made)
+    count = sum(map(len, found.values()))
+    reached = sum(bool(place) for functions in found.values() for _, place, _ in functions)
+    by_hand = sum(bool(match["place"]) for match in made.reach.lines().values())
     lines = [
         "# The functions of C in Python",
         "",
-        f"{reached} of the {count} public functions of C are reached from Python. `ci/checks/docs.sh BUILD --fix`",
-        "writes this page from `bindings/python/reach.txt`.",
+        f"{reached} of the {count} public functions of C are reached from Python: {reached - by_hand} by members that the build",
+        f"generates from the headers, {by_hand} by code that is written by hand. `ci/checks/docs.sh BUILD --fix` writes this page.",
     ]
-    for header, matches in sections.items():
+    for header, functions in found.items():
         lines += ["", f"## {header}", "", "| C | Python |", "|---|--------|"]
-        for match in matches:
-            place = f"`{match['place']}`" if match["place"] else match["reason"]
-            lines.append(f"| `{match['function']}` | {place} |")
+        lines += [f"| `{name}` | {f'`{place}`' if place else reason} |" for name, place, reason in functions]
     return "\n".join(lines) + "\n"
 
 
 def main():
-    sections = read_reach()
+    made = generated()
     if sys.argv[1:] == ["--page"]:
-        print(page(sections), end="")
+        print(page(made), end="")
         return
-    found = list(problems(sections))
+    found = list(problems(made))
     for problem in found:
         print(f"python.py: {problem}")
     if found:

@@ -13,7 +13,7 @@ for file in "${files[@]}"; do
 done
 if grep -nI '[[:blank:]]$' "${files[@]}"; then complain "the lines above end in blanks"; fi
 if grep -nIE '^(<{7}|>{7}) ' "${files[@]}"; then complain "the lines above are marks of a merge"; fi
-mapfile -t code < <(project_files '*.c' '*.h' '*.hpp' '*.cc' '*.py' '*.cmake' '*.sh' '*.md')
+mapfile -t code < <(project_files '*.c' '*.h' '*.hpp' '*.hpp.in' '*.cc' '*.py' '*.cmake' '*.sh' '*.md')
 if grep -nIP '\t' "${code[@]}"; then complain "the lines above hold tabs"; fi
 
 while read -r script; do

@@ -345,7 +345,8 @@ weft_status step_simulate(const struct graph *graph, const struct step_request *
     s.costs = wf_calloc((size_t)s.info.stages, sizeof *s.costs);
     ranks = wf_calloc((size_t)s.info.ranks, sizeof *ranks);
     update = wf_calloc((size_t)s.info.ranks, sizeof *update);
-    s.options = (weft_timeline_options){.struct_size = sizeof s.options, .stages = s.costs};
+    s.options = (weft_timeline_options){
+        .struct_size = sizeof s.options, .stages = s.costs, .stage_count = (size_t)s.info.stages};
     status = out->stages != NULL && out->ranks != NULL && out->update != NULL && s.costs != NULL &&
                      ranks != NULL && update != NULL
                  ? step_model(graph, request->costs, s.info.stages, out)

@@ -44,10 +44,16 @@ static weft_status measure_rank(weft_timeline *t, const weft_stage_cost *costs, 
     return WEFT_OK;
 }
 
-static weft_status check_costs(const weft_schedule *s, const weft_stage_cost *costs)
+static weft_status check_costs(const weft_schedule *s, const weft_timeline_options *options)
 {
+    const weft_stage_cost *costs = options->stages;
     uint64_t most = 1, actions = s->first[s->ranks];
 
+    if (options->stage_count != (costs != NULL ? (size_t)s->stages : 0))
+        return wf_fail(WEFT_ERR_INVALID,
+                       "weft_timeline_create: the options have costs of %zu stages; the schedule "
+                       "has %d stages",
+                       options->stage_count, (int)s->stages);
     for (int32_t i = 0; costs != NULL && i < s->stages; i++) {
         const weft_stage_cost *c = &costs[i];
         const uint64_t all[] = {c->forward,      c->input,         c->weight,
@@ -94,7 +100,7 @@ weft_status weft_timeline_create(const weft_schedule *schedule,
     WF_TRY(wf_require(out, "weft_timeline_create: out"));
     memset(&given, 0, sizeof given);
     WF_TRY(wf_options_read("weft_timeline_options", options, &given, sizeof given));
-    WF_TRY(check_costs(schedule, given.stages));
+    WF_TRY(check_costs(schedule, &given));
     t = wf_calloc(1, sizeof *t);
     if (t == NULL) return wf_fail_memory(sizeof *t);
     atomic_init(&t->references, 1);

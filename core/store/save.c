@@ -105,6 +105,11 @@ static weft_status check(struct wf_save *save, const char *path, weft_tensor *co
     WF_TRY(wf_options_read("weft_save_options", options, &save->options, sizeof save->options));
     if (save->options.layout != NULL)
         WF_TRY(wf_require_kind(save->options.layout, WF_KIND_LAYOUT, "weft_save_options: layout"));
+    if (save->options.name_count != (save->options.names != NULL ? count : 0))
+        return wf_fail(WEFT_ERR_INVALID,
+                       "the options have %zu names (name_count) for %zu tensors; expected one per "
+                       "tensor, or none",
+                       save->options.name_count, count);
     WF_TRY(wf_stream_check(save->call.context, save->options.stream, save->call.function));
     save->path = wf_strdup(path);
     if (save->path == NULL) return wf_fail_memory(strlen(path) + 1);

@@ -69,11 +69,17 @@ class TheWholeApi(unittest.TestCase):
         self.assertTrue(create["options"]["nullable"])
         self.assertTrue(arguments("weft_all_reduce")["stream"]["nullable"])
         self.assertEqual(arguments("weft_mesh_print")["buffer"]["null_if"], "CAPACITY is 0")
+        self.assertEqual(arguments("weft_dump")["prefix"]["null_if"], "WEFT_DUMP is set")
+        self.assertTrue(arguments("weft_mesh_unflatten")["names"]["nullable"])
 
     def test_counts(self):
         self.assertEqual(arguments("weft_mesh_create")["sizes"]["count"], {"argument": "axes"})
         self.assertEqual(arguments("weft_mesh_rank")["coord"]["count"], {"function": "weft_mesh_axes", "of": "mesh"})
         self.assertEqual(arguments("weft_shape_parse")["shape"]["count"], {"constant": "WEFT_MAX_DIMS"})
+        self.assertEqual(arguments("weft_style_layouts")["out"]["count"], {"constant": "WEFT_STYLE_LAYOUTS"})  # of an enum
+        self.assertEqual(arguments("weft_op_backward_create")["wanted"]["count"], {"field": "input_count", "of": "call"})
+        self.assertEqual(arguments("weft_owners_balance")["out"]["count"], {"argument": "count"})
+        self.assertEqual(arguments("weft_style_layouts")["out"]["kind"], "handles")
 
     def test_borrowed_results(self):
         self.assertFalse(arguments("weft_comm_along")["out"]["owned"])
@@ -84,6 +90,8 @@ class TheWholeApi(unittest.TestCase):
         values = {value["name"]: value for value in DESCRIPTION["enums"]["weft_dtype"]["values"]}
         self.assertEqual((values["WEFT_DTYPE_BF16"]["value"], values["WEFT_DTYPE_BF16"]["prints"]), (10, "bf16"))
         self.assertEqual(values["WEFT_DTYPE_COUNT"]["value"], 17)
+        formats = [value.get("prints") for value in DESCRIPTION["enums"]["weft_file_format"]["values"]]
+        self.assertEqual(formats, [None, "safetensors", "huggingface", "ranks", "dcp-safetensors", "dcp", "npy"])
 
     def test_threads(self):
         self.assertTrue(DESCRIPTION["functions"]["weft_mesh_size"]["any_thread"])  # by its header
@@ -105,6 +113,10 @@ class Mistakes(unittest.TestCase):
     def test_a_count_is_missing(self):
         self.assertIn("small.h:4: weft_box_sum: `const int64_t * values`: say how many entries it has: write `[VALUES: COUNT",
                       self.problem("/* Add VALUES. */\nWEFT_API int64_t weft_box_sum(const int64_t *values);\n"))
+
+    def test_a_count_of_results_is_missing(self):
+        self.assertIn("weft_box_sizes: `int32_t * out`: say how many entries it has: write `[OUT: COUNT",
+                      self.problem("/* Set OUT[i] to the size of box i. */\nWEFT_API void weft_box_sizes(int32_t *out);\n"))
 
     def test_an_owner_is_missing(self):
         self.assertIn("say who owns it: write `The caller releases *OUT.`",

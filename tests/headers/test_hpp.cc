@@ -190,19 +190,19 @@ static void test_plans()
         weft::mesh mesh = weft::mesh::parse("2").value();
         weft::spec from = weft::spec::parse(mesh, "i32[4] S(0)").value();
         weft::spec to = from.with("R").value();
-        weft::plan_cache cache = weft::plan_cache::create().value();
+        weft::plan_cache cache = weft::plan_cache::create(0).value();
         weft::plan plan = cache.find(from, to).value(), again = cache.find(from, to).value();
         int32_t a[2] = {1, 2}, b[2] = {3, 4}, out[2][4];
         const void *sources[] = {a, b};
         void *targets[] = {out[0], out[1]};
 
         CHECK(plan.get() == again.get() && plan.info()->steps == 1);
-        CHECK(plan.step(0)->kind == WEFT_STEP_ALL_GATHER);
-        CHECK(plan.step(1).code() == WEFT_ERR_INVALID);
-        CHECK(plan.tensor(0)->to == to.get());
+        CHECK(plan.step_info(0)->kind == WEFT_STEP_ALL_GATHER);
+        CHECK(plan.step_info(1).code() == WEFT_ERR_INVALID);
+        CHECK(plan.tensor_info(0)->to == to.get());
         CHECK(strcmp(plan.costs().name(), "default") == 0);
         CHECK(plan.text()->find("all-gather") != std::string::npos);
-        CHECK(plan.json()->front() == '{');
+        CHECK(plan.json_text()->front() == '{');
         CHECK(plan.simulate(sources, targets));
         for (int i = 0; i < 8; i++)
             CHECK(out[i / 4][i % 4] == i % 4 + 1);
@@ -247,7 +247,7 @@ static void move_values(weft::context_ref ctx, weft::comm_ref comm)
     for (int round = 0; round < (whole ? 5 : 3);
          round++) { /* each record releases the one before it */
         weft_move_item item = {"matrix", from.get(), source.data(), to.get(), target.data()};
-        CHECK(ctx.fill(target.data(), 0xff, target.bytes(), stream));
+        CHECK(ctx.memory_fill(target.data(), 0xff, target.bytes(), stream));
         if (round < 3)
             CHECK(moved.redistribute(source.data(), target.data(), stream, &work));
         else if (round == 3)
@@ -260,7 +260,7 @@ static void move_values(weft::context_ref ctx, weft::comm_ref comm)
                 CHECK(target.as<int32_t>()[i * want.shape[1] + j] == i * 4 + want.offset[1] + j);
     }
     CHECK(ctx.plan(from, to).value().get() == ctx.plan(from, to).value().get());
-    CHECK(!whole || (ctx.moves().value().bound == 1 && ctx.clear_moves()));
+    CHECK(!whole || (ctx.move_info().value().bound == 1 && ctx.move_clear()));
     weft::memory other = std::move(source);
     CHECK(!source && source.bytes() == 0 && other.bytes() == from.shard_bytes(comm.rank()));
     CHECK(other.free() && !other && other.free());
@@ -306,11 +306,11 @@ static void test_observation(weft::context_ref context)
         if (record->operation == WEFT_OP_BARRIER) ++*static_cast<int *>(self);
     };
     {
-        weft::observation observation = weft::observation::create(context, observer).value();
+        weft::observation observation = context.observe(observer).value();
         CHECK(observation && context.world().barrier());
     }
     CHECK(barriers == 1 && released<weft_observation> >= before + 1);
-    CHECK(!weft::observation::create({}, observer));
+    CHECK(!weft::context_ref().observe(observer));
 }
 
 static void test_symm(weft::comm_ref comm)
@@ -413,7 +413,7 @@ static void test_threads()
 static void test_others()
 {
     weft::backends backends = weft::backends::create().value();
-    size_t chosen = backends.choose().value();
+    size_t chosen = backends.choose(WEFT_ROLE_COMM).value();
     weft_rendezvous_options options = weft::sized<weft_rendezvous_options>();
 
     CHECK(chosen < backends.count() && strcmp(backends.info(chosen)->name, "gloo-cpu") == 0);
@@ -425,7 +425,7 @@ static void test_others()
     weft_options join = weft::sized<weft_options>();
     join.threads = threads.get();
     weft::context ctx = weft::context::init(&join).value();
-    CHECK(ctx.size() == 1 && ctx.device()->features != 0 && ctx.plugin() != nullptr);
+    CHECK(ctx.size() == 1 && ctx.device_info()->features != 0 && ctx.plugin() != nullptr);
     CHECK(ctx.alloc(8, WEFT_MEMORY_HOST).code() == WEFT_ERR_INVALID);
 }
 

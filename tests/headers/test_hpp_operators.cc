@@ -67,7 +67,7 @@ int main()
     CHECK(weft::apply(context, negate, {c[0]}, negative) && c[0].as<float>()[3] == -6);
     weft::op_backward backward = weft::op_backward::create(mul).value();
     CHECK(backward.info()->calls == 2 && backward.info()->local == 1);
-    CHECK(backward.spec_of(backward.gradient(1)) == spec && !backward.gradient(2));
+    CHECK(backward.spec(*backward.gradient(1)) == spec && !backward.gradient(2));
     std::vector<weft::tensor> slopes = backward.apply(context, {a, b, c[0]}, {g}, multiply).value();
     CHECK(calls == 3 && slopes[0].as<float>()[0] == 15 && slopes[1].as<float>()[0] == 10);
     weft_op_call loss = weft::sized<weft_op_call>();

@@ -77,7 +77,7 @@ static void test_experts(weft::context_ref ctx)
     CHECK(routing.info()->received == 2 && routing.info()->tokens == 3);
     CHECK(routing.dispatch<float>(2, tokens, received) && received[2] == 3);
     CHECK(routing.combine<float>(2, received, tokens) && tokens[2] == 3 && tokens[5] == 0);
-    CHECK(routing.layout(WEFT_DTYPE_F32, 2).value().shape()[0] == 2);
+    CHECK(routing.spec(WEFT_DTYPE_F32, 2).value().shape()[0] == 2);
 }
 
 static weft_status double_rows(void *user, const weft_overlap_rows *rows)

@@ -17,10 +17,11 @@ int main()
     CHECK(!weft::schedule::create("no such schedule", 2, 0, 4));
     weft::schedule zbv = weft::schedule::create("zbv", 2, 0, 4).value();
     weft::timeline times = weft::timeline::create(zbv.lower(WEFT_LOWER_REDUCE).value()).value();
-    CHECK(zbv.info()->stages == 4 && zbv.rank_of(3) == 0 && times.rank(1)->busy == 24);
+    CHECK(zbv.info()->stages == 4 && zbv.rank_of(3) == 0 && times.rank_info(1)->busy == 24);
     CHECK(weft::schedule::parse(zbv.text()->c_str())->info()->digest == zbv.info()->digest);
-    CHECK(zbv.text_with_waits().value() == zbv.text().value());
-    CHECK(times.schedule().info()->lowered && times.info()->peak == 4 && !times.json()->empty());
+    CHECK(zbv.waits_text().value() == zbv.text().value());
+    CHECK(times.schedule().info()->lowered && times.info()->peak == 4 &&
+          !times.json_text()->empty());
     CHECK(zbv.actions(0)->second == 24 && zbv.actions(0)->first[0].kind == WEFT_ACTION_F);
     weft::schedule copy = zbv;
     CHECK(copy.get() == zbv.get());
@@ -36,6 +37,6 @@ int main()
     CHECK(!weft::reorder::create(nodes, 1));
     weft::reorder order = weft::reorder::create(nodes, 3).value();
     CHECK(order.info()->exposed_before == 5 && order.info()->exposed_after == 0);
-    CHECK(order.at(1) == 2 && order.at(3) == -1 && order.collective(0)->moves_down == 1);
+    CHECK(order.at(1) == 2 && order.at(3) == -1 && order.collective_info(0)->moves_down == 1);
     return 0;
 }

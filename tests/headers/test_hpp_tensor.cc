@@ -53,8 +53,9 @@ int main()
     weft_tensor *tensors[] = {wrapped.get(), drawn.get()};
     weft_tensor *targets[] = {drawn.get(), moved.get()};
     weft::work record;
-    CHECK(weft::move_into(1, tensors, targets, {}, &record) && record.wait());
-    CHECK(drawn.as<float>()[5] == values[5] && weft::move_into(1, tensors + 1, targets + 1));
-    CHECK(weft::move_into(0, tensors, targets).code() == WEFT_ERR_INVALID);
+    CHECK(weft::tensors_move_into(1, tensors, targets, {}, &record) && record.wait());
+    CHECK(drawn.as<float>()[5] == values[5] &&
+          weft::tensors_move_into(1, tensors + 1, targets + 1));
+    CHECK(weft::tensors_move_into(0, tensors, targets).code() == WEFT_ERR_INVALID);
     return 0;
 }

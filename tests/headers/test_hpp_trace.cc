@@ -17,7 +17,7 @@ static void check_ring(weft::ring_ref ring)
 {
     const weft_record *newest = ring.record(ring.info()->newest);
 
-    CHECK(newest != nullptr && ring.print(*newest) == "barrier world");
+    CHECK(newest != nullptr && ring.record_text(*newest) == "barrier world");
 }
 
 int main()

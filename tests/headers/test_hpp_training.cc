@@ -17,13 +17,13 @@ static void test_step()
     weft::context ctx = weft::context::init().value();
     weft::mesh mesh = weft::mesh::parse("dp=1").value();
     weft::spec whole = weft::spec::parse(mesh, "f32[2,3] R").value();
-    weft::spec rows = weft::fsdp::shard_spec(whole, "dp", 0).value();
+    weft::spec rows = whole.fsdp_shard_spec("dp", 0).value();
     weft::tensor stored = weft::tensor::create(ctx, rows).value();
     weft::fsdp fsdp = weft::fsdp::create(ctx).value();
     weft_fsdp_param param = {stored.get(), nullptr, nullptr, false};
     weft::fsdp_group group = weft::fsdp_group::create(fsdp, 1, &param).value();
 
-    CHECK(stored.fill(3) && group.prefetch(WEFT_FSDP_FORWARD, 0, nullptr));
+    CHECK(stored.fill(3) && group.prefetch_set(WEFT_FSDP_FORWARD, 0, nullptr));
     CHECK(!group.parameter(0));
     CHECK(group.unshard_begin(WEFT_FSDP_FORWARD) && group.unshard_end());
     CHECK(ctx.wait() && group.parameter(0).as<float>()[5] == 3);
@@ -34,8 +34,8 @@ static void test_step()
     CHECK(group.reduce_begin(gradients) && group.info()->reducing && group.reduce_end());
     CHECK(ctx.wait() && group.gradient(0).as<float>()[5] == 2);
     weft_tensor *reduced[] = {group.gradient(0).get()};
-    CHECK(weft::clip_grad_norm(ctx, 1, reduced, 0.0) && group.gradient(0).as<float>()[5] == 0);
-    CHECK(weft::clip_grad_value(ctx, 1, reduced, 1.0) && group.gradients_clear());
+    CHECK(ctx.clip_grad_norm(1, reduced, 0.0) && group.gradient(0).as<float>()[5] == 0);
+    CHECK(ctx.clip_grad_value(1, reduced, 1.0) && group.gradients_clear());
     CHECK(!group.gradient(0));
 }
 

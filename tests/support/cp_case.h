@@ -111,6 +111,7 @@ static inline void cp_case_draw(struct random *r, int32_t ranks, struct cp_case 
     for (int64_t i = 0; i < c->length; i++)
         c->order[i] = order[i];
     o->order = c->order;
+    o->order_count = (size_t)c->length;
 }
 
 /* The case as text, for failures. */

@@ -226,100 +226,38 @@ static int open_buffer(PyObject *object, struct array *array)
 
 /* ---- __cuda_array_interface__ ---- */
 
-/* The dtype of a type string of NumPy, such as "<f4". */
-static int read_typestr(const char *text, enum weft_dtype *out)
+/* The facts that weft._arrays.cuda_facts returns. */
+static int take_cuda(PyObject *facts, struct array *array)
 {
-    static const struct {
-        char letter;
-        uint8_t code;
-    } kinds[] = {{'i', 0}, {'u', 1}, {'f', 2}, {'c', 5}, {'b', 6}};
-    weft_dl_dtype dtype = {.lanes = 0};
-    long bytes = text[0] != 0 && text[1] != 0 ? strtol(text + 2, NULL, 10) : 0;
+    PyObject *address, *shape, *strides, *stream;
+    int64_t steps[WEFT_MAX_DIMS];
+    const char *dtype;
+    int read_only;
 
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if ((text[0] == '<' || text[0] == '|' || text[0] == '=') && text[1] == kinds[i].letter)
-            dtype = (weft_dl_dtype){kinds[i].code, (uint8_t)(bytes * 8), 1};
-    if (dtype.lanes != 0 && bytes > 0 && bytes <= 16)
-        return check(weft_dtype_from_dlpack(dtype, out));
-    PyErr_Format(PyExc_TypeError, "the array has typestr '%s'; weft has no dtype for it", text);
-    return -1;
-}
-
-/* Strides in bytes as strides in elements. */
-static int read_strides(PyObject *strides, struct array *array)
-{
-    int64_t bytes[WEFT_MAX_DIMS], size = (int64_t)weft_dtype_bytes(array->dtype);
-
-    if (strides == NULL || strides == Py_None) return take_strides(array, NULL);
-    if (numbers_of(strides, bytes) != array->dims) {
-        if (!PyErr_Occurred())
-            PyErr_SetString(PyExc_ValueError, "shape and strides have different lengths");
+    if (!PyArg_ParseTuple(facts, "OpsO!OO", &address, &read_only, &dtype, &PyTuple_Type, &shape,
+                          &strides, &stream) ||
+        take_dims(array, PyTuple_Size(shape)) < 0 ||
+        check(weft_dtype_parse(dtype, &array->dtype)) < 0)
         return -1;
-    }
-    for (int32_t i = 0; i < array->dims; i++) {
-        if (bytes[i] % size != 0) {
-            PyErr_Format(PyExc_BufferError,
-                         "stride %d of the array is %lld bytes; it must be a multiple of the %lld "
-                         "bytes of an element",
-                         (int)i, (long long)bytes[i], (long long)size);
-            return -1;
-        }
-        bytes[i] /= size;
-    }
-    return take_strides(array, bytes);
-}
-
-/* The stream that the array's work is on: NULL, None, 1 for the default stream, or an address. */
-static int read_stream(PyObject *stream, struct array *array)
-{
-    if (stream == NULL || stream == Py_None) return 0;
-    array->native = PyLong_AsVoidPtr(stream);
-    array->has_native = !PyErr_Occurred();
-    if (array->native == (void *)1) array->native = NULL;
-    return array->has_native ? 0 : -1;
-}
-
-static int read_cuda(PyObject *table, struct array *array)
-{
-    PyObject *shape = PyDict_GetItemString(table, "shape"), *pointer, *read_only;
-    PyObject *data = PyDict_GetItemString(table, "data"),
-             *mask = PyDict_GetItemString(table, "mask");
-    PyObject *type = PyDict_GetItemString(table, "typestr");
-    const char *text = type != NULL ? PyUnicode_AsUTF8AndSize(type, NULL) : NULL;
-
-    if (shape == NULL || data == NULL || text == NULL || (mask != NULL && mask != Py_None) ||
-        !PyArg_ParseTuple(data, "OO", &pointer, &read_only)) {
-        PyErr_Clear();
-        PyErr_SetString(PyExc_TypeError, "__cuda_array_interface__ must have shape, data and "
-                                         "typestr, and no mask");
-        return -1;
-    }
-    array->data = PyLong_AsVoidPtr(pointer);
-    array->is_read_only = PyObject_IsTrue(read_only) != 0;
+    array->data = PyLong_AsVoidPtr(address);
+    array->is_read_only = read_only;
     array->device = (weft_dl_device){WEFT_DL_CUDA, ANY_DEVICE};
-    if (PyErr_Occurred() || read_typestr(text, &array->dtype) < 0) return -1;
-    if (take_dims(array, PySequence_Size(shape)) < 0 || numbers_of(shape, array->shape) < 0)
-        return -1;
-    for (int32_t i = 0; i < array->dims; i++)
-        if (array->shape[i] < 0) {
-            PyErr_SetString(PyExc_ValueError, "a size of the array is negative");
-            return -1;
-        }
-    if (read_strides(PyDict_GetItemString(table, "strides"), array) < 0) return -1;
-    return read_stream(PyDict_GetItemString(table, "stream"), array);
+    array->has_native = stream != Py_None;
+    if (array->has_native) array->native = PyLong_AsVoidPtr(stream);
+    if (PyErr_Occurred() || numbers_of(shape, array->shape) < 0) return -1;
+    if (strides != Py_None && numbers_of(strides, steps) != array->dims) return -1;
+    return take_strides(array, strides != Py_None ? steps : NULL);
 }
 
 static int open_cuda(PyObject *object, struct array *array)
 {
-    PyObject *table = PyObject_GetAttrString(object, "__cuda_array_interface__");
-    int result = -1;
+    PyObject *module = PyImport_ImportModule("weft._arrays"), *facts = NULL;
+    int result;
 
-    if (table == NULL) return -1;
-    if (PyDict_Check(table))
-        result = read_cuda(table, array);
-    else
-        PyErr_SetString(PyExc_TypeError, "__cuda_array_interface__ is not a dictionary");
-    Py_DECREF(table);
+    if (module != NULL) facts = PyObject_CallMethod(module, "cuda_facts", "O", object);
+    result = facts != NULL ? take_cuda(facts, array) : -1;
+    Py_XDECREF(module);
+    Py_XDECREF(facts);
     return result;
 }
 
@@ -444,6 +382,21 @@ int array_open(PyObject *object, struct array *out)
     return result;
 }
 
+int array_open_host(PyObject *object, bool written, struct array *out)
+{
+    memset(out, 0, offsetof(struct array, view));
+    out->has_view = false;
+    if (refuse_mask(object) < 0 ||
+        PyObject_GetBuffer(object, &out->view, written ? PyBUF_WRITABLE : PyBUF_SIMPLE) < 0)
+        return -1;
+    out->has_view = true;
+    out->data = out->view.buf;
+    out->dtype = WEFT_DTYPE_U8;
+    out->dims = 1;
+    out->shape[0] = out->view.len;
+    return 0;
+}
+
 void array_close(struct array *array)
 {
     if (array->managed != NULL && array->managed->deleter != NULL)
@@ -454,4 +407,13 @@ void array_close(struct array *array)
     array->managed = NULL;
     array->unversioned = NULL;
     array->has_view = false;
+}
+
+uint64_t array_bytes(const struct array *array)
+{
+    uint64_t bytes = weft_dtype_bytes(array->dtype);
+
+    for (int32_t i = 0; i < array->dims; i++)
+        bytes *= (uint64_t)array->shape[i];
+    return bytes;
 }

@@ -43,7 +43,12 @@ int refuse_mask(PyObject *object);
 
 /* Read OBJECT.  The caller closes *OUT after success. */
 int array_open(PyObject *object, struct array *out);
+/* The same for any contiguous buffer in host memory, as its bytes; a WRITTEN one is not read-only.
+ */
+int array_open_host(PyObject *object, bool written, struct array *out);
 void array_close(struct array *array);
+/* The bytes of its elements. */
+uint64_t array_bytes(const struct array *array);
 
 /* A new array of the library of LIKE, on its device, with this shape and dtype; *OUT is it, opened.
  * Row-major without gaps; its elements are not set. */

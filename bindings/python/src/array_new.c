@@ -25,14 +25,9 @@ static PyObject *exchange_empty(const struct array *like, weft_dl_tensor *protot
 static PyObject *python_empty(PyObject *like, int32_t dims, const int64_t *shape,
                               enum weft_dtype dtype)
 {
-    PyObject *module = PyImport_ImportModule("weft._arrays"), *sizes = PyTuple_New(dims);
+    PyObject *module = PyImport_ImportModule("weft._arrays"), *sizes = tuple_of(dims, shape);
     PyObject *object = NULL;
 
-    for (int32_t i = 0; sizes != NULL && i < dims; i++) {
-        PyObject *size = PyLong_FromLongLong(shape[i]);
-
-        if (size == NULL || PyTuple_SetItem(sizes, i, size) < 0) Py_CLEAR(sizes);
-    }
     if (module != NULL && sizes != NULL)
         object = PyObject_CallMethod(module, "empty", "OOs", like, sizes, weft_dtype_name(dtype));
     Py_XDECREF(module);

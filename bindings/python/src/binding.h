@@ -11,15 +11,15 @@
 #include <weft/dlpack.h>
 #include <weft/weft.h>
 
+#include "handle_types.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
 struct binding {
-    PyTypeObject *mesh, *spec, *plan, *context, *stream, *tensor, *bound, *comm;
-    PyTypeObject *choice, *backward, *shard, *checkpoint, *layout, *rules, *saving, *writer;
-    PyTypeObject *fsdp, *group, *counts, *trace, *work, *fixed;
-    PyTypeObject *schedule, *timeline, *styles, *symm, *pipeline, *overlap, *experts, *routing,
-        *attention, *attention_plan;
+    HANDLE_TYPES /* of handle_types.h: the type of weft_mesh is `mesh` */
+        PyTypeObject *shard,
+        *counts, *trace, *fixed;
     PyObject *error_of; /* weft._errors.error_of */
 };
 
@@ -27,62 +27,48 @@ extern struct binding binding;
 
 /* ---- objects: a handle of weft, and the Python object that must outlive it ---- */
 
-/* Every object begins so. */
-typedef struct {
-    PyObject_HEAD void *raw;
-} any_object;
-
-/* An object that a context must outlive. */
-typedef struct {
-    PyObject_HEAD void *raw;
-    struct context_object *context;
-} dependent_object;
+/* Every object of a handle begins so. */
+#define HANDLE_HEAD(handle)                                                                        \
+    PyObject_HEAD handle *raw;      /* NULL: it was closed */                                      \
+    struct context_object *context; /* which counts it as used; NULL: none */                      \
+    PyObject *keeps;                /* what must outlive the handle; may be NULL */                \
+    Py_ssize_t calls;               /* that run without the GIL */                                 \
+    Py_ssize_t users;               /* open handles that keep it */                                \
+    bool is_borrowed;               /* RAW is not released */
 
 typedef struct {
-    PyObject_HEAD weft_mesh *raw;
+    HANDLE_HEAD(void)
+} handle_object, any_object, dependent_object, comm_part_object;
+
+typedef struct {
+    HANDLE_HEAD(weft_mesh)
 } mesh_object;
 
 typedef struct {
-    PyObject_HEAD weft_spec *raw;
+    HANDLE_HEAD(weft_spec)
 } spec_object;
 
 typedef struct {
-    PyObject_HEAD weft_plan *raw;
-    PyObject *options; /* (minimize, memory_limit, costs) of weft.Plan; NULL: none were given */
-} plan_object;
-
-typedef struct context_object {
-    PyObject_HEAD weft_context *raw; /* NULL: it was closed */
-    Py_ssize_t used;                 /* objects that need the context */
-    PyObject *layouts;               /* a dictionary for weft.redistribute */
-    weft_dl_device device;           /* where its backend works */
-    int groups;                      /* groups of calls that have begun */
-    PyObject *held;                  /* a list of the arrays that their calls use; may be NULL */
-    struct context_object *next;     /* of interrupt.c */
-} context_object;
-
-typedef struct {
-    PyObject_HEAD weft_stream *raw; /* NULL: the default stream */
-    context_object *context;
+    HANDLE_HEAD(weft_stream)
 } stream_object;
 
 typedef struct {
-    PyObject_HEAD weft_tensor *raw;
-    context_object *context;
+    HANDLE_HEAD(weft_tensor)
 } tensor_object;
 
 typedef struct {
-    PyObject_HEAD weft_comm *raw;
-    context_object *context;
-    bool is_owned;
+    HANDLE_HEAD(weft_comm)
 } comm_object;
 
-/* An object that a communicator must outlive; such objects begin so. */
-typedef struct {
-    PyObject_HEAD void *raw; /* NULL: it was closed */
-    context_object *context;
-    PyObject *comm;
-} comm_part_object;
+typedef struct context_object {
+    HANDLE_HEAD(weft_context)    /* without a context and what it keeps */
+    Py_ssize_t used;             /* objects that need the context */
+    PyObject *layouts;           /* a dictionary for weft.redistribute */
+    weft_dl_device device;       /* where its backend works */
+    int groups;                  /* groups of calls that have begun */
+    PyObject *held;              /* a list of the arrays that their calls use; may be NULL */
+    struct context_object *next; /* of interrupt.c */
+} context_object;
 
 /* ---- errors.c ---- */
 
@@ -101,8 +87,6 @@ int refuse_second_library(void);
 /* New references; they take over the caller's reference to RAW, also if they fail. */
 PyObject *mesh_wrap(weft_mesh *raw);
 PyObject *spec_wrap(weft_spec *raw);
-PyObject *plan_wrap(weft_plan *raw);
-PyObject *schedule_wrap(weft_schedule *raw);
 
 /* The text that PRINT writes of OBJECT. */
 typedef weft_status (*print_function)(const void *object, char *buffer, size_t capacity,
@@ -131,9 +115,6 @@ void *comm_part_raw(PyObject *self, const char *what);
 /* Free it; its RAW is released. */
 void comm_part_free(PyObject *self);
 
-/* The result of a function of weft._pictures with these arguments, a tuple. */
-PyObject *picture_of(const char *function, const char *format, ...);
-
 /* Whether OBJECT is of TYPE; otherwise TypeError.  NAME is the argument's name. */
 bool is_of(PyObject *object, PyTypeObject *type, const char *name);
 
@@ -150,13 +131,6 @@ int handles_open(PyObject *list, PyTypeObject *type, bool optional, const char *
                  struct handles *out);
 void handles_close(struct handles *handles);
 
-/* The texts of a list of str; they live as long as *ITEMS.  PyMem_Free frees them. */
-const char **texts_of(PyObject *list, const char *name, PyObject **items, uint32_t *count);
-
-/* The tuple of COUNT items that MAKE returns, called with SELF and the number of the item. */
-PyObject *tuple_made(PyObject *self, uint32_t count, PyObject *(*make)(PyObject *self, uint32_t i));
-/* SPEC as a Python object; None for NULL. */
-PyObject *spec_or_none(const weft_spec *spec);
 /* A tuple of COUNT numbers. */
 PyObject *tuple_of(int32_t count, const int64_t *numbers);
 /* Up to WEFT_MAX_DIMS numbers of a sequence; their count, or -1. */
@@ -181,35 +155,22 @@ int stream_of(PyObject *object, context_object *context, weft_stream **out, weft
 
 /* ---- types, added by their files ---- */
 
-int mesh_type_add(PyObject *module);
-int spec_type_add(PyObject *module);
-int plan_type_add(PyObject *module);
+int shards_functions_add(PyObject *module);
 int context_type_add(PyObject *module);
-int tensor_type_add(PyObject *module);
-int comm_type_add(PyObject *module);
+int tensor_members_add(void); /* to the generated type */
+int comm_members_add(void);
 int array_functions_add(PyObject *module);
 int bound_types_add(PyObject *module);
-int choice_type_add(PyObject *module);
 int apply_functions_add(PyObject *module);
-int backward_type_add(PyObject *module);
-int checkpoint_type_add(PyObject *module);
-int writer_type_add(PyObject *module);
-int layout_types_add(PyObject *module);
-int store_functions_add(PyObject *module);
-int reshard_functions_add(PyObject *module);
-int fsdp_types_add(PyObject *module);
+int file_functions_add(PyObject *module);
 int clip_functions_add(PyObject *module);
 int trace_types_add(PyObject *module);
-int work_type_add(PyObject *module);
 int shard_type_add(PyObject *module);
-int schedule_types_add(PyObject *module);
-int style_types_add(PyObject *module);
 int symm_type_add(PyObject *module);
-int overlap_type_add(PyObject *module);
-int experts_types_add(PyObject *module);
+int overlap_functions_add(PyObject *module);
+int pairs_functions_add(PyObject *module);
 int pipeline_type_add(PyObject *module);
-int attention_types_add(PyObject *module);
-int reorder_functions_add(PyObject *module);
+int attention_functions_add(PyObject *module);
 
 #define KEYWORDS(function) (PyCFunction)(void (*)(void)) function, METH_VARARGS | METH_KEYWORDS
 

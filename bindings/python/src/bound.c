@@ -39,12 +39,11 @@ static int allocate_arrays(struct opened *opened, uint32_t count)
 }
 
 typedef struct {
-    PyObject_HEAD context_object *context;
-    weft_bound *raw;
+    HANDLE_HEAD(weft_bound)
     uint32_t count;
-    weft_spec **from, **to;
-    weft_shard *shards;   /* of this rank: COUNT sources, then COUNT targets */
-    struct opened memory; /* of a call */
+    struct handles from, to; /* the specs */
+    weft_shard *shards;      /* of this rank: COUNT sources, then COUNT targets */
+    struct opened memory;    /* of a call */
 } bound_object;
 
 static void bound_dealloc(PyObject *object)
@@ -52,44 +51,34 @@ static void bound_dealloc(PyObject *object)
     bound_object *self = (bound_object *)object;
 
     weft_bound_release(&self->raw);
-    for (uint32_t i = 0; i < self->count; i++) {
-        weft_spec_release(&self->from[i]);
-        weft_spec_release(&self->to[i]);
-    }
-    free(self->from);
-    free(self->to);
+    handles_close(&self->from);
+    handles_close(&self->to);
     free(self->shards);
     free_arrays(&self->memory);
-    if (self->context != NULL) {
-        self->context->used--;
-        Py_DECREF(self->context);
-    }
-    object_free(object);
+    dependent_free(object);
 }
 
-static int allocate(bound_object *self, uint32_t count)
+static const weft_spec *spec_at(const struct handles *specs, uint32_t i)
 {
-    self->from = calloc(count, sizeof *self->from);
-    self->to = calloc(count, sizeof *self->to);
-    self->shards = calloc(2 * (size_t)count, sizeof *self->shards);
-    if (self->from != NULL && self->to != NULL && self->shards != NULL)
-        return allocate_arrays(&self->memory, count);
+    return specs->raw[i];
+}
+
+/* Read the specs, which are as many, and at least 1. */
+static int take_specs(bound_object *self, PyObject *sources, PyObject *targets)
+{
+    if (handles_open(sources, binding.spec, false, "sources", &self->from) < 0 ||
+        handles_open(targets, binding.spec, false, "targets", &self->to) < 0)
+        return -1;
+    if (self->from.count == 0 || self->from.count != self->to.count) {
+        PyErr_SetString(PyExc_ValueError,
+                        "sources and targets must be lists of the same length, at least 1");
+        return -1;
+    }
+    self->count = self->from.count;
+    self->shards = calloc(2 * (size_t)self->count, sizeof *self->shards);
+    if (self->shards != NULL) return allocate_arrays(&self->memory, self->count);
     PyErr_NoMemory();
     return -1;
-}
-
-/* The specs of LIST. */
-static int take_specs(PyObject *list, weft_spec **specs, uint32_t count, const char *name)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        PyObject *item = PySequence_GetItem(list, (Py_ssize_t)i);
-        weft_spec *spec = item != NULL ? spec_of(item, name) : NULL;
-
-        if (spec != NULL) specs[i] = weft_spec_retain(spec);
-        Py_XDECREF(item);
-        if (spec == NULL) return -1;
-    }
-    return 0;
 }
 
 static int bind(bound_object *self)
@@ -100,8 +89,8 @@ static int bind(bound_object *self)
 
     options.costs = weft_context_costs(self->context->raw);
     WAIT_BEGIN
-    status = weft_plan_create_batch(self->count, (const weft_spec *const *)self->from,
-                                    (const weft_spec *const *)self->to, &options, &plan);
+    status = weft_plan_create_batch(self->count, (const weft_spec *const *)self->from.raw,
+                                    (const weft_spec *const *)self->to.raw, &options, &plan);
     if (status == WEFT_OK)
         status = weft_plan_bind(plan, weft_world(self->context->raw), NULL, &self->raw);
     weft_plan_release(&plan);
@@ -114,44 +103,28 @@ static void note_shards(bound_object *self)
     int32_t rank = weft_rank(self->context->raw);
 
     for (uint32_t i = 0; i < self->count; i++) {
-        weft_spec_shard(self->from[i], rank, &self->shards[i]);
-        weft_spec_shard(self->to[i], rank, &self->shards[self->count + i]);
+        weft_spec_shard(spec_at(&self->from, i), rank, &self->shards[i]);
+        weft_spec_shard(spec_at(&self->to, i), rank, &self->shards[self->count + i]);
     }
 }
 
 static PyObject *bound_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"context", "sources", "targets", NULL};
-    allocfunc allocate_object = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
     PyObject *given, *sources, *targets;
     context_object *context;
     bound_object *self;
-    Py_ssize_t count;
 
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO:Move", names, &given, &sources, &targets))
         return NULL;
     context = context_of(given);
-    count = context != NULL ? PySequence_Size(sources) : -1;
-    if (count < 0) return NULL;
-    if (count == 0 || PySequence_Size(targets) != count) {
-        if (!PyErr_Occurred())
-            PyErr_SetString(PyExc_ValueError,
-                            "sources and targets must be lists of the same length, at least 1");
-        return NULL;
-    }
-    self = (bound_object *)allocate_object(type, 0);
+    self = context != NULL ? (bound_object *)dependent_new(type, NULL, context) : NULL;
     if (self == NULL) return NULL;
-    self->context = (context_object *)Py_NewRef(given);
-    context->used++;
-    if (allocate(self, (uint32_t)count) == 0) {
-        self->count = (uint32_t)count;
-        if (take_specs(sources, self->from, self->count, "sources") == 0 &&
-            take_specs(targets, self->to, self->count, "targets") == 0 && bind(self) == 0) {
-            note_shards(self);
-            return (PyObject *)self;
-        }
+    if (take_specs(self, sources, targets) == 0 && bind(self) == 0) {
+        note_shards(self);
+        return (PyObject *)self;
     }
-    Py_DECREF(self);
+    Py_DECREF((PyObject *)self);
     return NULL;
 }
 
@@ -161,7 +134,7 @@ static int open_item(bound_object *self, PyObject *item, bool written, struct op
     struct array *array = &opened->arrays[opened->count];
     const weft_shard *shard = &self->shards[opened->count];
     uint32_t i = written ? opened->count - self->count : opened->count;
-    const weft_spec *spec = written ? self->to[i] : self->from[i];
+    const weft_spec *spec = spec_at(written ? &self->to : &self->from, i);
     const char *name = written ? "target" : "source";
 
     if (array_open(item, array) < 0) return -1;
@@ -299,25 +272,8 @@ static int fixed_type_add(PyObject *module)
     return type_add(module, &spec, &binding.fixed);
 }
 
-static PyObject *get_scratch(PyObject *self, void *closure)
-{
-    (void)closure;
-    return PyLong_FromUnsignedLongLong(weft_bound_scratch(((bound_object *)self)->raw));
-}
-
-static PyObject *get_packed(PyObject *self, void *closure)
-{
-    (void)closure;
-    return PyBool_FromLong(weft_bound_is_packed(((bound_object *)self)->raw));
-}
-
 int bound_types_add(PyObject *module)
 {
-    static PyGetSetDef properties[] = {
-        {"scratch_bytes", get_scratch, NULL, "The scratch of this rank, in bytes.", NULL},
-        {"is_packed", get_packed, NULL,
-         "Whether ranks pack and send; otherwise they read each other's memory.", NULL},
-        {0}};
     static PyMethodDef methods[] = {
         {"fix", KEYWORDS(bound_fix),
          "fix(sources, targets)\n\nA function that moves these arrays; it keeps them, and reads "
@@ -331,7 +287,6 @@ int bound_types_add(PyObject *module)
         {Py_tp_dealloc, bound_dealloc},
         {Py_tp_call, bound_call},
         {Py_tp_methods, methods},
-        {Py_tp_getset, properties},
         {0, NULL}};
     static PyType_Spec spec = {"weft.Move", sizeof(bound_object), 0, Py_TPFLAGS_DEFAULT, slots};
 

@@ -1,8 +1,9 @@
-/* comm.c - weft._weft.Communicator, the base of weft.Comm. */
-#include "comm_info.h"
-#include "message.h"
+/* comm.c - what weft.Comm has beside its generated members: collectives and messages on arrays. */
+#include "classes.h"
+#include "interrupt.h"
+#include "place.h"
+#include "tensor.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static comm_object *self_of(PyObject *self)
@@ -10,113 +11,33 @@ static comm_object *self_of(PyObject *self)
     return (comm_object *)self;
 }
 
-/* A communicator of TYPE; it takes over RAW if it is OWNED. */
-static PyObject *new_comm(PyTypeObject *type, weft_comm *raw, context_object *context, bool owned)
-{
-    PyObject *self = dependent_new(type, raw, context);
+/* ---- arrays of calls ---- */
 
-    if (self != NULL)
-        self_of(self)->is_owned = owned;
-    else if (owned)
-        weft_comm_release(&raw);
-    return self;
+/* Open the array OBJECT, unless it is None; *IS_OPEN says whether. */
+static int side_open(PyObject *object, bool written, const char *name, context_object *context,
+                     struct array *array, bool *is_open)
+{
+    if (object == Py_None) return 0;
+    if (place_open(object, written, name, context, array) < 0) return -1;
+    *is_open = true;
+    return 0;
 }
 
-static PyObject *comm_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+static uint64_t side_elements(const struct array *array)
 {
-    static char *names[] = {"context", NULL};
-    context_object *context;
-    PyObject *given;
+    int64_t count = 1;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:Communicator", names, &given)) return NULL;
-    context = context_of(given);
-    if (context == NULL) return NULL;
-    return new_comm(type, weft_world(context->raw), context, false);
+    for (int32_t i = 0; i < array->dims; i++)
+        count *= array->shape[i];
+    return (uint64_t)count;
 }
 
-static void comm_dealloc(PyObject *object)
+/* Keep OBJECT until the end of the group of calls, if one has begun. */
+static int side_hold(context_object *context, PyObject *object)
 {
-    comm_object *self = self_of(object);
-
-    if (self->is_owned) weft_comm_release(&self->raw);
-    dependent_free(object);
-}
-
-/* ---- communicators of communicators ---- */
-
-static PyObject *made(PyObject *self, weft_status status, weft_comm *raw, bool owned)
-{
-    if (status != WEFT_OK) return raise_status(status);
-    if (raw == NULL) Py_RETURN_NONE;
-    return new_comm(Py_TYPE(self), raw, self_of(self)->context, owned);
-}
-
-static PyObject *comm_split(PyObject *self, PyObject *args, PyObject *kwargs)
-{
-    static char *names[] = {"colour", "key", "name", "timeout", NULL};
-    weft_subcomm_options options = {.struct_size = sizeof options};
-    int colour, key = 0;
-    weft_comm *raw = NULL;
-    weft_status status;
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "i|izO&:split", names, &colour, &key,
-                                     &options.name, to_timeout, &options.timeout_ns))
-        return NULL;
-    WAIT_BEGIN
-    status = weft_comm_split(self_of(self)->raw, colour, key, &options, &raw);
-    WAIT_END
-    return made(self, status, raw, true);
-}
-
-static PyObject *comm_create(PyObject *self, PyObject *args, PyObject *kwargs)
-{
-    static char *names[] = {"ranks", "name", "timeout", NULL};
-    weft_subcomm_options options = {.struct_size = sizeof options};
-    PyObject *list;
-    weft_comm *raw = NULL;
-    weft_status status;
-    Py_ssize_t count;
-    int32_t *ranks;
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|zO&:create", names, &list, &options.name,
-                                     to_timeout, &options.timeout_ns))
-        return NULL;
-    count = PySequence_Size(list);
-    if (count < 0) return NULL;
-    ranks = PyMem_Calloc((size_t)count + 1, sizeof *ranks);
-    if (ranks == NULL) return PyErr_NoMemory();
-    for (Py_ssize_t i = 0; i < count && !PyErr_Occurred(); i++) {
-        PyObject *rank = PySequence_GetItem(list, i);
-
-        if (rank != NULL) (void)PyArg_Parse(rank, "i:rank", &ranks[i]);
-        Py_XDECREF(rank);
-    }
-    if (PyErr_Occurred()) {
-        PyMem_Free(ranks);
-        return NULL;
-    }
-    WAIT_BEGIN
-    status = weft_comm_create(self_of(self)->raw, (int32_t)count, ranks, &options, &raw);
-    WAIT_END
-    PyMem_Free(ranks);
-    return made(self, status, raw, true);
-}
-
-static PyObject *comm_along(PyObject *self, PyObject *args)
-{
-    const char *axes;
-    PyObject *mesh;
-    weft_mesh *on;
-    weft_comm *raw = NULL;
-    weft_status status;
-
-    if (!PyArg_ParseTuple(args, "Os:along", &mesh, &axes)) return NULL;
-    on = mesh_of(mesh, "mesh");
-    if (on == NULL) return NULL;
-    WAIT_BEGIN
-    status = weft_comm_along(self_of(self)->raw, on, axes, &raw);
-    WAIT_END
-    return made(self, status, raw, false);
+    if (context->groups == 0 || object == Py_None) return 0;
+    if (context->held == NULL) context->held = PyList_New(0);
+    return context->held != NULL ? PyList_Append(context->held, object) : -1;
 }
 
 /* ---- collectives ---- */
@@ -182,7 +103,7 @@ static int read_count(struct call *call, uint64_t size, bool is_root)
     return -1;
 }
 
-/* The counts of LIST and their offsets, one after the other; *TOTAL is their sum. */
+/* The counts of LIST and their offsets; *TOTAL is their sum. */
 static int read_counts(PyObject *list, uint64_t size, uint64_t *counts, uint64_t *offsets,
                        uint64_t *total)
 {
@@ -213,10 +134,21 @@ static int read_counts(PyObject *list, uint64_t size, uint64_t *counts, uint64_t
     return 0;
 }
 
+/* Read the counts LIST of ARRAY, which may be NULL, to COUNTS and their offsets behind them. */
+static int read_side(PyObject *list, uint64_t size, const char *name, const struct array *array,
+                     uint64_t *counts)
+{
+    uint64_t total, elements = array != NULL ? side_elements(array) : UINT64_MAX;
+
+    if (read_counts(list, size, counts, counts + size, &total) < 0) return -1;
+    if (total <= elements) return 0;
+    PyErr_Format(PyExc_ValueError, "%s has %llu elements; its counts add up to %llu", name,
+                 elements, total);
+    return -1;
+}
+
 static int read_lists(struct call *call, PyObject *send, PyObject *recv, uint64_t size)
 {
-    uint64_t total;
-
     if (send == Py_None && recv == Py_None) return 0;
     call->lists = PyMem_Calloc(4 * size, sizeof *call->lists);
     if (call->lists == NULL) {
@@ -226,23 +158,15 @@ static int read_lists(struct call *call, PyObject *send, PyObject *recv, uint64_
     if (send != Py_None) {
         call->args.send_counts = call->lists;
         call->args.send_offsets = call->lists + size;
-        if (read_counts(send, size, call->lists, call->lists + size, &total) < 0) return -1;
-        if (call->has_send && total > side_elements(&call->send)) {
-            PyErr_Format(PyExc_ValueError, "send has %llu elements; its counts add up to %llu",
-                         side_elements(&call->send), total);
+        if (read_side(send, size, "send", call->has_send ? &call->send : NULL, call->lists) < 0)
             return -1;
-        }
     }
     if (recv != Py_None) {
         call->args.recv_counts = call->lists + 2 * size;
         call->args.recv_offsets = call->lists + 3 * size;
-        if (read_counts(recv, size, call->lists + 2 * size, call->lists + 3 * size, &total) < 0)
+        if (read_side(recv, size, "recv", call->has_recv ? &call->recv : NULL,
+                      call->lists + 2 * size) < 0)
             return -1;
-        if (call->has_recv && total > side_elements(&call->recv)) {
-            PyErr_Format(PyExc_ValueError, "recv has %llu elements; its counts add up to %llu",
-                         side_elements(&call->recv), total);
-            return -1;
-        }
     }
     return 0;
 }
@@ -267,6 +191,18 @@ static int check_uneven(const struct call *call, int32_t rank)
     PyErr_Format(PyExc_ValueError, "%s has %llu elements; this rank needs %llu",
                  is_send ? "send" : "recv", have, moved);
     return -1;
+}
+
+/* The numbers of a collective and a reduction, by their names. */
+static int read_names(PyObject *name, PyObject *reduction, weft_collective_args *args)
+{
+    static const struct value_type collectives = {
+        .name = "name", .kind = VALUE_ENUM, .choices = &choices_weft_collective};
+    static const struct value_type reductions = {
+        .name = "op", .kind = VALUE_ENUM, .choices = &choices_weft_reduction};
+
+    if (value_read(&collectives, name, NULL, &args->collective) < 0) return -1;
+    return reduction != NULL ? value_read(&reductions, reduction, NULL, &args->reduction) : 0;
 }
 
 /* An array of the call; NULL: it has none. */
@@ -301,7 +237,7 @@ static PyObject *comm_collective(PyObject *self, PyObject *args, PyObject *kwarg
     struct call call = {.args = {.struct_size = sizeof call.args}};
     PyObject *send = Py_None, *recv = Py_None, *send_counts = Py_None, *recv_counts = Py_None;
     PyObject *stream = Py_None;
-    const char *name, *reduction = "sum";
+    PyObject *name, *reduction = NULL;
     weft_comm *comm = self_of(self)->raw;
     context_object *context = self_of(self)->context;
     uint64_t size = (uint64_t)weft_comm_size(comm);
@@ -310,13 +246,13 @@ static PyObject *comm_collective(PyObject *self, PyObject *args, PyObject *kwarg
     weft_stream *on;
     int root = 0, ready;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|OOsiOOO&O:collective", names, &name, &send,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OOOiOOO&O:collective", names, &name, &send,
                                      &recv, &reduction, &root, &send_counts, &recv_counts, to_u64,
                                      &count, &stream))
         return NULL;
     call.args.root = root;
     call.args.count = count;
-    ready = read_names(name, reduction, &call.args.collective, &call.args.reduction) == 0 &&
+    ready = read_names(name, reduction, &call.args) == 0 &&
             side_open(send, false, "send", context, &call.send, &call.has_send) == 0 &&
             side_open(recv, true, "recv", context, &call.recv, &call.has_recv) == 0 &&
             check_sides(&call) == 0 && read_lists(&call, send_counts, recv_counts, size) == 0 &&
@@ -337,70 +273,134 @@ static PyObject *comm_collective(PyObject *self, PyObject *args, PyObject *kwarg
     Py_RETURN_NONE;
 }
 
-static PyObject *comm_abort(PyObject *self, PyObject *unused)
+/* ---- messages ---- */
+
+typedef weft_status (*message_function)(weft_comm *, void *, uint64_t, enum weft_dtype, int32_t,
+                                        uint32_t, weft_stream *);
+
+static weft_status post_send(weft_comm *comm, void *data, uint64_t count, enum weft_dtype dtype,
+                             int32_t peer, uint32_t tag, weft_stream *stream)
 {
-    (void)unused;
-    weft_comm_abort(self_of(self)->raw);
+    return weft_send(comm, data, count, dtype, peer, tag, stream);
+}
+
+static PyObject *message(PyObject *self, PyObject *args, PyObject *kwargs, bool written,
+                         message_function post)
+{
+    static char *names[] = {"array", "peer", "tag", "stream", NULL};
+    context_object *context = self_of(self)->context;
+    PyObject *object, *stream = Py_None;
+    weft_stream *on, *owned;
+    weft_status status;
+    struct array array;
+    unsigned tag = 0;
+    bool is_open = false;
+    int peer;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "Oi|O&O", names, &object, &peer, to_u32, &tag,
+                                     &stream))
+        return NULL;
+    if (object == Py_None) {
+        PyErr_SetString(PyExc_TypeError, "array is None");
+        return NULL;
+    }
+    if (side_open(object, written, "array", context, &array, &is_open) < 0 ||
+        side_hold(context, object) < 0 || place_stream(stream, &array, context, &on, &owned) < 0) {
+        if (is_open) array_close(&array);
+        return NULL;
+    }
+    WAIT_BEGIN
+    status =
+        post(self_of(self)->raw, array.data, side_elements(&array), array.dtype, peer, tag, on);
+    weft_stream_release(context->raw, &owned);
+    WAIT_END
+    array_close(&array);
+    if (status != WEFT_OK) return raise_status(status);
     Py_RETURN_NONE;
 }
 
-/* ---- properties ---- */
-
-static PyObject *get_rank(PyObject *self, void *closure)
+static PyObject *comm_send(PyObject *self, PyObject *args, PyObject *kwargs)
 {
-    (void)closure;
-    return PyLong_FromLong(weft_comm_rank(self_of(self)->raw));
+    return message(self, args, kwargs, false, post_send);
 }
 
-static PyObject *get_size(PyObject *self, void *closure)
+static PyObject *comm_receive(PyObject *self, PyObject *args, PyObject *kwargs)
 {
-    (void)closure;
-    return PyLong_FromLong(weft_comm_size(self_of(self)->raw));
+    return message(self, args, kwargs, true, weft_receive);
 }
 
-static PyObject *get_name(PyObject *self, void *closure)
+static PyObject *group(PyObject *self, weft_status (*call)(weft_comm *))
 {
-    (void)closure;
-    return PyUnicode_FromString(weft_comm_name(self_of(self)->raw));
+    weft_status status;
+
+    WAIT_BEGIN
+    status = call(self_of(self)->raw);
+    WAIT_END
+    if (status != WEFT_OK) return raise_status(status);
+    Py_RETURN_NONE;
 }
 
-static PyObject *get_context(PyObject *self, void *closure)
+static PyObject *comm_group_begin(PyObject *self, PyObject *unused)
 {
-    (void)closure;
-    return Py_NewRef((PyObject *)self_of(self)->context);
+    PyObject *done = group(self, weft_group_begin);
+
+    (void)unused;
+    if (done != NULL) self_of(self)->context->groups++;
+    return done;
 }
 
-int comm_type_add(PyObject *module)
+static PyObject *comm_group_end(PyObject *self, PyObject *unused)
 {
-    static PyGetSetDef properties[] = {
-        {"rank", get_rank, NULL, "This rank's number in the communicator.", NULL},
-        {"size", get_size, NULL, "The number of ranks.", NULL},
-        {"native", comm_get_native, NULL, "The address of the vendor's communicator, or 0.", NULL},
-        {"name", get_name, NULL, "The name in messages.", NULL},
-        {"context", get_context, NULL, "The context.", NULL},
-        {0}};
+    context_object *context = self_of(self)->context;
+    PyObject *done = group(self, weft_group_end);
+
+    (void)unused;
+    if (context->groups > 0 && --context->groups == 0) Py_CLEAR(context->held);
+    return done;
+}
+/* ---- the report ---- */
+
+/* It runs on the calling thread, which does not have the GIL. */
+static void add_line(void *argument, const char *text)
+{
+    PyGILState_STATE state = PyGILState_Ensure();
+    PyObject *line = PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
+
+    if (line == NULL || PyList_Append(argument, line) < 0) PyErr_Clear();
+    Py_XDECREF(line);
+    PyGILState_Release(state);
+}
+
+static PyObject *comm_report(PyObject *self, PyObject *unused)
+{
+    PyObject *lines = PyList_New(0);
+
+    (void)unused;
+    if (lines == NULL) return NULL;
+    WAIT_BEGIN
+    weft_comm_dump(self_of(self)->raw, add_line, lines);
+    WAIT_END
+    return lines;
+}
+
+int comm_members_add(void)
+{
+    static PyGetSetDef properties[] = {{0}};
     static PyMethodDef methods[] = {
-        {"split", KEYWORDS(comm_split), "split(colour, key=0, name=None, timeout=0)"},
-        {"create", KEYWORDS(comm_create), "create(ranks, name=None, timeout=0)"},
-        {"along", comm_along, METH_VARARGS, "along(mesh, axes)"},
         {"collective", KEYWORDS(comm_collective),
-         "collective(name, send=None, recv=None, op=\"sum\", root=0, send_counts=None, "
-         "recv_counts=None, count=0, stream=None)"},
-        {"send", KEYWORDS(comm_send), "send(array, peer, tag=0, stream=None)"},
-        {"receive", KEYWORDS(comm_receive), "receive(array, peer, tag=0, stream=None)"},
-        {"group_begin", comm_group_begin, METH_NOARGS, "group_begin()"},
-        {"group_end", comm_group_end, METH_NOARGS, "group_end()"},
-        {"abort", comm_abort, METH_NOARGS, "abort()"},
-        COMM_INFO_METHODS{0}};
-    static PyType_Slot slots[] = {
-        {Py_tp_doc, "Communicator(context)\n\nThe communicator of all ranks."},
-        {Py_tp_new, comm_new},
-        {Py_tp_dealloc, comm_dealloc},
-        {Py_tp_getset, properties},
-        {Py_tp_methods, methods},
-        {0, NULL}};
-    static PyType_Spec spec = {"weft._weft.Communicator", sizeof(comm_object), 0,
-                               Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
+         "collective($self, name, send=None, recv=None, op=\"sum\", root=0, send_counts=None, "
+         "recv_counts=None, count=0, stream=None)\n--\n\nPost any collective."},
+        {"send", KEYWORDS(comm_send),
+         "send($self, array, peer, tag=0, stream=None)\n--\n\nSend an array to a rank."},
+        {"receive", KEYWORDS(comm_receive),
+         "receive($self, array, peer, tag=0, stream=None)\n--\n\nReceive an array from a rank."},
+        {"group_begin", comm_group_begin, METH_NOARGS,
+         "group_begin($self, /)\n--\n\nBegin a group of calls, which start together."},
+        {"group_end", comm_group_end, METH_NOARGS, "group_end($self, /)\n--\n\nEnd the group."},
+        {"report", comm_report, METH_NOARGS,
+         "report($self, /)\n--\n\nThe recent operations of this rank and the positions of "
+         "others, as lines."},
+        {0}};
 
-    return type_add(module, &spec, &binding.comm);
+    return type_extend(binding.comm, methods, properties);
 }

@@ -1,4 +1,4 @@
-/* context.c - weft.Context and weft.Stream. */
+/* context.c - weft.Context: joining and leaving a job, and the streams of calls. */
 #include "binding.h"
 #include "interrupt.h"
 #include "join.h"
@@ -103,13 +103,6 @@ static PyObject *context_leave(PyObject *self, PyObject *unused)
     Py_RETURN_NONE;
 }
 
-static PyObject *context_abort(PyObject *self, PyObject *unused)
-{
-    (void)unused;
-    weft_context_abort(self_of(self)->raw);
-    Py_RETURN_NONE;
-}
-
 static PyObject *context_enter(PyObject *self, PyObject *unused)
 {
     (void)unused;
@@ -124,38 +117,6 @@ static PyObject *context_exit(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "OOO:__exit__", &kind, &value, &traceback)) return NULL;
     if (kind != Py_None && self_of(self)->used > 0) Py_RETURN_NONE;
     return context_close(self, NULL);
-}
-
-/* One of the four numbers of a rank's place. */
-static PyObject *number(PyObject *self, int32_t (*get)(const weft_context *))
-{
-    const context_object *context = context_of(self);
-
-    return context != NULL ? PyLong_FromLong(get(context->raw)) : NULL;
-}
-
-static PyObject *get_rank(PyObject *self, void *closure)
-{
-    (void)closure;
-    return number(self, weft_rank);
-}
-
-static PyObject *get_size(PyObject *self, void *closure)
-{
-    (void)closure;
-    return number(self, weft_size);
-}
-
-static PyObject *get_local_rank(PyObject *self, void *closure)
-{
-    (void)closure;
-    return number(self, weft_local_rank);
-}
-
-static PyObject *get_local_size(PyObject *self, void *closure)
-{
-    (void)closure;
-    return number(self, weft_local_size);
 }
 
 static PyObject *get_backend(PyObject *self, void *closure)
@@ -218,105 +179,7 @@ static PyObject *context_wait(PyObject *self, PyObject *args, PyObject *kwargs)
     Py_RETURN_NONE;
 }
 
-static PyObject *get_device(PyObject *self, void *closure)
-{
-    weft_device_info info = {.struct_size = sizeof info};
-    context_object *context = context_of(self);
-
-    (void)closure;
-    if (context == NULL || check(weft_device_get(context->raw, &info)) < 0) return NULL;
-    return Py_BuildValue("{s:s,s:s,s:i,s:K,s:K}", "name", info.name, "uuid", info.uuid, "device",
-                         (int)info.device, "memory_total", info.memory_total, "memory_free",
-                         info.memory_free);
-}
-
-static PyObject *get_memory(PyObject *self, void *closure)
-{
-    weft_memory_info info = {.struct_size = sizeof info};
-    weft_move_info moves = {.struct_size = sizeof moves};
-    context_object *context = context_of(self);
-
-    (void)closure;
-    if (context == NULL || check(weft_memory_get(context->raw, &info)) < 0 ||
-        check(weft_move_get(context->raw, &moves)) < 0)
-        return NULL;
-    return Py_BuildValue("{s:K,s:K,s:K,s:K,s:I}", "pieces", info.pieces, "bytes", info.bytes,
-                         "bytes_peak", info.bytes_peak, "scratch_bytes", moves.scratch_bytes,
-                         "bound_moves", moves.bound);
-}
-
-static PyObject *context_clear_moves(PyObject *self, PyObject *unused)
-{
-    context_object *context = context_of(self);
-    weft_status status;
-
-    (void)unused;
-    if (context == NULL) return NULL;
-    WAIT_BEGIN
-    status = weft_move_clear(context->raw);
-    WAIT_END
-    if (status != WEFT_OK) return raise_status(status);
-    Py_RETURN_NONE;
-}
-
 /* ---- streams ---- */
-
-static PyObject *stream_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
-{
-    static char *names[] = {"context", NULL};
-    allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
-    context_object *context;
-    weft_stream *raw = NULL;
-    PyObject *given;
-    stream_object *self;
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:Stream", names, &given)) return NULL;
-    context = context_of(given);
-    if (context == NULL || check(weft_stream_create(context->raw, &raw)) < 0) return NULL;
-    self = (stream_object *)allocate(type, 0);
-    if (self == NULL) {
-        weft_stream_release(context->raw, &raw);
-        return NULL;
-    }
-    self->raw = raw;
-    self->context = (context_object *)Py_NewRef(given);
-    context->used++;
-    return (PyObject *)self;
-}
-
-static void stream_dealloc(PyObject *object)
-{
-    stream_object *self = (stream_object *)object;
-
-    if (self->context != NULL) {
-        WAIT_BEGIN
-        weft_stream_release(self->context->raw, &self->raw);
-        WAIT_END
-        self->context->used--;
-        Py_DECREF(self->context);
-    }
-    object_free(object);
-}
-
-static PyObject *stream_cuda(PyObject *object, PyObject *unused)
-{
-    stream_object *self = (stream_object *)object;
-    void *native = weft_stream_native(self->context->raw, self->raw);
-
-    (void)unused;
-    return Py_BuildValue("(iN)", 0, PyLong_FromVoidPtr(native));
-}
-
-static PyObject *stream_test(PyObject *object, PyObject *unused)
-{
-    stream_object *self = (stream_object *)object;
-    weft_status status = weft_stream_test(self->context->raw, self->raw);
-
-    (void)unused;
-    if (status == WEFT_IN_PROGRESS) Py_RETURN_FALSE;
-    if (status != WEFT_OK) return raise_status(status);
-    Py_RETURN_TRUE;
-}
 
 /* The vendor's stream with the number NUMBER. */
 static int wrap_native(PyObject *value, context_object *context, weft_stream **out,
@@ -357,60 +220,19 @@ int stream_of(PyObject *object, context_object *context, weft_stream **out, weft
     return result;
 }
 
-static PyObject *stream_set_name(PyObject *object, PyObject *args)
-{
-    stream_object *self = (stream_object *)object;
-    const char *name;
-
-    if (!PyArg_ParseTuple(args, "s:set_name", &name) ||
-        check(weft_stream_set_name(self->context->raw, self->raw, name)) < 0)
-        return NULL;
-    Py_RETURN_NONE;
-}
-
-static int stream_type_add(PyObject *module)
-{
-    static PyMethodDef methods[] = {
-        {"__cuda_stream__", stream_cuda, METH_NOARGS,
-         "The version of the protocol and the stream."},
-        {"test", stream_test, METH_NOARGS, "test()\n\nWhether all its work is complete."},
-        {"set_name", stream_set_name, METH_VARARGS,
-         "set_name(name)\n\nThe name of the stream in messages, dumps and traces."},
-        {0}};
-    static PyType_Slot slots[] = {
-        {Py_tp_doc, "Stream(context)\n\nAn in-order queue of work on the context's device."},
-        {Py_tp_new, stream_new},
-        {Py_tp_dealloc, stream_dealloc},
-        {Py_tp_methods, methods},
-        {0, NULL}};
-    static PyType_Spec spec = {"weft.Stream", sizeof(stream_object), 0, Py_TPFLAGS_DEFAULT, slots};
-
-    return type_add(module, &spec, &binding.stream);
-}
-
 int context_type_add(PyObject *module)
 {
     static PyGetSetDef properties[] = {
-        {"rank", get_rank, NULL, "This process's rank in the job.", NULL},
-        {"size", get_size, NULL, "The number of ranks of the job.", NULL},
-        {"local_rank", get_local_rank, NULL, "This process's rank on its host.", NULL},
-        {"local_size", get_local_size, NULL, "The number of ranks on this host.", NULL},
         {"backend", get_backend, NULL, "The name of the plugin that communicates.", NULL},
         {"kind", get_kind, NULL, "Where the backend's memory is: \"cpu\", \"cuda\" or \"rocm\".",
          NULL},
         {"_layouts", get_layouts, NULL, "The layouts that weft.redistribute has used.", NULL},
-        {"device", get_device, NULL, "The name and the memory of the device.", NULL},
-        {"memory", get_memory, NULL, "The memory of tensors and moves, in bytes.", NULL},
         {"closed", get_closed, NULL, "Whether close was called.", NULL},
         {0}};
     static PyMethodDef methods[] = {
         {"close", context_close, METH_NOARGS,
          "close()\n\nLeave the job.  Tensors, streams and moves of the context must be gone."},
         {"_leave", context_leave, METH_NOARGS, "Leave the job when the process ends."},
-        {"clear_moves", context_clear_moves, METH_NOARGS,
-         "clear_moves()\n\nRelease the plans of moves and their scratch.  Collective."},
-        {"abort", context_abort, METH_NOARGS,
-         "abort()\n\nMake all communicators of the context fail, on all their ranks."},
         {"wait", (PyCFunction)(void (*)(void))context_wait, METH_VARARGS | METH_KEYWORDS,
          "wait(stream=None)\n\nWait for the work on a stream."},
         {"__enter__", context_enter, METH_NOARGS, NULL},
@@ -432,6 +254,5 @@ int context_type_add(PyObject *module)
     static PyType_Spec spec = {"weft.Context", sizeof(context_object), 0, Py_TPFLAGS_DEFAULT,
                                slots};
 
-    if (type_add(module, &spec, &binding.context) < 0) return -1;
-    return stream_type_add(module);
+    return type_add(module, &spec, &binding.context);
 }

@@ -7,6 +7,7 @@ PyObject *raise_status(weft_status status)
     const char *vendor;
     PyObject *error;
 
+    if (PyErr_Occurred()) return NULL; /* that of a function of Python, which the call has made */
     if (status == WEFT_ERR_ABORTED && PyErr_CheckSignals() < 0) return NULL;
     vendor = weft_last_error_vendor(&code);
     error = PyObject_CallFunction(binding.error_of, "isszL", (int)status, weft_status_name(status),

@@ -1,5 +1,5 @@
 /* module.c - the extension weft._weft. */
-#include "binding.h"
+#include "call.h"
 
 #include <string.h>
 
@@ -24,14 +24,14 @@ static int refuse_other_library(void)
 static int module_exec(PyObject *module)
 {
     static int (*const parts[])(PyObject *) = {
-        mesh_type_add,        spec_type_add,       plan_type_add,         context_type_add,
-        tensor_type_add,      comm_type_add,       array_functions_add,   choice_type_add,
-        apply_functions_add,  backward_type_add,   checkpoint_type_add,   writer_type_add,
-        layout_types_add,     store_functions_add, reshard_functions_add, fsdp_types_add,
-        clip_functions_add,   trace_types_add,     work_type_add,         bound_types_add,
-        shard_type_add,       schedule_types_add,  style_types_add,       symm_type_add,
-        overlap_type_add,     experts_types_add,   pipeline_type_add,     attention_types_add,
-        reorder_functions_add};
+        context_type_add,   shards_functions_add,   array_functions_add,   apply_functions_add,
+        file_functions_add, clip_functions_add,     trace_types_add,       bound_types_add,
+        shard_type_add,     symm_type_add,          overlap_functions_add, pairs_functions_add,
+        pipeline_type_add,  attention_functions_add};
+    static PyMethodDef functions[] = {{"use", handle_class_use, METH_O,
+                                       "use($module, class_, /)\n--\n\nMake objects of this "
+                                       "subclass of a class here from now on."},
+                                      {0}};
     PyObject *errors;
 
     if (refuse_others() < 0 || refuse_other_library() < 0 || refuse_second_library() < 0) return -1;
@@ -42,6 +42,9 @@ static int module_exec(PyObject *module)
     if (binding.error_of == NULL) return -1;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (parts[i](module) < 0) return -1;
+    if (members_add(module) < 0 || tensor_members_add() < 0 || comm_members_add() < 0 ||
+        PyModule_AddFunctions(module, functions) < 0)
+        return -1;
     return PyModule_AddStringConstant(module, "version", weft_version());
 }
 

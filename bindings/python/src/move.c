@@ -12,12 +12,7 @@ static PyObject *describe(PyObject *module, PyObject *object)
 
     (void)module;
     if (array_open(object, &array) < 0) return NULL;
-    shape = PyTuple_New(array.dims);
-    for (int32_t i = 0; shape != NULL && i < array.dims; i++) {
-        PyObject *size = PyLong_FromLongLong(array.shape[i]);
-
-        if (size == NULL || PyTuple_SetItem(shape, i, size) < 0) Py_CLEAR(shape);
-    }
+    shape = tuple_of(array.dims, array.shape);
     if (shape != NULL) result = Py_BuildValue("(sN)", weft_dtype_name(array.dtype), shape);
     array_close(&array);
     return result;
@@ -70,21 +65,12 @@ int check_dense(const struct array *array, const char *name, bool written)
     return -1;
 }
 
-static uint64_t bytes_of(const struct array *array)
-{
-    uint64_t bytes = weft_dtype_bytes(array->dtype);
-
-    for (int32_t i = 0; i < array->dims; i++)
-        bytes *= (uint64_t)array->shape[i];
-    return bytes;
-}
-
 /* Two dense arrays are the same memory, or have none in common. */
 static int check_apart(const struct array *array, const struct array *out)
 {
     uintptr_t a = (uintptr_t)array->data, b = (uintptr_t)out->data;
 
-    if (a == b || a + bytes_of(array) <= b || b + bytes_of(out) <= a) return 0;
+    if (a == b || a + array_bytes(array) <= b || b + array_bytes(out) <= a) return 0;
     PyErr_SetString(PyExc_ValueError, "out overlaps a part of the array; give the array itself, or "
                                       "an array with memory of its own");
     return -1;

@@ -1,7 +1,6 @@
 /* objects.c - handles of weft as Python objects. */
-#include "binding.h"
+#include "classes.h"
 
-#include <stdarg.h>
 #include <stdlib.h>
 
 void object_free(PyObject *object)
@@ -39,6 +38,7 @@ void dependent_free(PyObject *object)
         context->used--;
         Py_DECREF((PyObject *)context);
     }
+    Py_XDECREF(((dependent_object *)object)->keeps);
     object_free(object);
 }
 
@@ -51,7 +51,7 @@ PyObject *comm_part_made(PyObject *self, weft_status status, void *raw, PyObject
         return raise_status(status);
     }
     part->raw = raw;
-    part->comm = Py_NewRef(comm);
+    part->keeps = Py_NewRef(comm);
     part->context = ((comm_object *)comm)->context;
     return self;
 }
@@ -66,41 +66,18 @@ void *comm_part_raw(PyObject *self, const char *what)
 
 void comm_part_free(PyObject *self)
 {
-    Py_XDECREF(((comm_part_object *)self)->comm);
+    Py_XDECREF(((comm_part_object *)self)->keeps);
     object_free(self);
 }
 
 PyObject *mesh_wrap(weft_mesh *raw)
 {
-    PyObject *object = object_new(binding.mesh);
-
-    if (object == NULL)
-        weft_mesh_release(&raw);
-    else
-        ((mesh_object *)object)->raw = raw;
-    return object;
+    return handle_make(&class_weft_mesh, raw, true, NULL);
 }
 
 PyObject *spec_wrap(weft_spec *raw)
 {
-    PyObject *object = object_new(binding.spec);
-
-    if (object == NULL)
-        weft_spec_release(&raw);
-    else
-        ((spec_object *)object)->raw = raw;
-    return object;
-}
-
-PyObject *plan_wrap(weft_plan *raw)
-{
-    PyObject *object = object_new(binding.plan);
-
-    if (object == NULL)
-        weft_plan_release(&raw);
-    else
-        ((plan_object *)object)->raw = raw;
-    return object;
+    return handle_make(&class_weft_spec, raw, true, NULL);
 }
 
 PyObject *text_of(print_function print, const void *object)
@@ -154,27 +131,9 @@ int type_add(PyObject *module, PyType_Spec *spec, PyTypeObject **out)
     return PyModule_AddType(module, *out);
 }
 
-PyObject *picture_of(const char *function, const char *format, ...)
-{
-    PyObject *module = PyImport_ImportModule("weft._pictures"), *call = NULL, *arguments = NULL;
-    PyObject *result = NULL;
-    va_list values;
-
-    if (module != NULL) call = PyObject_GetAttrString(module, function);
-    va_start(values, format);
-    if (call != NULL) arguments = Py_VaBuildValue(format, values);
-    va_end(values);
-    if (arguments != NULL) result = PyObject_Call(call, arguments, NULL);
-    Py_XDECREF(module);
-    Py_XDECREF(call);
-    Py_XDECREF(arguments);
-    return result;
-}
-
 /* ---- lists ---- */
 
-static int handle_of(PyObject *item, PyTypeObject *type, bool optional, const char *name,
-                     void **out)
+static int item_of(PyObject *item, PyTypeObject *type, bool optional, const char *name, void **out)
 {
     if (optional && item == Py_None) return 0;
     if (!is_of(item, type, name)) return -1;
@@ -193,8 +152,8 @@ int handles_open(PyObject *list, PyTypeObject *type, bool optional, const char *
     out->raw = PyMem_Calloc((size_t)out->count + 1, sizeof *out->raw);
     if (out->raw == NULL) PyErr_NoMemory();
     for (uint32_t i = 0; out->raw != NULL && i < out->count; i++)
-        if (handle_of(PyTuple_GetItem(out->items, (Py_ssize_t)i), type, optional, name,
-                      &out->raw[i]) < 0)
+        if (item_of(PyTuple_GetItem(out->items, (Py_ssize_t)i), type, optional, name,
+                    &out->raw[i]) < 0)
             break;
     if (!PyErr_Occurred()) return 0;
     handles_close(out);
@@ -207,51 +166,6 @@ void handles_close(struct handles *handles)
     Py_CLEAR(handles->items);
     handles->raw = NULL;
     handles->count = 0;
-}
-
-const char **texts_of(PyObject *list, const char *name, PyObject **items, uint32_t *count)
-{
-    const char **texts;
-
-    if (PyUnicode_Check(list)) {
-        PyErr_Format(PyExc_TypeError, "%s must be a list of str", name);
-        return NULL;
-    }
-    *items = PySequence_Tuple(list);
-    if (*items == NULL) return NULL;
-    *count = (uint32_t)PyTuple_Size(*items);
-    texts = PyMem_Calloc((size_t)*count + 1, sizeof *texts);
-    if (texts == NULL) PyErr_NoMemory();
-    for (uint32_t i = 0; texts != NULL && i < *count; i++) {
-        PyObject *item = PyTuple_GetItem(*items, (Py_ssize_t)i);
-
-        if (!PyUnicode_Check(item))
-            PyErr_Format(PyExc_TypeError, "%s must be a list of str; item %u is %R", name, i, item);
-        texts[i] = PyErr_Occurred() ? NULL : PyUnicode_AsUTF8AndSize(item, NULL);
-        if (texts[i] == NULL) break;
-    }
-    if (!PyErr_Occurred()) return texts;
-    PyMem_Free(texts);
-    Py_CLEAR(*items);
-    return NULL;
-}
-
-PyObject *tuple_made(PyObject *self, uint32_t count, PyObject *(*make)(PyObject *self, uint32_t i))
-{
-    PyObject *tuple = PyTuple_New(count);
-
-    for (uint32_t i = 0; tuple != NULL && i < count; i++) {
-        PyObject *item = make(self, i);
-
-        if (item == NULL || PyTuple_SetItem(tuple, (Py_ssize_t)i, item) < 0) Py_CLEAR(tuple);
-    }
-    return tuple;
-}
-
-PyObject *spec_or_none(const weft_spec *spec)
-{
-    if (spec == NULL) Py_RETURN_NONE;
-    return spec_wrap(weft_spec_retain(spec));
 }
 
 PyObject *tuple_of(int32_t count, const int64_t *numbers)

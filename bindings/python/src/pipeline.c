@@ -1,22 +1,18 @@
-/* pipeline.c - weft._weft.Pipeline, the base of weft.Pipeline: the stages of a model on ranks. */
+/* pipeline.c - weft._weft.Pipeline, the base of weft.Pipeline, whose functions weft calls. */
+#include "classes.h"
 #include "interrupt.h"
 #include "shard.h"
 
-#include <stdlib.h>
-
-enum { FORWARD, BACKWARD, UNSHARD, RESHARD, REDUCE, OVERLAP, SHAPES, FUNCTIONS };
-
 typedef struct {
-    PyObject_HEAD weft_pipeline *raw;
-    context_object *context;
-    PyObject *functions[FUNCTIONS]; /* NULL: the caller has given none */
-    struct kernel kernel;           /* the exception of a function */
+    HANDLE_HEAD(weft_pipeline)
+    struct kernel kernel; /* the exception of a function */
 } pipeline_object;
 
-static pipeline_object *self_of(PyObject *self)
-{
-    return (pipeline_object *)self;
-}
+static const struct value_type values_type = {.name = "values",
+                                              .kind = VALUE_RECORD,
+                                              .element = VALUE_RECORD,
+                                              .of = -1,
+                                              .record = &record_weft_pipeline_values_in};
 
 /* ---- callbacks ---- */
 
@@ -28,20 +24,47 @@ static PyObject *tensors_of(const weft_pipeline_tensor *tensors, uint32_t count,
     PyObject *tuple = PyTuple_New(length);
 
     for (uint32_t i = 0; tuple != NULL && i < length; i++) {
-        PyObject *item = Py_None;
+        PyObject *item = tensors[i].memory == NULL
+                             ? Py_NewRef(Py_None)
+                             : shard_new(&(struct shard_facts){.data = tensors[i].memory,
+                                                               .dims = tensors[i].dims,
+                                                               .shape = tensors[i].shape,
+                                                               .dtype = tensors[i].dtype,
+                                                               .device = device,
+                                                               .is_read_only = !written});
 
-        if (tensors[i].memory != NULL)
-            item = shard_new(&(struct shard_facts){.data = tensors[i].memory,
-                                                   .dims = tensors[i].dims,
-                                                   .shape = tensors[i].shape,
-                                                   .dtype = tensors[i].dtype,
-                                                   .device = device,
-                                                   .is_read_only = !written});
-        else
-            Py_INCREF(item);
         if (item == NULL || PyTuple_SetItem(tuple, (Py_ssize_t)i, item) < 0) Py_CLEAR(tuple);
     }
     return tuple;
+}
+
+enum { TENSORS = 6, TENSORS_END = 10 }; /* the items of an action that are tuples of tensors */
+
+/* The fields of a weft.Action. */
+static PyObject *action_of(const pipeline_object *self, const weft_pipeline_call *call)
+{
+    weft_dl_device device = self->context->device;
+    bool is_forward = call->kind == WEFT_ACTION_F;
+
+    return Py_BuildValue("(siiIOdNNNNN)", weft_action_name(call->kind), (int)call->stage,
+                         (int)call->microbatch, (unsigned)call->parts,
+                         call->is_last ? Py_True : Py_False, call->loss_scale,
+                         tensors_of(call->inputs, call->input_count, device, false),
+                         tensors_of(call->outputs, call->output_count, device, is_forward),
+                         tensors_of(call->d_outputs, call->output_count, device, false),
+                         tensors_of(call->d_inputs, call->input_count, device, true),
+                         PyLong_FromVoidPtr(weft_stream_native(self->context->raw, call->stream)));
+}
+
+/* End the use of its tensors; the number of arrays that still use their memory. */
+static Py_ssize_t action_close(PyObject *action)
+{
+    Py_ssize_t kept = 0;
+
+    for (int i = TENSORS; action != NULL && i < TENSORS_END; i++)
+        kept += shards_close(PyTuple_GetItem(action, i));
+    Py_XDECREF(action);
+    return kept;
 }
 
 /* RESULT is None, or the numbers of the inputs whose gradients the function has left out. */
@@ -63,61 +86,22 @@ static void take_absent(PyObject *result, const weft_pipeline_call *call)
     }
 }
 
-/* The tensors that a function gets. */
-enum { INPUTS, OUTPUTS, D_OUTPUTS, D_INPUTS, TENSORS };
-struct tensors {
-    PyObject *tuples[TENSORS];
-};
-
-/* The arguments of a function for CALL; *OUT has their tensors, which the caller closes also after
- * a failure. */
-static PyObject *open_call(const pipeline_object *self, const weft_pipeline_call *call,
-                           struct tensors *out)
+/* Call the function NAME with one action, or with two.  SECOND may be NULL. */
+static weft_status call_named(pipeline_object *self, const char *name,
+                              const weft_pipeline_call *first, const weft_pipeline_call *second)
 {
-    weft_dl_device device = self->context->device;
-    bool is_forward = call->kind == WEFT_ACTION_F;
-    PyObject **tuples = out->tuples;
-
-    tuples[INPUTS] = tensors_of(call->inputs, call->input_count, device, false);
-    tuples[OUTPUTS] = tensors_of(call->outputs, call->output_count, device, is_forward);
-    tuples[D_OUTPUTS] = tensors_of(call->d_outputs, call->output_count, device, false);
-    tuples[D_INPUTS] = tensors_of(call->d_inputs, call->input_count, device, true);
-    for (int i = 0; i < TENSORS; i++)
-        if (tuples[i] == NULL) return NULL;
-    return Py_BuildValue("(siiIOdOOOON)", weft_action_name(call->kind), (int)call->stage,
-                         (int)call->microbatch, (unsigned)call->parts,
-                         call->is_last ? Py_True : Py_False, call->loss_scale, tuples[INPUTS],
-                         tuples[OUTPUTS], tuples[D_OUTPUTS], tuples[D_INPUTS],
-                         PyLong_FromVoidPtr(weft_stream_native(self->context->raw, call->stream)));
-}
-
-/* End the use of the tensors; the number of arrays that still use their memory. */
-static Py_ssize_t close_call(struct tensors *tensors)
-{
-    Py_ssize_t kept = 0;
-
-    for (int i = 0; i < TENSORS; i++) {
-        kept += shards_close(tensors->tuples[i]);
-        Py_CLEAR(tensors->tuples[i]);
-    }
-    return kept;
-}
-
-static weft_status call_function(pipeline_object *self, int which, const weft_pipeline_call *call)
-{
-    static const char *const names[] = {"a forward", "a backward", "an unshard", "a reshard",
-                                        "a reduce"};
     PyGILState_STATE state = PyGILState_Ensure();
-    struct tensors tensors;
-    PyObject *arguments = open_call(self, call, &tensors), *result = NULL;
+    PyObject *one = action_of(self, first), *other = NULL, *result = NULL;
     weft_status status;
     Py_ssize_t kept;
 
-    if (arguments != NULL) result = PyObject_CallObject(self->functions[which], arguments);
-    take_absent(result, call);
-    Py_XDECREF(arguments);
-    kept = close_call(&tensors);
-    status = kernel_end(&self->kernel, result != NULL ? kept : 0, names[which]);
+    if (one != NULL && second == NULL)
+        result = PyObject_CallMethod((PyObject *)self, "_call", "sO", name, one);
+    else if (one != NULL && (other = action_of(self, second)) != NULL)
+        result = PyObject_CallMethod((PyObject *)self, "_call", "sOO", name, one, other);
+    take_absent(result, second == NULL || first->parts != 0 ? first : second);
+    kept = action_close(one) + action_close(other);
+    status = kernel_end(&self->kernel, result != NULL ? kept : 0, "a pipeline");
     Py_XDECREF(result);
     PyGILState_Release(state);
     return status;
@@ -126,330 +110,141 @@ static weft_status call_function(pipeline_object *self, int which, const weft_pi
 static weft_status call_overlap(void *user, const weft_pipeline_call *first,
                                 const weft_pipeline_call *second)
 {
-    PyGILState_STATE state = PyGILState_Ensure();
-    pipeline_object *self = user;
-    struct tensors tensors[2];
-    PyObject *one = open_call(self, first, &tensors[0]);
-    PyObject *other = one != NULL ? open_call(self, second, &tensors[1]) : NULL, *result = NULL;
-    weft_status status;
-    Py_ssize_t kept;
-
-    if (other != NULL)
-        result = PyObject_CallFunctionObjArgs(self->functions[OVERLAP], one, other, NULL);
-    take_absent(result, first->parts != 0 ? first : second);
-    kept = close_call(&tensors[0]);
-    if (one != NULL) kept += close_call(&tensors[1]);
-    Py_XDECREF(one);
-    Py_XDECREF(other);
-    status = kernel_end(&self->kernel, result != NULL ? kept : 0, "an overlap");
-    Py_XDECREF(result);
-    PyGILState_Release(state);
-    return status;
+    return call_named(user, "overlap", first, second);
 }
 
-static weft_status call_forward(void *user, const weft_pipeline_call *call)
-{
-    return call_function(user, FORWARD, call);
-}
-
-static weft_status call_backward(void *user, const weft_pipeline_call *call)
-{
-    return call_function(user, BACKWARD, call);
-}
-
-static weft_status call_unshard(void *user, const weft_pipeline_call *call)
-{
-    return call_function(user, UNSHARD, call);
-}
-
-static weft_status call_reshard(void *user, const weft_pipeline_call *call)
-{
-    return call_function(user, RESHARD, call);
-}
-
-static weft_status call_reduce(void *user, const weft_pipeline_call *call)
-{
-    return call_function(user, REDUCE, call);
-}
-
-/* ---- making one ---- */
-
-/* (dtype, shape, without_gradient) */
-static int read_tensor(PyObject *item, weft_pipeline_tensor *out)
-{
-    enum weft_dtype dtype;
-    const char *text;
-    PyObject *shape;
-    int without = 0;
-
-    if (item != NULL && !PyTuple_Check(item)) {
-        PyErr_SetString(PyExc_TypeError, "a value is a tuple of dtype, shape and, if it has no "
-                                         "gradient, True");
-        return -1;
+#define CALLBACK(name)                                                                             \
+    static weft_status call_##name(void *user, const weft_pipeline_call *call)                     \
+    {                                                                                              \
+        return call_named(user, #name, call, NULL);                                                \
     }
-    if (item == NULL || !PyArg_ParseTuple(item, "sO|p:values", &text, &shape, &without) ||
-        check(weft_dtype_parse(text, &dtype)) < 0)
-        return -1;
-    out->dims = numbers_of(shape, out->shape);
-    out->dtype = dtype;
-    out->without_gradient = without != 0;
-    return out->dims < 0 ? -1 : 0;
-}
-
-static int read_stage(PyObject *list, weft_pipeline_values *out)
-{
-    Py_ssize_t count = list != NULL ? PySequence_Size(list) : -1;
-
-    if (count > WEFT_PIPELINE_TENSORS)
-        PyErr_Format(PyExc_ValueError, "a stage passes on at most %d tensors",
-                     WEFT_PIPELINE_TENSORS);
-    for (Py_ssize_t i = 0; i < count && !PyErr_Occurred(); i++) {
-        PyObject *item = PySequence_GetItem(list, i);
-
-        (void)read_tensor(item, &out->tensors[i]);
-        Py_XDECREF(item);
-    }
-    out->count = (uint32_t)count;
-    return PyErr_Occurred() ? -1 : 0;
-}
-
-/* The list of what a stage passes on, as read_stage reads it. */
-static PyObject *write_stage(const weft_pipeline_values *values)
-{
-    PyObject *list = PyList_New(values->count);
-
-    for (uint32_t i = 0; list != NULL && i < values->count; i++) {
-        const weft_pipeline_tensor *tensor = &values->tensors[i];
-        PyObject *item = Py_BuildValue("(sNO)", weft_dtype_name((enum weft_dtype)tensor->dtype),
-                                       tuple_of(tensor->dims, tensor->shape),
-                                       tensor->without_gradient ? Py_True : Py_False);
-
-        if (item == NULL || PyList_SetItem(list, (Py_ssize_t)i, item) < 0) Py_CLEAR(list);
-    }
-    return list;
-}
+CALLBACK(forward)
+CALLBACK(backward)
+CALLBACK(unshard)
+CALLBACK(reshard)
+CALLBACK(reduce)
 
 static weft_status call_shapes(void *user, int32_t stage, const weft_pipeline_values *in,
                                weft_pipeline_values *out)
 {
     PyGILState_STATE state = PyGILState_Ensure();
     pipeline_object *self = user;
-    PyObject *inputs = write_stage(in), *outputs = NULL;
+    PyObject *inputs = record_make(&record_weft_pipeline_values_out, (const char *)in, NULL);
+    PyObject *outputs = NULL;
+    struct arena arena = {0};
     weft_status status;
 
     if (inputs != NULL)
-        outputs = PyObject_CallFunction(self->functions[SHAPES], "iO", (int)stage, inputs);
-    if (outputs != NULL) (void)read_stage(outputs, out);
+        outputs = PyObject_CallMethod((PyObject *)self, "_call_shapes", "iO", (int)stage, inputs);
+    if (outputs != NULL) (void)value_read(&values_type, outputs, &arena, out);
     status = kernel_end(&self->kernel, 0, "shapes");
+    arena_end(&arena);
     Py_XDECREF(inputs);
     Py_XDECREF(outputs);
     PyGILState_Release(state);
     return status;
 }
 
-/* What each stage but the last passes on; PyMem_Free frees it. */
-static weft_pipeline_values *read_values(PyObject *list, const weft_schedule *schedule)
+/* ---- the object ---- */
+
+/* What each stage but the last passes on. */
+static int read_values(PyObject *list, const weft_schedule *schedule, struct arena *arena,
+                       const weft_pipeline_values **out)
 {
     weft_schedule_info info = {.struct_size = sizeof info};
-    weft_pipeline_values *values;
+    void *values = NULL;
+    size_t count = 0;
 
-    if (check(weft_schedule_get(schedule, &info)) < 0) return NULL;
-    if (PySequence_Size(list) != info.stages - 1) {
-        if (!PyErr_Occurred())
-            PyErr_Format(PyExc_ValueError,
-                         "values must have an entry for each of %d stages but "
-                         "the last",
-                         (int)info.stages);
-        return NULL;
-    }
-    values = PyMem_Calloc((size_t)info.stages, sizeof *values);
-    if (values == NULL) PyErr_NoMemory();
-    for (int32_t i = 0; values != NULL && i < info.stages - 1 && !PyErr_Occurred(); i++) {
-        PyObject *stage = PySequence_GetItem(list, i);
-
-        (void)read_stage(stage, &values[i]);
-        Py_XDECREF(stage);
-    }
-    if (!PyErr_Occurred()) return values;
-    PyMem_Free(values);
-    return NULL;
+    if (list == Py_None) return 0;
+    if (check(weft_schedule_get(schedule, &info)) < 0 ||
+        list_read(&values_type, list, arena, &values, &count) < 0)
+        return -1;
+    *out = values;
+    if (count + 1 == (size_t)info.stages) return 0;
+    PyErr_Format(PyExc_ValueError,
+                 "values has %zu entries; expected one for each of %d stages but "
+                 "the last",
+                 count, (int)info.stages);
+    return -1;
 }
 
-/* Keep FUNCTIONS, and make OPTIONS call those that are not None. */
-static void take_functions(pipeline_object *self, PyObject *const *functions,
-                           weft_pipeline_options *options)
+static PyObject *create(pipeline_object *self, PyObject *comm, const weft_schedule *schedule,
+                        weft_pipeline_options *options)
 {
-    static weft_pipeline_callback *const callbacks[] = {call_forward, call_backward, call_unshard,
-                                                        call_reshard, call_reduce};
-    weft_pipeline_callback **const places[] = {&options->forward, &options->backward,
-                                               &options->unshard, &options->reshard,
-                                               &options->reduce};
-
-    for (int i = 0; i < FUNCTIONS; i++) {
-        if (functions[i] == Py_None) continue;
-        self->functions[i] = Py_NewRef(functions[i]);
-        if (i < OVERLAP) *places[i] = callbacks[i];
-    }
-    if (self->functions[OVERLAP] != NULL) options->overlap = call_overlap;
-    if (self->functions[SHAPES] != NULL) options->shapes = call_shapes;
-}
-
-static PyObject *pipeline_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
-{
-    static char *names[] = {"comm",    "schedule", "values",  "forward", "backward",   "unshard",
-                            "reshard", "reduce",   "overlap", "shapes",  "loss_scale", NULL};
-    allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
-    weft_pipeline_options options = {.struct_size = sizeof options};
-    PyObject *functions[FUNCTIONS] = {Py_None, Py_None, Py_None, Py_None,
-                                      Py_None, Py_None, Py_None};
-    PyObject *comm, *schedule, *list;
-    weft_pipeline_values *values = NULL;
-    pipeline_object *self;
-    struct kernel raised;
     weft_status status;
 
-    if (!PyArg_ParseTupleAndKeywords(
-            args, kwargs, "OOOOO|OOOOOd:Pipeline", names, &comm, &schedule, &list,
-            &functions[FORWARD], &functions[BACKWARD], &functions[UNSHARD], &functions[RESHARD],
-            &functions[REDUCE], &functions[OVERLAP], &functions[SHAPES], &options.loss_scale) ||
-        !is_of(comm, binding.comm, "comm") || !is_of(schedule, binding.schedule, "schedule"))
-        return NULL;
-    if (list != Py_None) {
-        values = read_values(list, ((any_object *)schedule)->raw);
-        if (values == NULL) return NULL;
-    }
-    self = (pipeline_object *)allocate(type, 0);
-    if (self == NULL) {
-        PyMem_Free(values);
-        return NULL;
-    }
     self->context = (context_object *)Py_NewRef((PyObject *)((comm_object *)comm)->context);
     self->context->used++;
-    take_functions(self, functions, &options);
-    options.values = values;
-    options.user = self;
+    options->user = self;
     WAIT_BEGIN
-    status = weft_pipeline_create(((comm_object *)comm)->raw, ((any_object *)schedule)->raw,
-                                  &options, &self->raw);
+    status = weft_pipeline_create(((comm_object *)comm)->raw, schedule, options, &self->raw);
     WAIT_END
-    PyMem_Free(values);
-    if (status == WEFT_OK) return (PyObject *)self;
-    raised = self->kernel;
-    self->kernel = (struct kernel){0};
-    Py_DECREF((PyObject *)self);
-    return kernel_raise(&raised, status);
+    if (status != WEFT_OK) return kernel_raise(&self->kernel, status);
+    Py_RETURN_NONE;
 }
 
-/* Functions often have the pipeline among their variables. */
-static int pipeline_traverse(PyObject *object, visitproc visit, void *arg)
+/* ARGS: the communicator, the schedule, the values, the scale, and which functions there are. */
+static PyObject *pipeline_open(PyObject *object, PyObject *args)
 {
-    pipeline_object *self = self_of(object);
+    weft_pipeline_options options = {
+        .struct_size = sizeof options, .forward = call_forward, .backward = call_backward};
+    int unshard, reshard, reduce, overlap, shapes;
+    PyObject *comm, *schedule, *list, *result = NULL;
+    struct arena arena = {0};
+    weft_schedule *order;
 
-    Py_VISIT(Py_TYPE(object));
-    for (int i = 0; i < FUNCTIONS; i++)
-        Py_VISIT(self->functions[i]);
-    Py_VISIT(self->kernel.kind);
-    Py_VISIT(self->kernel.value);
-    Py_VISIT(self->kernel.traceback);
-    return 0;
+    if (!PyArg_ParseTuple(args, "OOOdppppp", &comm, &schedule, &list, &options.loss_scale, &unshard,
+                          &reshard, &reduce, &overlap, &shapes) ||
+        handle_of(comm, &class_weft_comm, "comm") == NULL)
+        return NULL;
+    order = handle_of(schedule, &class_weft_schedule, "schedule");
+    if (order == NULL) return NULL;
+    if (((pipeline_object *)object)->context != NULL)
+        return PyErr_Format(PyExc_RuntimeError, "the pipeline was opened before");
+    if (unshard) options.unshard = call_unshard;
+    if (reshard) options.reshard = call_reshard;
+    if (reduce) options.reduce = call_reduce;
+    if (overlap) options.overlap = call_overlap;
+    if (shapes) options.shapes = call_shapes;
+    if (read_values(list, order, &arena, &options.values) == 0)
+        result = create((pipeline_object *)object, comm, order, &options);
+    arena_end(&arena);
+    return result;
 }
 
-static int pipeline_clear(PyObject *object)
+static PyObject *pipeline_run(PyObject *object, PyObject *unused)
 {
-    pipeline_object *self = self_of(object);
+    weft_pipeline *raw = handle_of(object, &class_weft_pipeline, "self");
+    weft_status status;
 
-    for (int i = 0; i < FUNCTIONS; i++)
-        Py_CLEAR(self->functions[i]);
-    Py_CLEAR(self->kernel.kind);
-    Py_CLEAR(self->kernel.value);
-    Py_CLEAR(self->kernel.traceback);
-    return 0;
+    (void)unused;
+    if (raw == NULL) return NULL;
+    WAIT_BEGIN
+    status = weft_pipeline_run(raw);
+    WAIT_END
+    if (status != WEFT_OK) return kernel_raise(&((pipeline_object *)object)->kernel, status);
+    Py_RETURN_NONE;
 }
 
 static void pipeline_dealloc(PyObject *object)
 {
-    pipeline_object *self = self_of(object);
-
-    PyObject_GC_UnTrack(object);
-    WAIT_BEGIN
-    weft_pipeline_release(&self->raw);
-    WAIT_END
-    pipeline_clear(object);
-    if (self->context != NULL) {
-        self->context->used--;
-        Py_DECREF((PyObject *)self->context);
-    }
-    object_free(object);
-}
-
-static PyObject *pipeline_run(PyObject *self, PyObject *unused)
-{
-    weft_status status;
-
-    (void)unused;
-    WAIT_BEGIN
-    status = weft_pipeline_run(self_of(self)->raw);
-    WAIT_END
-    if (status != WEFT_OK) return kernel_raise(&self_of(self)->kernel, status);
-    Py_RETURN_NONE;
-}
-
-static PyObject *pipeline_values(PyObject *self, PyObject *args)
-{
-    weft_pipeline_values values;
-    int stage;
-
-    if (!PyArg_ParseTuple(args, "i:values", &stage) ||
-        check(weft_pipeline_values_get(self_of(self)->raw, stage, &values)) < 0)
-        return NULL;
-    return write_stage(&values);
-}
-
-static PyObject *get_info(PyObject *self, void *closure)
-{
-    weft_pipeline_info info = {.struct_size = sizeof info};
-
-    (void)closure;
-    if (check(weft_pipeline_get(self_of(self)->raw, &info)) < 0) return NULL;
-    return Py_BuildValue("{s:n,s:I,s:K,s:K,s:K}", "actions", (Py_ssize_t)info.actions, "directions",
-                         (unsigned)info.directions, "bytes", (unsigned long long)info.bytes, "sent",
-                         (unsigned long long)info.sent, "received",
-                         (unsigned long long)info.received);
-}
-
-static PyObject *get_schedule(PyObject *self, void *closure)
-{
-    weft_pipeline_info info = {.struct_size = sizeof info};
-
-    (void)closure;
-    if (check(weft_pipeline_get(self_of(self)->raw, &info)) < 0) return NULL;
-    return schedule_wrap(weft_schedule_retain(info.schedule));
+    handle_dealloc(object, &class_weft_pipeline);
 }
 
 int pipeline_type_add(PyObject *module)
 {
-    static PyGetSetDef properties[] = {
-        {"info", get_info, NULL, "Actions, directions and bytes of this rank.", NULL},
-        {"schedule", get_schedule, NULL, "The schedule with sends and receives.", NULL},
-        {0}};
     static PyMethodDef methods[] = {
+        {"open", pipeline_open, METH_VARARGS, NULL},
         {"run", pipeline_run, METH_NOARGS,
          "run()\n\nRun all actions of this rank, once each.  Collective."},
-        {"values", pipeline_values, METH_VARARGS, "values(stage)\n\nWhat a stage passes on."},
         {0}};
-    static PyType_Slot slots[] = {
-        {Py_tp_doc, "Pipeline(comm, schedule, values, forward, backward, unshard=None, "
-                    "reshard=None, reduce=None, overlap=None, shapes=None, loss_scale=0)"},
-        {Py_tp_new, pipeline_new},
-        {Py_tp_dealloc, pipeline_dealloc},
-        {Py_tp_traverse, pipeline_traverse},
-        {Py_tp_clear, pipeline_clear},
-        {Py_tp_getset, properties},
-        {Py_tp_methods, methods},
-        {0, NULL}};
+    static PyType_Slot slots[] = {{Py_tp_doc, "The base of weft.Pipeline."},
+                                  {Py_tp_new, PyType_GenericNew},
+                                  {Py_tp_dealloc, pipeline_dealloc},
+                                  {Py_tp_methods, methods},
+                                  {0, NULL}};
     static PyType_Spec spec = {"weft._weft.Pipeline", sizeof(pipeline_object), 0,
-                               Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
-                               slots};
+                               Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
 
     return type_add(module, &spec, &binding.pipeline);
 }

@@ -1,5 +1,6 @@
 /* place.c - see place.h. */
 #include "place.h"
+#include "tensor.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -66,6 +67,17 @@ int place_fits(const struct array *array, context_object *context, const char *n
     PyErr_Format(PyExc_ValueError, "%s is in %s; the backend %s works in %s", name,
                  memory_of(have, found, sizeof found), weft_context_plugin(context->raw)->name,
                  memory_of(need, wanted, sizeof wanted));
+    return -1;
+}
+
+int place_open(PyObject *object, bool written, const char *name, context_object *context,
+               struct array *out)
+{
+    if (array_open(object, out) < 0) return -1;
+    if (check_dense(out, name, written) == 0 &&
+        (context == NULL || place_fits(out, context, name) == 0))
+        return 0;
+    array_close(out);
     return -1;
 }
 

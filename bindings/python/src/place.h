@@ -12,6 +12,11 @@ int place_find(context_object *context);
  * name. */
 int place_fits(const struct array *array, context_object *context, const char *name);
 
+/* Open the array OBJECT, which must be dense and fit CONTEXT, unless that is NULL; a WRITTEN one
+ * must not be read-only.  The caller closes *OUT after success. */
+int place_open(PyObject *object, bool written, const char *name, context_object *context,
+               struct array *out);
+
 /* The stream of STREAM as stream_of reads it, or without one that of ARRAY: the current stream of
  * its library, or the stream that it states.  ARRAY may be NULL. */
 int place_stream(PyObject *stream, const struct array *array, context_object *context,

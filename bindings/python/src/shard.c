@@ -72,6 +72,21 @@ static PyObject *shard_device(PyObject *self, PyObject *unused)
     return Py_BuildValue("(ii)", (int)self_of(self)->device.type, (int)self_of(self)->device.id);
 }
 
+/* A NumPy array, which shares host memory. */
+static PyObject *shard_array(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"dtype", "copy", NULL};
+    PyObject *dtype = Py_None, *copy = Py_None, *module, *result;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OO:__array__", names, &dtype, &copy))
+        return NULL;
+    module = PyImport_ImportModule("weft._arrays");
+    if (module == NULL) return NULL;
+    result = PyObject_CallMethod(module, "as_numpy", "OOO", self, dtype, copy);
+    Py_DECREF(module);
+    return result;
+}
+
 /* ---- properties ---- */
 
 static PyObject *get_spec(PyObject *self, void *closure)
@@ -90,6 +105,19 @@ static PyObject *get_offset(PyObject *self, void *closure)
 {
     (void)closure;
     return tuple_of(self_of(self)->dims, self_of(self)->offset);
+}
+
+/* (address, strides in elements, dtype, whether it is read-only). */
+static PyObject *get_memory(PyObject *object, void *closure)
+{
+    shard_object *self = self_of(object);
+    enum weft_dtype dtype;
+
+    (void)closure;
+    if (check(weft_dtype_from_dlpack(self->dtype, &dtype)) < 0) return NULL;
+    return Py_BuildValue("(NNsN)", PyLong_FromVoidPtr(self->data),
+                         tuple_of(self->dims, self->strides), weft_dtype_name(dtype),
+                         PyBool_FromLong(self->is_read_only));
 }
 
 /* ---- making and closing ---- */
@@ -161,6 +189,19 @@ weft_status kernel_end(struct kernel *kernel, Py_ssize_t kept, const char *what)
     return status;
 }
 
+weft_status kernel_run(struct kernel *kernel, PyObject *arguments, PyObject *shards,
+                       const char *what)
+{
+    PyObject *result = arguments != NULL ? PyObject_CallObject(kernel->function, arguments) : NULL;
+    Py_ssize_t kept = shards_close(shards);
+    weft_status status = kernel_end(kernel, result != NULL ? kept : 0, what);
+
+    Py_XDECREF(result);
+    Py_XDECREF(arguments);
+    Py_XDECREF(shards);
+    return status;
+}
+
 PyObject *kernel_raise(struct kernel *kernel, weft_status status)
 {
     if (kernel->kind == NULL) return raise_status(status);
@@ -175,12 +216,15 @@ int shard_type_add(PyObject *module)
         {"spec", get_spec, NULL, "The layout of the whole tensor, or None.", NULL},
         {"shape", get_shape, NULL, "The shape of the shard.", NULL},
         {"offset", get_offset, NULL, "The index of its first element in the whole tensor.", NULL},
+        {"_memory", get_memory, NULL, "Address, strides, dtype, and whether it is read-only.",
+         NULL},
         {0}};
     static PyMethodDef methods[] = {
         {"__dlpack__", KEYWORDS(shard_dlpack),
          "__dlpack__(*, stream=None, max_version=None, dl_device=None, copy=None)"},
         {"__dlpack_device__", shard_device, METH_NOARGS, "__dlpack_device__()"},
-        ARRAY_METHOD{0}};
+        {"__array__", KEYWORDS(shard_array), "__array__(dtype=None, copy=None)"},
+        {0}};
     static PyType_Slot slots[] = {{Py_tp_doc, "A tensor as a kernel gets it: its rank's shard."},
                                   {Py_tp_dealloc, shard_dealloc},
                                   {Py_tp_getset, properties},

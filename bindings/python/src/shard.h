@@ -42,6 +42,10 @@ struct kernel {
 /* After a call of the function: refuse KEPT arrays of its shards; keep the exception, if there is
  * one, and return a status whose text has it.  WHAT names the function. */
 weft_status kernel_end(struct kernel *kernel, Py_ssize_t kept, const char *what);
+/* Call the function with ARGUMENTS, and end the use of the tuple SHARDS.  It takes over both; NULL
+ * has an exception, which it keeps. */
+weft_status kernel_run(struct kernel *kernel, PyObject *arguments, PyObject *shards,
+                       const char *what);
 /* Raise the exception of the kernel if it has one, otherwise that of STATUS.  Returns NULL. */
 PyObject *kernel_raise(struct kernel *kernel, weft_status status);
 

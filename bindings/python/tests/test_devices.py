@@ -110,7 +110,7 @@ for changes, error, text in (
     ({"typestr": "<"}, TypeError, "typestr"), ({"mask": x}, TypeError, "no mask"),
     ({"strides": (3,)}, BufferError, "multiple of the 4 bytes"), ({"strides": (4, 4)}, ValueError, "lengths"),
     ({"strides": (8,)}, ValueError, "not contiguous"), ({"shape": (-4,)}, ValueError, "negative"),
-    ({"shape": (1,) * 99}, ValueError, "dimensions"), ({"data": 7}, TypeError, "must have"),
+    ({"shape": (1,) * 99, "strides": None}, ValueError, "dimensions"), ({"data": 7}, TypeError, "must have"),
     ({"stream": "x"}, TypeError, ""),
 ):
     with pytest.raises(error, match=text):

@@ -2,11 +2,25 @@
 
 import doctest
 import importlib
+import pathlib
 
 import pytest
 
+import weft
 
-@pytest.mark.parametrize("name", ["weft", "weft._weft", "weft.ops", "weft.torch._dtensor"])
+ROOT = pathlib.Path(weft.__file__).parent
+NAMES = [
+    ".".join(("weft", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__")
+    for path in sorted(ROOT.rglob("*.py"))
+    if ">>> " in path.read_text(encoding="utf-8")
+]
+
+
+def test_some_modules_have_examples():
+    assert {"weft", "weft.ops", "weft._layouts"} <= set(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_docstrings(name):
     if "torch" in name:
         pytest.importorskip("torch")

@@ -49,6 +49,22 @@ def test_what_was_written_is_read(model):
         checkpoint.read("a.weigth")
 
 
+def test_a_checkpoint_is_closed_after_those_that_are_made_from_it(model):
+    path, arrays = model
+    with weft.Checkpoint(path) as checkpoint:
+        assert "a.weight" in checkpoint and "d" not in checkpoint and list(checkpoint) == checkpoint.names
+        assert checkpoint.checksum(0) == checkpoint.checksum("a.weight")
+        assert checkpoint.info["bytes"] == checkpoint.bytes == sum(array.nbytes for array in arrays.values())
+        mapped = checkpoint.map(weft.Rules("x.weight = a.weight\n* = *\n"))
+        with pytest.raises(RuntimeError, match="the Checkpoint is in use by an object that was made from it"):
+            checkpoint.close()
+        assert np.array_equal(np.asarray(mapped.read("x.weight")), arrays["a.weight"])
+        mapped.close()
+    for closed in (mapped, checkpoint):
+        with pytest.raises(RuntimeError, match="the Checkpoint was closed"):
+            closed.read("c.bias", out=np.empty(7, np.int32))
+
+
 def test_a_tensor_that_is_missing_is_named_with_its_file(model, tmp_path, alone):
     path, _ = model
     weft.reshard(path, tmp_path / "folder")
@@ -101,7 +117,7 @@ def test_tensors_are_loaded_and_saved(model, tmp_path, ranks):
             raise AssertionError("it was replaced")
         saving = weft.save_begin({str(tmp_path / "ranks")!r}, tensors, layout=weft.Layout.open({str(layout)!r}))
         saving.wait()
-        assert saving.state()["ended"]
+        assert saving.ended
         tensors["c.bias"].fill(1)
         weft.save(copy, tensors, replace=True)
     """)
@@ -131,12 +147,35 @@ def test_checkpoints_are_resharded(model, tmp_path):
         weft.reshard(path, tmp_path / "failed", LAYOUT, progress=lambda done, total: 1 / 0)
 
 
+def test_what_a_resharding_uses_stays_open(model, tmp_path):
+    source, layout = weft.Checkpoint(model[0]), weft.Layout(LAYOUT)
+    for used in (source, layout):
+        with pytest.raises(RuntimeError, match="is in use by an object that was made from it"):
+            weft.reshard(source, tmp_path / "failed", layout, progress=lambda done, total: used.close())
+    weft.reshard(source, tmp_path / "ranks", layout)
+    source.close()
+    layout.close()
+    with pytest.raises(RuntimeError, match="the Layout was closed"):
+        weft.reshard(model[0], tmp_path / "failed", layout)
+
+
 def test_mistakes_with_checkpoints_are_named(tmp_path, alone):
     tensor = weft.Tensor(alone, weft.spec("f32[4] R", "1"))
     tensor.fill(1)
-    with pytest.raises(TypeError, match="names must be a list of str; item 0 is 1"):
+    with pytest.raises(TypeError, match="names must be a str, not 1"):
         weft.save(tmp_path / "a.safetensors", {1: tensor}, context=alone)
-    weft.save(tmp_path / "b.safetensors", {"t": tensor}, context=alone)
+    with pytest.raises(weft.InvalidError, match=r"2 names \(name_count\) for 1 tensors"):
+        weft.save(tmp_path / "a.safetensors", [tensor], names=["t", "u"], context=alone)
+    with pytest.raises(weft.InvalidError, match=r"0 names \(name_count\) for 1 tensors"):
+        weft.save(tmp_path / "a.safetensors", [tensor], names=[], context=alone)
+    with pytest.raises(ValueError, match="format is 'zip'; expected one of: safetensors, huggingface, ranks"):
+        weft.save(tmp_path / "a.zip", {"t": tensor}, format="zip", context=alone)
+    stream = weft.Stream(alone)
+    weft.save(tmp_path / "b.safetensors", {"t": tensor}, context=alone, stream=stream, metadata={"k": "v"})
+    del stream
+    assert weft.Checkpoint(tmp_path / "b.safetensors").metadata == {"k": "v"}
+    with pytest.raises(TypeError, match=r"reshard\(\) has no argument 'jbos'"):
+        weft.reshard(tmp_path / "b.safetensors", tmp_path / "c.safetensors", jbos=1)
     del tensor
     with pytest.raises(ValueError, match=r"'S\(0\)' is not a file; .* give their mesh"):
         weft.load(tmp_path / "b.safetensors", "S(0)", context=alone)

@@ -62,7 +62,7 @@ def test_plans_have_exact_figures():
     assert str(plan.source) == "bf16[4096,4096] S(0),R" and plan.target.placements == "R,S(1)"
     least = weft.plan("f32[7,10]", "2x3", "P(sum),P(sum)", "S(0),S(1)", minimize="bytes")
     assert least.least and least.bytes_received_max == 288
-    with pytest.raises(ValueError, match="expected 'time', 'bytes' or 'memory'"):
+    with pytest.raises(ValueError, match="minimize is 'speed'; expected one of: time, bytes, memory"):
         weft.plan("f32[7]", "2", "S(0)", "R", minimize="speed")
 
 
@@ -98,7 +98,7 @@ def test_meshes_and_specs_are_copied_and_pickled():
 
 def test_numbers_out_of_range_are_refused():
     for limit in (-1, 2**64):
-        with pytest.raises(ValueError, match=f"{limit} is out of range; expected a number from 0"):
+        with pytest.raises(ValueError, match=f"memory_limit is {limit}, which is out of range; expected a number from 0"):
             weft.plan("f32[4]", "2", "S(0)", "R", memory_limit=limit)
 
 
@@ -108,12 +108,12 @@ def test_layouts_and_plans_are_examined():
     assert columns.segments(1, (3, 1))[1] == (6, 3, 2) and rows.segments(7) == []
     assert rows.overlaps(1, columns, 0, 0) == [(3, 3, 0, 3)]
     assert rows.overlaps(1, columns, 1, 1) == [(2, 2, 2, 0)]
-    with pytest.raises(ValueError, match="dimension"):
+    with pytest.raises(ValueError, match="strides has 1 entries; expected 2"):
         columns.segments(1, (3,))
-    assert weft.owners_balance([5, 4, 3, 3], 2) == [0, 1, 1, 0]
+    assert weft.owners_balance([5, 4, 3, 3], 2) == (0, 1, 1, 0)
     with pytest.raises(weft.InvalidError):
         weft.owners_balance([1], 0)
-    with pytest.raises(OverflowError):
+    with pytest.raises(ValueError, match="bytes is -1"):
         weft.owners_balance([-1], 2)
 
     plan = weft.Plan(rows, columns)
@@ -124,7 +124,7 @@ def test_layouts_and_plans_are_examined():
     other = plan.runner_up()
     assert other.cost_ns >= plan.cost_ns and other.steps[0]["kind"] != plan.steps[0]["kind"]
     assert json.loads(plan.json(other))["runner_up"] and json.loads(plan.json())["runner_up"] is None
-    assert isinstance(plan.costs, str) and plan.costs == other.costs
+    assert plan.costs.name == other.costs.name
     assert weft.Plan(rows, rows).runner_up() is None
 
 
@@ -145,8 +145,8 @@ def test_orders_hide_communication():
         weft.reorder(nodes, "fast")
     with pytest.raises(ValueError, match="compute"):
         weft.reorder([weft.Node("send")])
-    with pytest.raises(TypeError, match="tuple"):
-        weft._weft.reorder([3], 0, 0)
+    with pytest.raises(TypeError, match="a dictionary or a tuple"):
+        weft._weft.Reorder.create([3])
 
 
 def test_errors_of_vendors_have_a_code():

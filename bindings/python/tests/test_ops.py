@@ -46,8 +46,35 @@ def test_lists_have_an_entry_for_each_tensor():
         with pytest.raises(ValueError, match=f"{name} has {length + 1} entries; the call needs {length}"):
             ops.propose("mm", [x, x], **{name: [None] * (length + 1)})
         ops.propose("mm", [x, x], **{name: [None] * length})
+    for entries in ([], [True], [True] * 3):
+        with pytest.raises(ValueError, match=f"wanted has {len(entries)} entries; expected 2"):
+            ops.Backward("mm", [x, x], wanted=entries)
     with pytest.raises(TypeError, match="name of an attribute"):
         ops.check("mm", [x, x], {1: 2})
+    with pytest.raises(TypeError, match="attribute dim must be a number"):
+        ops.check("softmax", [x], {"dim": None})
+    with pytest.raises(TypeError, match="no option 'fixed'"):
+        ops.check("mm", [x, x], fixed=[x])
+
+
+def test_calls_that_are_incomplete_are_refused():
+    x = weft.spec("f32[8,8] R", "4")
+    create = weft._weft.Backward.create
+    for call in ({}, {"name": "mm"}, {"name": "softmax", "inputs": [x], "attrs": [{}]},
+                 {"name": "softmax", "inputs": [x], "attrs": [{"name": "dim", "kind": "text"}]},
+                 {"name": "softmax", "inputs": [x], "attrs": [{"name": "dim", "kind": "list"}]}):  # fmt: skip
+        with pytest.raises(weft.InvalidError):
+            weft._weft.op_ask("c", call, {})
+        with pytest.raises(weft.InvalidError):
+            create(**call)
+    choice = ops.check("softmax", [x], {"dim": -1})
+    assert choice.input(1) is None and choice.output(9) is None and choice.memory == (None,)
+    backward = ops.Backward("softmax", [x], {"dim": 1})
+    assert backward.gradient(1) is None and backward.spec(source="result", index=2**31) is None
+    assert weft._weft.op_backward_call(backward, len(backward.calls)) is None
+    backward.close()
+    with pytest.raises(RuntimeError, match="closed"):
+        backward.calls
 
 
 def test_rules_are_registered_and_removed():

@@ -22,11 +22,11 @@ def test_schedules_are_made_printed_and_simulated():
     assert lowered.info["lowered"] and {"SEND_F", "RECV_B", "REDUCE_GRAD"} <= kinds
 
     timeline = schedule.simulate()
-    assert timeline.figures["makespan"] == 15 and timeline.rank(1)["busy"] == 12 and timeline.span(1, 0) == (1, 2)
+    assert timeline.makespan == 15 and timeline.info["makespan"] == 15 and timeline.rank(1)["busy"] == 12 and timeline.span(1, 0) == (1, 2)
     assert json.loads(timeline.json())["makespan"] == 15
     assert timeline.schedule.info["digest"] == schedule.info["digest"]
     slow = schedule.simulate([{"forward": 2, "input": 1, "weight": 1}, {"forward": 4}])
-    assert slow.figures["busy"] == 4 * 4 + 4 * 4
+    assert slow.busy == 4 * 4 + 4 * 4
 
     for call, error, text in (
         (lambda: weft.Schedule("zigzag", 2, 4), weft.NotFoundError, "1f1b"),
@@ -34,10 +34,10 @@ def test_schedules_are_made_printed_and_simulated():
         (lambda: weft.Schedule.parse("0X0"), weft.ParseError, None),
         (lambda: schedule.actions(2), weft.InvalidError, None),
         (lambda: lowered.lower(), weft.InvalidError, None),
-        (lambda: schedule.simulate([{}]), ValueError, "each of 2 stages"),
-        (lambda: schedule.simulate([1, 2]), TypeError, "dictionaries"),
+        (lambda: schedule.simulate([{}]), ValueError, "costs of 1 stages; the schedule has 2 stages"),
+        (lambda: schedule.simulate([1, 2]), TypeError, "dictionary"),
         (lambda: schedule.simulate([{"foward": 1}, {}]), TypeError, "foward"),
-        (lambda: schedule.simulate([{"weight": -1}, {}]), ValueError, "weight is negative"),
+        (lambda: schedule.simulate([{"weight": -1}, {}]), ValueError, "weight"),
         (lambda: weft.Schedule("gpipe", 2, 4).simulate(memory_limit=1), weft.InvalidError, "rank"),
         (lambda: timeline.span(0, 99), weft.InvalidError, None),
         (lambda: weft.Timeline(), TypeError, None),
@@ -87,7 +87,7 @@ def test_symmetric_memory(ranks):
             assert symm.test(other, 1, 5, "==") and not symm.test(other, 1, 5, "<")
             with pytest.raises(BufferError, match="1 arrays use"):
                 symm.close()
-            with pytest.raises(ValueError, match="unknown"):
+            with pytest.raises(ValueError, match="expected one of: =="):
                 symm.wait(other, 0, 7, compare="~")
             with pytest.raises(ValueError, match="contiguous"):
                 symm.put(np.ones((4, 4))[:, 1], other)
@@ -193,7 +193,8 @@ def test_experts_get_their_tokens(ranks):
         routing = experts.route(counts)
         info = routing.info
         assert info["tokens"] == sum(counts) and info["first_expert"] == 2 * rank
-        assert info["counts"] == ([3, 2] if rank == 0 else [1, 4]) and info["received"] == 5
+        assert info["counts"] == ((3, 2) if rank == 0 else (1, 4)) and info["received"] == 5
+        assert len(info["by_rank"]) == 4 and experts.count == 4 and routing.first_expert == 2 * rank
         tokens = np.repeat(np.arange(4), counts)[:, None] + np.array([[0.0, 10.0 * rank]])
         tokens = tokens.astype(np.float32)
         received = np.empty((info["received"], 2), np.float32)
@@ -209,7 +210,14 @@ def test_experts_get_their_tokens(ranks):
                 call()
         with pytest.raises(weft.NotFoundError):
             weft.Experts(context, weft.mesh("ep=2"), "tp", 4)
-        del routing, experts
+        with pytest.raises(RuntimeError, match="close that first"):
+            experts.close()
+        routing.close()
+        with pytest.raises(RuntimeError, match="closed"):
+            routing.info
+        with pytest.raises(RuntimeError, match="closed"):
+            routing.dispatch(tokens, received)
+        experts.close()
         context.close()
     """)
 
@@ -267,8 +275,8 @@ def test_a_pipeline_trains(ranks):
         for values in ([], [["f32[3"]], [["f99[3]"]], [["f32[3]"] * 17]):
             with pytest.raises((ValueError, weft.Error)):
                 weft.Pipeline(world, weft.Schedule("gpipe", 2, 2), values, forward, backward)
-        with pytest.raises(TypeError, match="tuple"):
-            weft._weft.Pipeline(world, weft.Schedule("gpipe", 2, 2), [[["f32", (3,)]]], forward, backward)
+        with pytest.raises(RuntimeError, match="closed"):
+            weft._weft.Pipeline().run()
         del world
         context.close()
     """)
@@ -426,7 +434,7 @@ def test_attention_over_a_shared_sequence(ranks):
                 attention.restore(part, restored, 2)
                 np.testing.assert_allclose(restored, whole, rtol=1e-4, atol=1e-5)
             for call in (lambda: attention.forward(kernel, q, *mine[1:3], o, lse), lambda: attention.shard(q, q.copy(), 2),
-                         lambda: attention.shard(q, mine[0], 9), lambda: attention.run(kernel, (q,), None)):
+                         lambda: attention.shard(q, mine[0], 9), lambda: weft._weft.attention_run(attention, kernel, (q,), None)):
                 with pytest.raises(ValueError):
                     call()
             del attention
@@ -434,5 +442,15 @@ def test_attention_over_a_shared_sequence(ranks):
             weft.AttentionPlan(weft.mesh("cp=2"), "cp", 4, "diagonal")
         with pytest.raises(weft.NotFoundError):
             weft.AttentionPlan(weft.mesh("cp=2"), "tp", 4)
+        ordered = {"balance": "permuted", "variant": "gather"}
+        plan = weft.AttentionPlan(weft.mesh("cp=2"), "cp", 4, order=[3, 1, 0, 2], **ordered)
+        assert plan.runs(0) == [(3, 1), (1, 1)] and plan.length(1) == 2
+        with pytest.raises(weft.InvalidError, match="order_count is 3, but the sequence has length 4"):
+            weft.AttentionPlan(weft.mesh("cp=2"), "cp", 4, order=[3, 1, 0], **ordered)
+        blocks = [(0, 0, "causal"), {"query": 1, "key": 0}]
+        plan = weft.AttentionPlan(weft.mesh("cp=2"), "cp", 4, "blocks", variant="gather", blocks=blocks, block_size=2)
+        assert plan.info["work_total"] == 3 + 4
+        with pytest.raises(TypeError, match="dictionary or a tuple"):
+            weft.AttentionPlan(weft.mesh("cp=2"), "cp", 4, "blocks", variant="gather", blocks=[7], block_size=2)
         context.close()
     """)

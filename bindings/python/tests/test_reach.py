@@ -1,4 +1,4 @@
-"""The places that bindings/python/reach.txt names exist."""
+"""The functions of C are where docs/python-functions.md says."""
 
 import importlib.util
 import pathlib
@@ -11,35 +11,38 @@ import weft.ops  # noqa: F401
 CHECK = pathlib.Path(__file__).parents[3] / "ci/checks/python.py"
 
 
-def load_check():
+@pytest.fixture(scope="module")
+def check():
     spec = importlib.util.spec_from_file_location("check_python", CHECK)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
-def test_places_exist():
+def test_places_exist(check):
     missing = []
-    for matches in load_check().read_reach().values():
-        for match in matches:
+    for functions in check.places(check.generated()).values():
+        for name, place, reason in functions:
+            assert bool(place) != bool(reason), name
             found = weft
-            for part in (match["place"] or "weft").split(".")[1:]:
+            for part in (place or "weft").split(".")[1:]:
                 found = getattr(found, part, missing)
             if found is missing:
-                missing.append(match["place"])
+                missing.append(place)
     assert not missing
 
 
-def test_a_function_without_a_line_is_found(tmp_path):
-    check = load_check()
-    sections = check.read_reach()
-    assert list(check.problems(sections)) == []
-    dropped = sections["mesh.h"].pop()["function"]
-    assert list(check.problems(sections)) == [f"[mesh.h] has no line for {dropped}"]
-    (tmp_path / "reach.txt").write_text("[mesh.h]\nweft_mesh_parse - it is not there\nweft_mesh_new = weft.Mesh\n")
-    found = list(check.problems({"mesh.h": check.read_reach(tmp_path / "reach.txt")["mesh.h"]}))
-    assert "[mesh.h] lists weft_mesh_new, which mesh.h does not declare" in found
-    assert "weft_mesh_parse is called by the extension: name its place" in found
-    (tmp_path / "reach.txt").write_text("weft_mesh_parse weft.Mesh\n")
-    with pytest.raises(SystemExit, match="expected"):
-        check.read_reach(tmp_path / "reach.txt")
+def test_wrong_lines_are_found(check, tmp_path):
+    path = tmp_path / "reach.txt"
+    lines = check.REACH.read_text()
+    assert list(check.problems(check.generated())) == []
+    path.write_text(lines.replace("[move.h]\n", "[move.h]\nweft_move = weft.redistribute\n"))
+    assert list(check.problems(check.generated(path))) == ["[move.h] lists weft_move twice"] * 2
+    path.write_text(lines.replace("[move.h]\n", "[move.h]\nweft_mesh_size - it is known\n"))
+    assert "[move.h] lists weft_mesh_size, which is in mesh.h" in list(check.problems(check.generated(path)))
+    path.write_text(lines + "weft_mesh_new = weft.Mesh\n")
+    with pytest.raises(SystemExit, match="weft_mesh_new is in no header"):
+        check.generated(path)
+    path.write_text("weft_mesh_parse weft.Mesh\n")
+    with pytest.raises(SystemExit, match="cannot read"):
+        check.generated(path)

@@ -15,7 +15,7 @@ def test_parameters_are_gathered_and_gradients_reduced(simulated):
     stored.normal(7)
     fsdp = weft.FSDP(simulated)
     group = fsdp.group([stored], name="layer")
-    assert len(group) == 1 and group.parameter(0) is None and group.state()["state"] == "sharded"
+    assert len(group) == 1 and group.parameter(0) is None and group.state == "sharded" and group.info["bytes_gathered"] == 0
     group.unshard()
     whole = group.parameter(0)
     assert whole.spec.placements == "R" and whole.compare(stored)["equal"]
@@ -23,7 +23,7 @@ def test_parameters_are_gathered_and_gradients_reduced(simulated):
     gradient = group.gradient_create(0)
     assert gradient.spec.placements == "P(sum)" and gradient.spec == group.gradient_spec(0)
     gradient.fill(2)
-    with pytest.raises(ValueError, match="1 parameters, but there are 2 gradients"):
+    with pytest.raises(ValueError, match="gradients has 2 entries; expected 1"):
         group.reduce([gradient, gradient])
     group.reduce([gradient])
     reduced = group.gradient(0)
@@ -35,6 +35,41 @@ def test_parameters_are_gathered_and_gradients_reduced(simulated):
     with pytest.raises(weft.InvalidError, match="layer"):
         group.unshard_end()
     del gradient, reduced, expected, group, fsdp, stored
+    gc.collect()
+
+
+def test_fsdp_keeps_its_stream_and_is_closed(simulated):
+    stored = weft.Tensor(simulated, weft.spec("f32[8,3] S(0)", "4"), "w")
+    stored.normal(7)
+    fsdp = weft.FSDP(simulated, compute=weft.Stream(simulated))
+    gc.collect()
+    group = fsdp.group([stored], name="layer", frozen=[0])
+    other = fsdp.group([weft.Tensor(simulated, stored.spec)])
+    group.prefetch([other])
+    group.unshard()
+    assert group.state == "gathered" and other.info["state"] == "gathering" and group.gradient_spec(0) is None
+    group.reshard(ranks=2)
+    assert group.state == "part_kept"
+    for call, error, text in (
+        (lambda: fsdp.group([stored], frozen=[1]), IndexError, "frozen"),
+        (lambda: fsdp.group([None]), weft.InvalidError, "tensor"),
+        (lambda: group.prefetch([None]), weft.InvalidError, "group"),
+        (lambda: weft.FSDP(simulated, compute=1.5), TypeError, "weft.Stream"),
+        (lambda: group.unshard_begin("sideways"), ValueError, "forward, backward"),
+    ):
+        with pytest.raises(error, match=text):
+            call()
+    with pytest.raises(RuntimeError, match="close that first"):
+        fsdp.close()
+    group.unshard()
+    group.close()
+    with pytest.raises(RuntimeError, match="closed"):
+        group.unshard()
+    other.close()
+    fsdp.close()
+    with pytest.raises(RuntimeError, match="closed"):
+        fsdp.group([stored])
+    del stored
     gc.collect()
 
 
@@ -68,6 +103,21 @@ def test_a_generator_counts_its_draws(simulated):
     gc.collect()
 
 
+def test_blocks_begin_once_and_have_results_at_their_end(alone):
+    for block, result in ((weft.counts(alone), "result"), (weft.trace(alone), "records")):
+        with pytest.raises(RuntimeError, match="has not ended"):
+            getattr(block, result)
+        for _ in range(2):
+            with block:
+                with pytest.raises(RuntimeError, match="has begun"):
+                    block.__enter__()
+                with pytest.raises(RuntimeError, match="has not ended"):
+                    getattr(block, result)
+            getattr(block, result)
+    with pytest.raises(MemoryError):
+        weft.trace(alone, capacity=2**63).__enter__()
+
+
 def test_operations_are_counted_and_recorded(ranks, tmp_path):
     ranks(2, f"""
         import json, weft
@@ -82,7 +132,7 @@ def test_operations_are_counted_and_recorded(ranks, tmp_path):
             world.barrier()
         assert counts.result["operations"] == {{"all-reduce": 3}}, counts.result
         assert outer.result["operations"] == {{"all-reduce": 3, "barrier": 1}}
-        assert counts.result["sent"] == 96
+        assert counts.result["sent"] == 96 and sum(a["sent"] for a in counts.result["axes"].values()) == 96
         assert [r["operation"] for r in trace.records] == ["all-reduce"] * 3 and trace.lost == 0
         assert all(r["finished_ns"] >= r["submitted_ns"] > 0 for r in trace.records)
         trace.save(f"{tmp_path}/{{context.rank}}.json")

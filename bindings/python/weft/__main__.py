@@ -5,7 +5,7 @@ import pathlib
 import sys
 
 
-def main():
+def main() -> None:
     """Replace this process by the tool, which lies in the package."""
     tool = pathlib.Path(__file__).parent / "bin" / "weft"
     os.execv(tool, ["weft", *sys.argv[1:]])

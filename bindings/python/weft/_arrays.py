@@ -1,6 +1,10 @@
-"""New arrays of libraries that have no exchange table of DLPack."""
+"""Arrays of libraries that have no exchange table of DLPack."""
+
+from __future__ import annotations
 
 import sys
+from operator import index
+from typing import Any
 
 from ._weft import describe
 
@@ -15,21 +19,55 @@ BUFFER_FORMATS = {
     "u64": "Q", "f32": "f", "f64": "d",
 }  # fmt: skip
 
+TYPE_STRINGS = {
+    "bool": "|b1", "i8": "|i1", "u8": "|u1", "i16": "<i2", "u16": "<u2", "i32": "<i4", "u32": "<u4", "i64": "<i8",
+    "u64": "<u8", "f16": "<f2", "f32": "<f4", "f64": "<f8", "c64": "<c8", "c128": "<c16",
+}  # fmt: skip
 
-def library_of(like):
+def library_of(like: Any) -> Any:
     """The module of an array: the namespace of the array API standard, or the module of its type."""
     if hasattr(like, "__array_namespace__"):
         return like.__array_namespace__()
     return sys.modules.get(type(like).__module__.partition(".")[0])
 
 
-def share(like, tensor):
+def share(like: Any, tensor: Any) -> Any:
     """An array of the library of `like` with the memory of a tensor of weft; without a library, the tensor."""
     library = library_of(like)
     return library.from_dlpack(tensor) if hasattr(library, "from_dlpack") else tensor
 
 
-def as_numpy(shared, dtype, copy):
+def cuda_facts(given: Any) -> tuple[int, bool, str, tuple[int, ...], tuple[int, ...] | None, int | None]:
+    """(address, is read-only, dtype, shape, strides in elements or None, stream or None) of an array on a CUDA device."""
+    table = given.__cuda_array_interface__
+    if not isinstance(table, dict):
+        raise TypeError("__cuda_array_interface__ is not a dictionary")
+    try:
+        shape, (address, read_only), text = tuple(map(index, table["shape"])), table["data"], str(table["typestr"])
+        is_known = table.get("mask") is None
+    except (KeyError, TypeError, ValueError):
+        is_known = False
+    if not is_known:
+        raise TypeError("__cuda_array_interface__ must have shape, data and typestr, and no mask")
+    dtype = next((name for name, known in TYPE_STRINGS.items() if text[1:] == known[1:] and text[:1] in ("<", "|", "=")), None)
+    if dtype is None:
+        raise TypeError(f"the array has typestr {text!r}; weft has no dtype for it")
+    if min(shape, default=0) < 0:
+        raise ValueError("a size of the array is negative")
+    strides, size = table.get("strides"), int(text[2:])
+    if strides is not None:
+        if len(strides) != len(shape):
+            raise ValueError("shape and strides have different lengths")
+        for number, step in enumerate(strides):
+            if step % size != 0:
+                raise BufferError(
+                    f"stride {number} of the array is {step} bytes; it must be a multiple of the {size} bytes of an element")
+        strides = tuple(step // size for step in strides)
+    stream = table.get("stream")
+    return index(address), bool(read_only), dtype, shape, strides, 0 if stream == 1 else stream
+
+
+def as_numpy(shared: Any, dtype: Any, copy: bool | None) -> Any:
     """A NumPy array with the memory of a tensor or a shard of weft; `dtype` and `copy` are those of __array__."""
     import numpy
 
@@ -49,7 +87,7 @@ def as_numpy(shared, dtype, copy):
     return array.copy() if copy else array
 
 
-def empty(like, shape, dtype):
+def empty(like: Any, shape: tuple[int, ...], dtype: str) -> Any:
     """An array of the library of `like`, on its device.  Its elements are not set."""
     if hasattr(like, "__array_namespace__"):
         library = like.__array_namespace__()
@@ -57,7 +95,7 @@ def empty(like, shape, dtype):
             raise TypeError(f"{library.__name__} has no dtype for {dtype}")
         return library.empty(shape, dtype=getattr(library, NUMPY_NAMES[dtype]), device=like.device)
     if hasattr(like, "new_empty"):  # PyTorch before the exchange table
-        torch = sys.modules["torch"]
+        torch: Any = sys.modules["torch"]
         names = {**NUMPY_NAMES, "bf16": "bfloat16", "f8e4m3": "float8_e4m3fn", "f8e5m2": "float8_e5m2"}
         return like.new_empty(shape, dtype=getattr(torch, names[dtype]))
     if dtype not in BUFFER_FORMATS:
@@ -65,6 +103,6 @@ def empty(like, shape, dtype):
     count = 1
     for size in shape:
         count *= size
-    form = BUFFER_FORMATS[dtype]
+    form: Any = BUFFER_FORMATS[dtype]
     block = memoryview(bytearray(count * memoryview(bytearray(16)).cast(form).itemsize))
     return block.cast(form, shape) if count > 0 else block.cast(form)

@@ -1,8 +1,59 @@
 """Attention over a sequence that the ranks of a mesh axis share."""
 
-import dataclasses
+from __future__ import annotations
 
-from ._weft import Attention as _Attention
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from . import _weft
+from ._layouts import Mesh
+
+if TYPE_CHECKING:
+    from ._weft import Shard, _Array, _StreamLike
+
+_Mask = Literal["full", "causal", "window", "blocks"]
+_Balance = Literal["contiguous", "head_tail", "per_document", "by_blocks", "permuted"]
+_Variant = Literal["ring", "gather", "heads"]
+
+
+@_weft.use
+class AttentionPlan(_weft.AttentionPlan):
+    """Which queries and keys each rank of a mesh axis holds, and what it computes (docs/training/context-parallel.md).
+
+    >>> import weft
+    >>> plan = weft.AttentionPlan(weft.mesh("cp=2"), "cp", 8, "causal", "head_tail")
+    >>> plan.runs(0), plan.work(0) == plan.work(1)
+    ([(0, 2), (6, 2)], True)
+    """
+
+    __slots__ = ()
+
+    def __new__(
+        cls,
+        mesh: Mesh,
+        axis: str,
+        length: int,
+        mask: _Mask = "full",
+        balance: _Balance = "contiguous",
+        variant: _Variant = "ring",
+        window: int = 0,
+        documents: Sequence[int] | None = None,
+        order: Sequence[int] | None = None,
+        blocks: Sequence[Mapping[str, Any] | Sequence[Any]] | None = None,
+        block_size: int = 0,
+    ) -> AttentionPlan:
+        return _weft.AttentionPlan.create(
+            mesh, axis, length, mask=mask, balance=balance, variant=variant, window=window, documents=documents,
+            order=order, blocks=blocks, block_size=block_size)  # fmt: skip
+
+    def runs(self, coordinate: int) -> list[tuple[int, int]]:
+        """The indices of a rank, as pairs of start and length."""
+        found, at = [], 0
+        while (run := self.run(coordinate, at)) is not None:
+            found.append((run["start"], run["length"]))
+            at += run["length"]
+        return found
 
 
 @dataclasses.dataclass(frozen=True)
@@ -10,8 +61,8 @@ class Problem:
     """What a kernel computes: some queries of this rank against some keys.
 
     With the mask "full" query i sees all keys, with "causal" keys j <= i + diagonal, with "window" of these the last
-    `window`.  Tensors are shards of [batch, head, sequence, depth], which from_dlpack makes arrays of; lse has no
-    depth.  A forward writes out and lse, a backward d_q, d_k and d_v.
+    `window`; with "custom" the kernel decides.  Tensors are shards of [batch, head, sequence, depth], which from_dlpack
+    makes arrays of; lse has no depth.  A forward writes out and lse, a backward d_q, d_k and d_v.
     """
 
     mask: str
@@ -22,25 +73,36 @@ class Problem:
     first_head: int
     first_key_head: int
     is_backward: bool
-    tensors: tuple
     stream: int  # the address of the stream to compute on
+    q: Shard
+    k: Shard
+    v: Shard
+    out: Shard
+    lse: Shard
+    d_out: Shard | None  # of a backward, as those below
+    d_q: Shard | None
+    d_k: Shard | None
+    d_v: Shard | None
 
-    q = property(lambda self: self.tensors[0])
-    k = property(lambda self: self.tensors[1])
-    v = property(lambda self: self.tensors[2])
-    out = property(lambda self: self.tensors[3])
-    lse = property(lambda self: self.tensors[4])
-    d_out = property(lambda self: self.tensors[5])
-    d_q = property(lambda self: self.tensors[6])
-    d_k = property(lambda self: self.tensors[7])
-    d_v = property(lambda self: self.tensors[8])
+    @property
+    def tensors(self) -> tuple[Shard | None, ...]:
+        """q, k, v, out, lse, d_out, d_q, d_k and d_v."""
+        return (self.q, self.k, self.v, self.out, self.lse, self.d_out, self.d_q, self.d_k, self.d_v)
 
 
-def _function(kernel):
-    return lambda *parts: kernel(Problem(*parts))
+_Kernel = Callable[[Problem], object]
 
 
-class Attention(_Attention):
+def _function(kernel: _Kernel) -> Callable[..., object]:
+    def call(*parts: Any) -> object:
+        *numbers, tensors, stream = parts
+        return kernel(Problem(*(*numbers, stream, *tensors)))
+
+    return call
+
+
+@_weft.use
+class Attention(_weft.Attention):
     """The attention of a plan: Attention(context, plan, batch, heads, depth, dtype).  Collective.
 
     kernel is a function of a Problem, and weft merges its results.  It must not keep arrays of the shards.
@@ -48,10 +110,48 @@ class Attention(_Attention):
 
     __slots__ = ()
 
-    def forward(self, kernel, q, k, v, out, lse, stream=None):
-        """Write out and lse, f32[batch, heads, sequence], of this rank's queries.  Collective."""
-        self.run(_function(kernel), (q, k, v, out, lse), stream)
+    def __new__(
+        cls,
+        context: _weft.Context,
+        plan: AttentionPlan,
+        batch: int,
+        heads: int,
+        depth: int,
+        dtype: str,
+        key_heads: int = 0,
+        sequence_dim: int = 2,
+    ) -> Attention:
+        return _weft.Attention.create(
+            context, plan, batch=batch, heads=heads, depth=depth, dtype=dtype, key_heads=key_heads,
+            sequence_dim=sequence_dim)  # fmt: skip
 
-    def backward(self, kernel, q, k, v, out, lse, d_out, d_q, d_k, d_v, stream=None):
+    def forward(
+        self, kernel: _Kernel, q: _Array, k: _Array, v: _Array, out: _Array, lse: _Array, stream: _StreamLike = None
+    ) -> None:
+        """Write out and lse, f32[batch, heads, sequence], of this rank's queries.  Collective."""
+        _weft.attention_run(self, _function(kernel), (q, k, v, out, lse), stream)
+
+    def backward(
+        self,
+        kernel: _Kernel,
+        q: _Array,
+        k: _Array,
+        v: _Array,
+        out: _Array,
+        lse: _Array,
+        d_out: _Array,
+        d_q: _Array,
+        d_k: _Array,
+        d_v: _Array,
+        stream: _StreamLike = None,
+    ) -> None:
         """Write the gradients of q, k and v.  Collective."""
-        self.run(_function(kernel), (q, k, v, out, lse, d_out, d_q, d_k, d_v), stream)
+        _weft.attention_run(self, _function(kernel), (q, k, v, out, lse, d_out, d_q, d_k, d_v), stream)
+
+    def shard(self, source: _Array, target: _Array, dim: int, stream: _StreamLike = None) -> None:
+        """This rank's part of a whole buffer."""
+        _weft.attention_copy(self, source, target, stream, False, dim)
+
+    def restore(self, source: _Array, target: _Array, dim: int, stream: _StreamLike = None) -> None:
+        """The whole buffer on every rank.  Collective."""
+        _weft.attention_copy(self, source, target, stream, True, dim)

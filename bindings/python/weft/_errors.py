@@ -106,7 +106,7 @@ BY_CODE = {
 }
 
 
-def error_of(code, name, text, vendor=None, vendor_code=0):
+def error_of(code: int, name: str, text: str, vendor: str | None = None, vendor_code: int = 0) -> Error:
     """The exception of a status."""
     error = BY_CODE.get(code, Error)(text)
     error.code = code

@@ -1,28 +1,81 @@
 """Checkpoints: read, load, save, reshard and verify."""
 
+from __future__ import annotations
+
 import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Literal, TypeAlias
 
 from . import _weft
 from ._arrays import empty
-from ._errors import MismatchError
-from ._weft import Layout
+from ._errors import MismatchError, NotFoundError
+from ._layouts import Mesh, Spec
+from ._weft import Context, Layout, Rules, Saving, Tensor
+
+_Path: TypeAlias = str | bytes | os.PathLike[str] | os.PathLike[bytes]
+_Format: TypeAlias = Literal["safetensors", "huggingface", "ranks", "dcp-safetensors", "dcp", "npy"]
+_Entry: TypeAlias = tuple[str, str, Sequence[int]] | tuple[str, str, Sequence[int], str | None]
 
 
+@_weft.use
 class Checkpoint(_weft.Checkpoint):
-    """Named tensors in files: safetensors, Hugging Face folders, DCP, files per rank, .npy."""
+    """Named tensors in files: safetensors, Hugging Face folders, DCP, files per rank, .npy.
+
+    A tensor is stated by its name, or by its number in the order of names.
+    """
 
     __slots__ = ()
 
-    def __len__(self):
-        return len(self.names)
+    def __len__(self) -> int:
+        return self.tensors
 
-    def __contains__(self, name):
-        return name in self.names
+    def __contains__(self, name: str) -> bool:
+        try:
+            self.find(name)
+        except NotFoundError:
+            return False
+        return True
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[str]:
         return iter(self.names)
 
-    def read(self, name, offset=None, sizes=None, *, out=None):
+    def _number(self, name: int | str) -> int:
+        return self.find(name) if isinstance(name, str) else name
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the tensors, in ascending order."""
+        return [self.tensor(index)["name"] for index in range(self.tensors)]
+
+    @property
+    def metadata(self) -> dict[str, str]:  # type: ignore[override]
+        """The metadata of the first file."""
+        return dict(map(super().metadata, range(self.info["metadata"])))
+
+    def describe(self, name: int | str) -> dict[str, Any]:
+        """The dtype, the shape and the place of a tensor.
+
+        stored is the dtype in the file; dtype is None if weft does not have it.
+        """
+        found = self.tensor(self._number(name))
+        found["stored"] = found.pop("dtype_name")
+        if not isinstance(found["dtype"], str):
+            found["dtype"] = None
+        return found
+
+    def read_into(
+        self, name: int | str, target: Any, offset: Sequence[int] | None = None, sizes: Sequence[int] | None = None
+    ) -> None:
+        """Read a box of a tensor to an array."""
+        _weft.checkpoint_read(self, self._number(name), target, offset, sizes)
+
+    def read_shard(self, name: int | str, target: Any, spec: Spec, rank: int) -> None:
+        """Read a rank's shard of a tensor to an array."""
+        _weft.checkpoint_read_shard(self, self._number(name), target, spec, rank)
+
+    def read(
+        self, name: int | str, offset: Sequence[int] | None = None, sizes: Sequence[int] | None = None, *, out: Any = None
+    ) -> Any:
         """A box of a tensor; without offset and sizes the whole tensor.  Without out, a memoryview."""
         if out is None:
             about = self.describe(name)
@@ -37,13 +90,71 @@ class Checkpoint(_weft.Checkpoint):
         self.read_into(name, out, offset, sizes)
         return out
 
+    def checksum(self, name: int | str) -> int:
+        """A checksum of the elements of a tensor, equal in every layout and format."""
+        return super().checksum(self._number(name))
 
-def checkpoint(path):
+    def check_replicas(self, name: int | str) -> None:
+        """Compare the replicas of a tensor in files of several ranks."""
+        super().check_replicas(self._number(name))
+
+
+_Source: TypeAlias = Checkpoint | _Path
+
+
+@_weft.use
+class Writer(_weft.Writer):
+    """A new checkpoint.  At the end of a `with` block it is complete.
+
+    An entry is (name, dtype, shape) or, for files per rank, (name, dtype, shape, placements).
+    """
+
+    __slots__ = ("_entries",)
+    _entries: dict[str, tuple[int, int, str]]  # name -> number, dimensions, dtype
+
+    def __new__(
+        cls,
+        path: _Path,
+        entries: Sequence[_Entry],
+        format: _Format | None = None,
+        replace: bool = False,
+        mesh: Mesh | None = None,
+        file_bytes: int = 0,
+        metadata: Mapping[str, str] | None = None,
+    ) -> Writer:
+        entries = [(entry[0], entry[1], tuple(entry[2]), *entry[3:]) for entry in entries]
+        made = _weft.checkpoint_create(
+            path, entries, format=format, replace=replace, mesh=mesh, file_bytes=file_bytes, metadata=_pairs(metadata)
+        )
+        made._entries = {
+            entry[0]: (index, len(entry[2]), entry[1].replace("_", "").lower()) for index, entry in enumerate(entries)
+        }
+        return made
+
+    def write(self, name: str, array: Any, offset: Sequence[int] | None = None) -> None:
+        """Write the box of a tensor that begins at offset, with the shape of the array."""
+        if name not in self._entries:
+            raise KeyError(f"the checkpoint has no tensor {name!r}")
+        _weft.checkpoint_write(self, *self._entries[name], name, array, offset)
+
+    def __exit__(self, *exception: object) -> None:
+        try:
+            if exception[0] is None:
+                self.commit()
+        finally:
+            self.close()
+
+
+def _pairs(metadata: Mapping[str, str] | None) -> list[tuple[str, str]] | None:
+    return None if metadata is None else list(metadata.items())
+
+
+def checkpoint(path: _Source) -> Checkpoint:
     """The checkpoint at a path; a Checkpoint is returned as it is."""
-    return path if isinstance(path, _weft.Checkpoint) else Checkpoint(path)
+    return path if isinstance(path, Checkpoint) else Checkpoint(path)
 
 
-def layout(text, mesh=None):
+def layout(text: Layout | str | os.PathLike[str], mesh: Mesh | None = None) -> Layout:
     """The layout of a text or a file: a text has a line `mesh ...`, or is placements for all tensors."""
     if isinstance(text, Layout):
         return text
@@ -58,65 +169,106 @@ def layout(text, mesh=None):
     return Layout.open(text, mesh)
 
 
-def load(path, placements, mesh=None, names=None, *, rules=None, jobs=0, context=None):
+def _source(path: _Source, rules: Rules | None) -> Checkpoint:
+    source = checkpoint(path)
+    return source if rules is None else source.map(rules)
+
+
+def _target(placements: Layout | str | os.PathLike[str], mesh: Mesh | str | None) -> Layout:
+    import weft
+
+    return layout(placements, weft.mesh(mesh) if mesh is not None else None)
+
+
+def _context(context: Context | None) -> Context:
+    import weft
+
+    return weft.current() if context is None else context
+
+
+def load(
+    path: _Source,
+    placements: Layout | str | os.PathLike[str],
+    mesh: Mesh | str | None = None,
+    names: Sequence[str] | None = None,
+    *,
+    rules: Rules | None = None,
+    jobs: int = 0,
+    context: Context | None = None,
+) -> dict[str, Tensor]:
     """Load the tensors of a checkpoint in a layout, by name.  Collective.
 
     placements is a Layout, its text or file, or with a mesh the placements of all tensors.
     """
-    import weft
-
-    source = checkpoint(path)
-    if rules is not None:
-        source = source.map(rules)
-    context = weft.current() if context is None else context
-    mesh = weft.mesh(mesh) if mesh is not None else None
-    tensors = _weft.load(context, source, layout(placements, mesh), names, jobs)
+    source = _source(path, rules)
+    tensors = _weft.load(_context(context), source, _target(placements, mesh), names, jobs)
     return dict(zip(source.names if names is None else names, tensors))
 
 
-def _save_arguments(path, tensors, options):
-    import weft
+_Tensors: TypeAlias = Mapping[str, Tensor] | Sequence[Tensor]
 
-    context = options.pop("context", None)
-    if isinstance(tensors, dict):
+
+def _save_arguments(tensors: _Tensors, options: dict[str, Any]) -> tuple[Context, list[Tensor], dict[str, Any]]:
+    if isinstance(tensors, Mapping):
         options["names"] = list(tensors)
         tensors = list(tensors.values())
-    return (weft.current() if context is None else context, path, tensors), options
+    options["metadata"] = _pairs(options.get("metadata"))
+    return _context(options.pop("context", None)), list(tensors), options
 
 
-def save(path, tensors, **options):
+def save(path: _Path, tensors: _Tensors, **options: Any) -> None:
     """Write tensors of any layouts, a dictionary by name or a list, to a checkpoint.  Collective.
 
-    The options are layout, format, replace, file_bytes, metadata, stream, jobs and context.
+    The options are names, layout, format, replace, file_bytes, metadata, stream, jobs and context.
     """
-    arguments, options = _save_arguments(path, tensors, options)
-    _weft.save(*arguments, **options)
+    context, given, options = _save_arguments(tensors, options)
+    context.save(path, given, **options)
 
 
-def save_begin(path, tensors, **options):
-    """As save, while the caller goes on: the result has wait and state.  Collective."""
-    arguments, options = _save_arguments(path, tensors, options)
-    return _weft.save_begin(*arguments, **options)
+def save_begin(path: _Path, tensors: _Tensors, **options: Any) -> Saving:
+    """As save, while the caller goes on: the result has wait and info.  Collective."""
+    context, given, options = _save_arguments(tensors, options)
+    return context.save_begin(path, given, **options)
 
 
-def reshard(source, path, placements=None, mesh=None, *, rules=None, **options):
+def _files(plan: _weft.Reshard) -> Iterator[dict[str, Any]]:
+    index = 0
+    try:
+        while True:
+            yield plan.file(index)
+            index += 1
+    except NotFoundError:
+        return
+
+
+def reshard(
+    source: _Source,
+    path: _Path,
+    placements: Layout | str | os.PathLike[str] | None = None,
+    mesh: Mesh | str | None = None,
+    *,
+    rules: Rules | None = None,
+    progress: Callable[[int, int], object] | None = None,
+    dry: bool = False,
+    predict: bool = False,
+    **options: Any,
+) -> dict[str, Any]:
     """Write a checkpoint in another layout or format, without a job.  The figures of the run are returned.
 
-    Without placements, whole tensors are written.  The options are format, replace, file_bytes,
+    Without placements, whole tensors are written.  The options are layout, format, replace, file_bytes,
     checksums, keep, resume, memory, jobs, progress (called with the bytes done and in all), dry (nothing is written)
     and predict (the figures have predicted_ns, the time of a sample of the run).
     """
-    import weft
-
-    source = checkpoint(source)
-    if rules is not None:
-        source = source.map(rules)
     if placements is not None:
-        options["layout"] = layout(placements, weft.mesh(mesh) if mesh is not None else None)
-    return _weft.reshard(source, path, **options)
+        options["layout"] = _target(placements, mesh)
+    with _weft.reshard_create(_source(source, rules), path, progress, **options) as plan:
+        predicted = plan.predict() if predict else None
+        if not dry:
+            plan.run()
+        return {**plan.info, "files": list(_files(plan)), "predicted_ns": predicted}
 
 
-def verify(first, second):
+def verify(first: _Source, second: _Source) -> list[str]:
     """How two checkpoints differ, one text per tensor; an empty list if they have the same tensors.
 
     Elements are compared by a checksum of 64 bits that depends on their bits and places.

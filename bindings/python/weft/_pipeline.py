@@ -1,9 +1,19 @@
 """Pipelines: the stages of a model on the ranks of a communicator."""
 
-import dataclasses
+from __future__ import annotations
 
-from ._weft import Pipeline as _Pipeline
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from . import _weft
+from ._schedules import Schedule
 from .ops import _tensors
+
+if TYPE_CHECKING:
+    from ._weft import Shard
+
+_Value = str | tuple[str, bool]  # a tensor that a stage passes on, and True if it has no gradient
 
 
 @dataclasses.dataclass(frozen=True)
@@ -16,41 +26,36 @@ class Action:
     parts: int  # of a backward action: 1 for gradients of inputs, plus 2 for those of weights
     is_last: bool  # of the stage
     loss_scale: float
-    inputs: tuple
-    outputs: tuple  # a forward writes them
-    d_outputs: tuple  # gradients; None where there is none
-    d_inputs: tuple  # a backward writes them
+    inputs: tuple[Shard, ...]
+    outputs: tuple[Shard, ...]  # a forward writes them
+    d_outputs: tuple[Shard | None, ...]  # gradients; None where there is none
+    d_inputs: tuple[Shard | None, ...]  # a backward writes them
     stream: int  # the address of the stream to compute on
 
 
-def _function(function):
-    return None if function is None else lambda *parts: function(Action(*parts))
+_Function = Callable[[Action], object]
 
 
-def _stage(tensors):
-    """The triples of dtype, shape and without_gradient of what a stage passes on."""
-    triples = []
-    for tensor in tensors:
-        tensor, without = tensor if isinstance(tensor, tuple) and isinstance(tensor[1], bool) else (tensor, False)
-        triples.append((*_tensors([tensor])[0], without))
-    return triples
+def _stage(values: Sequence[_Value]) -> dict[str, list[tuple[str, tuple[int, ...], bool]]]:
+    """What a stage passes on, as the fields of C's struct: dtype, shape and without_gradient."""
+    found = []
+    for value in values:
+        text, without = value if isinstance(value, tuple) and isinstance(value[1], bool) else (value, False)
+        dtype, shape = _tensors([text])[0]
+        found.append((dtype, shape, without))
+    return {"tensors": found}
 
 
-def _texts(triples):
+def _texts(stage: dict[str, Any]) -> list[_Value]:
     """The other way: texts, and pairs of a text and True."""
-    texts = [(f"{dtype}[{','.join(map(str, shape))}]", without) for dtype, shape, without in triples]
-    return [(text, True) if without else text for text, without in texts]
+    found: list[_Value] = []
+    for tensor in stage["tensors"]:
+        text = f"{tensor['dtype']}[{','.join(map(str, tensor['shape']))}]"
+        found.append((text, True) if tensor["without_gradient"] else text)
+    return found
 
 
-def _pair(function):
-    return None if function is None else lambda first, second: function(Action(*first), Action(*second))
-
-
-def _shapes(function):
-    return None if function is None else lambda stage, triples: _stage(function(stage, _texts(triples)))
-
-
-class Pipeline(_Pipeline):
+class Pipeline(_weft.Pipeline):
     """A schedule that is run: functions compute, and weft moves tensors between stages.  Collective.
 
     values has, for each stage but the last, the tensors that it passes on, as texts such as "f32[4,8]"; a pair
@@ -61,17 +66,41 @@ class Pipeline(_Pipeline):
     (OVERLAP_F_B), and returns what the backward would.  They must not keep arrays of the shards.
     """
 
-    __slots__ = ()
+    __slots__ = ("_functions",)
+    _functions: dict[str, Callable[..., Any] | None]
 
     def __new__(
-        cls, comm, schedule, values, forward, backward, *,
-        unshard=None, reshard=None, reduce=None, overlap=None, shapes=None, loss_scale=0,
-    ):  # fmt: skip
-        functions = [_function(function) for function in (forward, backward, unshard, reshard, reduce)]
-        if values is not None:
-            values = [_stage(stage) for stage in values]
-        return super().__new__(cls, comm, schedule, values, *functions, _pair(overlap), _shapes(shapes), loss_scale)
+        cls,
+        comm: _weft.Communicator,
+        schedule: Schedule,
+        values: Sequence[Sequence[_Value]] | None,
+        forward: _Function,
+        backward: _Function,
+        *,
+        unshard: _Function | None = None,
+        reshard: _Function | None = None,
+        reduce: _Function | None = None,
+        overlap: Callable[[Action, Action], object] | None = None,
+        shapes: Callable[[int, list[_Value]], Sequence[_Value]] | None = None,
+        loss_scale: float = 0,
+    ) -> Pipeline:
+        self = super().__new__(cls)
+        optional = {"unshard": unshard, "reshard": reshard, "reduce": reduce, "overlap": overlap, "shapes": shapes}
+        self._functions = {"forward": forward, "backward": backward, **optional}
+        passed = None if values is None else [_stage(stage) for stage in values]
+        self.open(comm, schedule, passed, loss_scale, *(function is not None for function in optional.values()))
+        return self
 
-    def values(self, stage):
+    def _call(self, name: str, *actions: tuple[Any, ...]) -> object:
+        function = self._functions[name]
+        assert function is not None
+        return function(*(Action(*fields) for fields in actions))
+
+    def _call_shapes(self, stage: int, inputs: dict[str, Any]) -> dict[str, Any]:
+        function = self._functions["shapes"]
+        assert function is not None
+        return _stage(function(stage, _texts(inputs)))
+
+    def values(self, stage: int) -> list[_Value]:  # type: ignore[override]
         """What a stage passes on, in the form of the argument `values`."""
         return _texts(super().values(stage))

@@ -1,5 +1,12 @@
 """The state of a generator of random numbers."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ._tensors import Tensor
+
 
 class Random:
     """A seed and an offset.  Each draw uses one offset, so draws of the same state have the same bits.
@@ -9,37 +16,39 @@ class Random:
 
     __slots__ = ("seed", "offset")
 
-    def __init__(self, seed, offset=0):
+    def __init__(self, seed: int, offset: int = 0) -> None:
         self.seed = seed
         self.offset = offset
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"weft.Random({self.seed}, {self.offset})"
 
-    def _draw(self, method, *parameters):
+    def _draw(self, method: Callable[..., None], *parameters: Any) -> None:
         method(self.seed, self.offset, *parameters)
         self.offset += 1
 
-    def uniform(self, tensor, low=0.0, high=1.0):
+    def uniform(self, tensor: Tensor, low: float = 0.0, high: float = 1.0) -> None:
         """low <= x < high."""
         self._draw(tensor.uniform, low, high)
 
-    def normal(self, tensor, mean=0.0, deviation=1.0):
+    def normal(self, tensor: Tensor, mean: float = 0.0, deviation: float = 1.0) -> None:
         """The normal distribution."""
         self._draw(tensor.normal, mean, deviation)
 
-    def truncated_normal(self, tensor, mean=0.0, deviation=1.0, low=-2.0, high=2.0):
+    def truncated_normal(
+        self, tensor: Tensor, mean: float = 0.0, deviation: float = 1.0, low: float = -2.0, high: float = 2.0
+    ) -> None:
         """The normal distribution within limits."""
         self._draw(tensor.truncated_normal, mean, deviation, low, high)
 
-    def bernoulli(self, tensor, probability=0.5):
+    def bernoulli(self, tensor: Tensor, probability: float = 0.5) -> None:
         """1 with a probability, else 0."""
         self._draw(tensor.bernoulli, probability)
 
-    def dropout(self, tensor, probability=0.5):
+    def dropout(self, tensor: Tensor, probability: float = 0.5) -> None:
         """A mask for dropout."""
         self._draw(tensor.dropout, probability)
 
-    def integers(self, tensor, low=0, high=2):
+    def integers(self, tensor: Tensor, low: int = 0, high: int = 2) -> None:
         """low <= x < high."""
         self._draw(tensor.integers, low, high)

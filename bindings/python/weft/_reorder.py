@@ -1,19 +1,20 @@
 """Orders of compute and communication in which communication is hidden (docs/training/reordering.md)."""
 
+from __future__ import annotations
+
 import dataclasses
+from collections.abc import Iterable
+from typing import Any, Literal
 
 from . import _weft
-
-_KINDS = ("compute", "start", "wait")
-_METHODS = ("iterative", "raise", "sink", "list")
 
 
 @dataclasses.dataclass(frozen=True)
 class Node:
     """A part of a program.  Times are in nanoseconds, memory in bytes."""
 
-    kind: str = "compute"  # "start" begins a collective, "wait" waits for its first input, a start
-    inputs: tuple = ()  # the indices of nodes before it whose results it needs
+    kind: Literal["compute", "start", "wait"] = "compute"  # "start" begins a collective, "wait" waits for its first input, a start
+    inputs: tuple[int, ...] = ()  # the indices of nodes before it whose results it needs
     comm: int = -1  # the number of the communicator that it touches; -1: none
     time: int = 0
     alloc: int = 0  # bytes of its result, which are freed after its last use
@@ -25,8 +26,8 @@ class Node:
 class Reordered:
     """A better order of the nodes, with times in nanoseconds and memory in bytes."""
 
-    order: list  # indices of nodes
-    collectives: list  # a dictionary for each start
+    order: list[int]  # indices of nodes
+    collectives: list[dict[str, Any]]  # a dictionary for each start
     time_before: int
     time_after: int
     exposed_before: int  # while compute waits for communication
@@ -36,13 +37,9 @@ class Reordered:
     digest: int  # of the order; ranks compare it before they use it
 
 
-def _number(name, names, what):
-    if name not in names:
-        raise ValueError(f"'{name}' is not a {what}; expected one of {', '.join(names)}")
-    return names.index(name)
-
-
-def reorder(nodes, method="iterative", memory_limit=0):
+def reorder(
+    nodes: Iterable[Node], method: Literal["iterative", "raise", "sink", "list"] = "iterative", memory_limit: int = 0
+) -> Reordered:
     """Another order of a program, in which more compute runs between starts of collectives and waits for them.
 
     The methods are "iterative", "raise", "sink" and "list".  memory_limit is in bytes; 0: as much as the given order
@@ -53,5 +50,8 @@ def reorder(nodes, method="iterative", memory_limit=0):
     >>> weft.reorder(nodes).order
     [0, 1, 3, 2]
     """
-    parts = [(_number(node.kind, _KINDS, "kind of node"), *dataclasses.astuple(node)[1:]) for node in nodes]
-    return Reordered(*_weft.reorder(parts, _number(method, _METHODS, "method"), memory_limit))
+    given = [dataclasses.asdict(node) for node in nodes]
+    made = _weft.Reorder.create(given, pass_=method, memory_limit=memory_limit)
+    figures = made.info
+    collectives = [made.collective(index) for index in range(figures.pop("collectives"))]
+    return Reordered([made.at(position) for position in range(len(given))], collectives, **figures)

@@ -1,17 +1,77 @@
 """Counts and records of the operations of a block of code."""
 
+from __future__ import annotations
+
 import json
+import os
+from typing import Any
 
 from . import _weft
-from ._weft import Counts, dump
 
 
-class Trace(_weft.Trace):
+class Counts:
+    """The numbers of operations of a `with` block."""
+
+    __slots__ = ("_context", "_counting", "_result")
+
+    def __init__(self, context: _weft.Context) -> None:
+        self._context = context
+        self._counting: _weft.Counting | None = None
+        self._result: dict[str, Any] | None = None
+
+    def __enter__(self) -> Counts:
+        if self._counting is not None:
+            raise RuntimeError("the block has begun")
+        self._counting, self._result = _weft.Counting(self._context), None
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        counting, self._counting = self._counting, None
+        if counting is not None:
+            found = counting.stop()
+            found["axes"] = {axis.pop("axes"): axis for axis in found["axes"]}
+            self._result = found
+
+    @property
+    def result(self) -> dict[str, Any]:
+        """The counts, after the end."""
+        if self._result is None:
+            raise RuntimeError("the counting has not ended")
+        return self._result
+
+
+class Trace:
     """The operations that finish in a `with` block."""
 
-    __slots__ = ()
+    __slots__ = ("_capacity", "_context", "_records", "_recording", "lost", "rank")
 
-    def save(self, path):
+    def __init__(self, context: _weft.Context, capacity: int = 65536) -> None:
+        self._context = context
+        self._capacity = capacity
+        self._recording: _weft.Recording | None = None
+        self._records: list[dict[str, Any]] | None = None
+        self.lost = 0  # operations for which there was no room
+        self.rank = context.rank  # whose operations these are
+
+    def __enter__(self) -> Trace:
+        if self._recording is not None:
+            raise RuntimeError("the block has begun")
+        self._recording, self._records = _weft.Recording(self._context, self._capacity), None
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        recording, self._recording = self._recording, None
+        if recording is not None:
+            self._records, self.lost = recording.stop()
+
+    @property
+    def records(self) -> list[dict[str, Any]]:
+        """A dictionary per operation that has finished."""
+        if self._records is None:
+            raise RuntimeError("the trace has not ended")
+        return self._records
+
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Write the records as JSON that Perfetto and chrome://tracing show."""
         events = [
             {
@@ -28,20 +88,22 @@ class Trace(_weft.Trace):
             json.dump({"traceEvents": events}, file)
 
 
-def _context(context):
+def _context(context: _weft.Context | None) -> _weft.Context:
     import weft
 
     return weft.current() if context is None else context
 
 
-def counts(context=None):
+def counts(context: _weft.Context | None = None) -> Counts:
     """Count the operations of a block: `with weft.counts() as c: ...`, then c.result."""
     return Counts(_context(context))
 
 
-def trace(context=None, capacity=65536):
+def trace(context: _weft.Context | None = None, capacity: int = 65536) -> Trace:
     """Record the operations of a block: `with weft.trace() as t: ...`, then t.records and t.save(path)."""
     return Trace(_context(context), capacity)
 
 
-__all__ = ["Counts", "Trace", "counts", "dump", "trace"]
+def dump(context: _weft.Context, prefix: str | None = None) -> None:
+    """Write the ring of recent operations as PREFIX.RANK and PREFIX-RANK.json; None: the value of WEFT_DUMP."""
+    context.dump(prefix or "")

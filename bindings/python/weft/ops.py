@@ -7,17 +7,24 @@
 'f32[8,32] S(0)'
 """
 
+from __future__ import annotations
+
 import contextlib
 import re
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 
 from . import _weft
 
-Choice = _weft.Choice
+if TYPE_CHECKING:
+    from ._layouts import Mesh, Plan, Spec
+
 Shard = _weft.Shard
 
-_FLAGS = {"exact": 1, "no_moves": 2, "no_partials": 4, "fallback": 8, "price_partials": 16}
-_MOVES = ("refused", "made", "shown")
+_Attrs: TypeAlias = Mapping[str, Any]
+_Outputs: TypeAlias = Iterable["str | tuple[str, Sequence[int]]"]
+_FIELDS = {"int": "integer", "real": "real", "list": "list", "text": "text"}
+_NO_MEMORY = 2**32 - 1  # of Choice.memory
 
 
 class Run(NamedTuple):
@@ -28,46 +35,58 @@ class Run(NamedTuple):
     inputs: tuple[Shard | None, ...]
     outputs: tuple[Shard, ...]
     attrs: dict[str, Any]
-    count: float
+    count: float  # type: ignore[assignment]  # tuple has a method of this name
     stream: int
 
 
-def register(text, *, replace=False):
+_Kernel: TypeAlias = Callable[[Run], object]
+
+
+# ---- rules ----
+
+
+def register(text: str, *, replace: bool = False) -> None:
     """Register the rules of a text, one per line."""
-    _weft.op_register(text, replace)
+    (_weft.op_replace if replace else _weft.op_register)(text)
 
 
-def remove(name):
-    """Remove the rules that were registered under a name."""
-    _weft.op_remove(name)
-
-
-def format(text):  # noqa: A001
-    """The one form of the rules of a text, without registering them."""
-    return _weft.op_text("f", text)
-
-
-def rules(name):
-    """The rules of an operator, one per line."""
-    return _weft.op_text("r", name)
-
-
-def explain(name):
-    """The rules of an operator, and what they mean in words."""
-    return _weft.op_text("e", name)
-
-
-def names():
-    """The names of all operators."""
-    return _weft.op_text("n").split()
-
-
+remove = _weft.op_remove
+format = _weft.op_format  # noqa: A001
+rules = _weft.op_print
+explain = _weft.op_explain
 digest = _weft.op_digest
 fallback_count = _weft.op_fallback_count
 cache_clear = _weft.op_cache_clear
 
 
-def _tensors(outputs):
+def names() -> list[str]:
+    """The names of all operators."""
+    return _weft.op_print_names().split()
+
+
+# ---- calls ----
+
+
+def _attr(name: str, value: Any) -> dict[str, Any]:
+    """An attribute as C has it."""
+    if not isinstance(name, str):
+        raise TypeError(f"the name of an attribute must be a str, not {name!r}")
+    kind = "int" if isinstance(value, int) else "real" if isinstance(value, float) else "text" if isinstance(value, str) else "list"
+    if kind == "list" and not isinstance(value, Sequence):
+        raise TypeError(f"attribute {name} must be a number, a list of numbers or a str, not {value!r}")
+    return {"name": name, "kind": kind, _FIELDS[kind]: value}
+
+
+def _attrs(given: Iterable[dict[str, Any]] | None) -> dict[str, Any]:
+    """The dictionary of attributes that C has."""
+    found = {}
+    for attr in given or ():
+        value = attr[_FIELDS[attr["kind"]]]
+        found[attr["name"]] = list(value or ()) if attr["kind"] == "list" else value
+    return found
+
+
+def _tensors(outputs: _Outputs | None) -> list[tuple[str, Sequence[int]]] | None:
     """Pairs of dtype and shape, from texts such as "f32[3,4]"."""
     if outputs is None:
         return None
@@ -82,64 +101,142 @@ def _tensors(outputs):
     return pairs
 
 
-def _ask(function, name, inputs, attrs, outputs, options):
-    flags = sum(bit for flag, bit in _FLAGS.items() if options.pop(flag, False))
-    return function(name, inputs, attrs, _tensors(outputs), flags=flags, **options)
+def _call(
+    name: str, inputs: Sequence[Spec | None] | None, attrs: _Attrs | None, outputs: _Outputs | None,
+    mixed_dtypes: bool, mesh: Mesh | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """The fields of weft_op_call."""
+    tensors = [{"dtype": _weft.dtype_parse(dtype), "shape": shape} for dtype, shape in _tensors(outputs) or ()]
+    return {
+        "name": name, "inputs": inputs, "attrs": [_attr(*pair) for pair in (attrs or {}).items()], "mesh": mesh,
+        "outputs": None if outputs is None else tensors, "mixed_dtypes": mixed_dtypes,
+    }  # fmt: skip
 
 
-def check(name, inputs, attrs=None, outputs=None, **options):
+# ---- strategies ----
+
+
+@_weft.use
+class Choice(_weft.Choice):
+    """The layouts in which ranks can run an operator."""
+
+    __slots__ = ()
+
+    @property
+    def inputs(self) -> tuple[Spec | None, ...]:  # type: ignore[override]
+        """The layouts in which the operator reads its inputs."""
+        return tuple(map(self.input, range(self.info["inputs"])))
+
+    @property
+    def outputs(self) -> tuple[Spec, ...]:  # type: ignore[override]
+        """The layouts of the outputs."""
+        return tuple(map(self.output, range(self.info["outputs"])))
+
+    @property
+    def gradients(self) -> tuple[Spec | None, ...]:
+        """The layouts of the gradients of inputs."""
+        return tuple(map(self.gradient, range(self.info["inputs"])))
+
+    @property
+    def output_gradients(self) -> tuple[Spec | None, ...]:
+        """The layouts of the gradients of outputs."""
+        return tuple(map(self.output_gradient, range(self.info["outputs"])))
+
+    @property
+    def moves(self) -> tuple[Plan | None, ...]:  # type: ignore[override]
+        """The plan that moves each input; None: it is in place."""
+        return tuple(map(self.move, range(self.info["inputs"])))
+
+    @property
+    def memory(self) -> tuple[int | None, ...]:  # type: ignore[override]
+        """The input whose memory each output is; None: it has memory of its own."""
+        found = map(super().memory, range(self.info["outputs"]))
+        return tuple(None if index == _NO_MEMORY else index for index in found)
+
+    @property
+    def local(self) -> bool:
+        """Whether no move communicates."""
+        return bool(super().local)
+
+
+def _ask(
+    what: str, name: str, inputs: Sequence[Spec | None], attrs: _Attrs | None, outputs: _Outputs | None,
+    mesh: Mesh | None = None, mixed_dtypes: bool = False, costs: str | None = None, **options: Any,
+) -> Any:  # fmt: skip
+    options["costs"] = _weft.CostTable.open(costs)
+    return _weft.op_ask(what, _call(name, list(inputs), attrs, outputs, mixed_dtypes, mesh), options)
+
+
+def check(
+    name: str, inputs: Sequence[Spec | None], attrs: _Attrs | None = None, outputs: _Outputs | None = None, **options: Any
+) -> Choice:
     """The strategy for a call whose inputs are legal as they are; otherwise MismatchError.
 
     The options are exact, no_partials, fallback, memory_limit, costs, mesh, fixed_inputs,
     fixed_outputs, wanted_outputs and mixed_dtypes: the kernel takes several dtypes where the rule wants one.
     """
-    return _ask(_weft.op_check, name, inputs, attrs, outputs, options)
+    return cast(Choice, _ask("c", name, inputs, attrs, outputs, **options))
 
 
-def propose(name, inputs, attrs=None, outputs=None, **options):
+def propose(
+    name: str, inputs: Sequence[Spec | None], attrs: _Attrs | None = None, outputs: _Outputs | None = None, **options: Any
+) -> Choice:
     """The cheapest strategy for a call, with the moves of its inputs.  Options as in check."""
-    return _ask(_weft.op_propose, name, inputs, attrs, outputs, options)
+    return cast(Choice, _ask("p", name, inputs, attrs, outputs, **options))
 
 
-def strategies(name, inputs, attrs=None, outputs=None, **options):
+def strategies(
+    name: str, inputs: Sequence[Spec | None], attrs: _Attrs | None = None, outputs: _Outputs | None = None, **options: Any
+) -> list[Choice]:
     """All strategies for a call, without the plans of moves.  Options as in check."""
-    return _ask(_weft.op_list, name, inputs, attrs, outputs, options)
+    found: _weft.OpList = _ask("l", name, inputs, attrs, outputs, **options)
+    return [cast(Choice, found.choice(index)) for index in range(found.count)]
 
 
-def _kernel(function):
-    return lambda *parts: function(Run(*parts))
+# ---- kernels ----
+
+
+def _kernel(function: _Kernel) -> Callable[..., object]:
+    return lambda name, rank, inputs, outputs, attrs, *rest: function(
+        Run(name, rank, inputs, outputs, _attrs(attrs), *rest))
 
 
 def apply(
-    name, inputs, kernel, attrs=None, outputs=None, *, mesh=None, stream=None, context=None, mixed_dtypes=False
-):
+    name: str, inputs: Sequence[_weft.Tensor | None], kernel: _Kernel, attrs: _Attrs | None = None,
+    outputs: _Outputs | None = None, *, mesh: Mesh | None = None, stream: Any = None,
+    context: _weft.Context | None = None, mixed_dtypes: bool = False,
+) -> tuple[_weft.Tensor, ...]:  # fmt: skip
     """Call a kernel with this rank's shards, and return the output tensors.  Collective.
 
     kernel is a function of a Run.  It writes to arrays of run.outputs, which np.from_dlpack or
     torch.from_dlpack make, and must not keep them.  inputs are tensors, None where absent.  With mixed_dtypes the
     kernel takes several dtypes where the rule wants one.
     """
-    if context is None:
-        context = _context_of(inputs)
-    return _weft.op_apply(context, name, inputs, _kernel(kernel), attrs, _tensors(outputs), mesh, stream, mixed_dtypes)
+    call = _call(name, None, attrs, outputs, mixed_dtypes, mesh)
+    made = _weft.op_apply(_context_of(context, inputs), call, inputs, _kernel(kernel), stream, False)
+    return cast("tuple[_weft.Tensor, ...]", made)
 
 
-def apply_phases(name, inputs, kernel, attrs=None, *, stream=None, context=None, mixed_dtypes=False):
+def apply_phases(
+    name: str, inputs: Sequence[_weft.Tensor | None], kernel: _Kernel, attrs: _Attrs | None = None, *,
+    stream: Any = None, context: _weft.Context | None = None, mixed_dtypes: bool = False,
+) -> tuple[_weft.Tensor | None, ...]:  # fmt: skip
     """Apply an operator over a dimension that mesh axes split, such as a softmax, without gathering it.  Collective.
 
     kernel is called once per phase, with run.name such as "softmax.max", "softmax.sum_exp" and "softmax.finish"; the
     chapter "Operators over a split dimension" of docs/engine-guide.md lists the phases.  The output tensors are
     returned.
     """
-    if context is None:
-        context = _context_of(inputs)
-    outputs = _weft.op_apply_phases(context, name, inputs, _kernel(kernel), attrs, stream, mixed_dtypes)
+    call = _call(name, None, attrs, None, mixed_dtypes)
+    outputs = _weft.op_apply(_context_of(context, inputs), call, inputs, _kernel(kernel), stream, True)
     while outputs and outputs[-1] is None:
         outputs = outputs[:-1]
     return outputs
 
 
-def _context_of(inputs):
+def _context_of(context: _weft.Context | None, inputs: Sequence[_weft.Tensor | None]) -> _weft.Context:
+    if context is not None:
+        return context
     for tensor in inputs:
         if tensor is not None:
             return tensor.context
@@ -148,28 +245,55 @@ def _context_of(inputs):
     return weft.current()
 
 
+# ---- gradients ----
+
+
+@_weft.use
 class Backward(_weft.Backward):
     """The calls that compute the gradients of a call whose inputs have these layouts."""
 
     __slots__ = ()
 
-    def __new__(cls, name, inputs, attrs=None, outputs=None, wanted=None, mixed_dtypes=False):
-        return super().__new__(cls, name, inputs, attrs, _tensors(outputs), wanted, mixed_dtypes)
+    def __new__(
+        cls, name: str, inputs: Sequence[Spec | None], attrs: _Attrs | None = None, outputs: _Outputs | None = None,
+        wanted: Sequence[bool] | None = None, mixed_dtypes: bool = False,
+    ) -> Backward:  # fmt: skip
+        return cast(Backward, _weft.Backward.create(wanted, **_call(name, list(inputs), attrs, outputs, mixed_dtypes)))
 
-    def apply(self, forward, gradients, kernel, *, stream=None, context=None):
+    @property
+    def calls(self) -> tuple[tuple[str, dict[str, Any], tuple[tuple[str, int], ...]], ...]:  # type: ignore[override]
+        """The calls in order: name, attributes, and where each input comes from."""
+        found = [_weft.op_backward_call(self, index) for index in range(self.info["calls"])]
+        return tuple(
+            (call["name"], _attrs(call["attrs"]), tuple((one["source"], one["index"]) for one in operands))
+            for call, operands in found
+        )
+
+    @property
+    def gradients(self) -> tuple[Spec | None, ...]:
+        """The layout of the gradient of each input; None: it has none."""
+        found = map(self.gradient, range(self.info["inputs"]))
+        return tuple(None if operand is None else self.spec(**operand) for operand in found)
+
+    @property
+    def local(self) -> bool:
+        """Whether no call moves an input by communication."""
+        return bool(super().local)
+
+    def apply(
+        self, forward: Sequence[_weft.Tensor | None], gradients: Sequence[_weft.Tensor | None], kernel: _Kernel, *,
+        stream: Any = None, context: _weft.Context | None = None,
+    ) -> tuple[_weft.Tensor | None, ...]:  # fmt: skip
         """The gradients of the inputs.  forward has the inputs and outputs of the call.  Collective."""
-        if context is None:
-            context = _context_of(gradients)
-        return super().apply(context, forward, gradients, _kernel(kernel), stream)
+        context = _context_of(context, gradients)
+        return _weft.op_backward_apply(self, context, forward, gradients, _kernel(kernel), stream)
 
 
 @contextlib.contextmanager
-def moves(context, what="made"):
+def moves(context: _weft.Context, what: Literal["refused", "made", "shown"] = "made") -> Iterator[None]:
     """Within the block, apply moves inputs ("made"), also with a line in the log ("shown"), or not ("refused")."""
-    if what not in _MOVES:
-        raise ValueError(f"what is '{what}'; expected 'made', 'shown' or 'refused'")
-    before = _weft.op_moves_set(context, _MOVES.index(what))
+    before = context.op_moves_set(what)
     try:
         yield
     finally:
-        _weft.op_moves_set(context, before)
+        context.op_moves_set(before)

@@ -151,14 +151,17 @@ static void *recorder_main(void *argument)
     return NULL;
 }
 
-/* Report progress until all jobs have ended. */
+/* Report progress until all jobs have ended, and then once more: the caller hears of the last bytes
+ * and can stop also a run whose jobs ended at once. */
 static void wait_for_jobs(struct run *run)
 {
     const weft_reshard_options *options = &run->reshard->options;
+    bool ended;
 
     pthread_mutex_lock(&run->guard);
-    while (run->running > 0) {
-        wait_for(run, &run->ended, PROGRESS_MS);
+    do {
+        if (run->running > 0) wait_for(run, &run->ended, PROGRESS_MS);
+        ended = run->running == 0;
         if (options->progress == NULL || atomic_load(&run->stop)) continue;
         pthread_mutex_unlock(&run->guard);
         if (!options->progress(options->state, atomic_load(&run->done), run->reshard->written)) {
@@ -166,7 +169,7 @@ static void wait_for_jobs(struct run *run)
             fail_run(run, WEFT_ERR_ABORTED);
         }
         pthread_mutex_lock(&run->guard);
-    }
+    } while (!ended);
     pthread_mutex_unlock(&run->guard);
 }
 

@@ -65,7 +65,7 @@ enum weft_cp_variant {
  * `block_size`; the last block of the sequence may be shorter. */
 typedef struct weft_cp_block {
     int64_t query, key; /* indices of blocks */
-    uint32_t mask;      /* WEFT_CP_FULL, _CAUSAL or _CUSTOM, within the block */
+    uint32_t mask;      /* enum weft_cp_mask, within the block: FULL, CAUSAL or CUSTOM */
     uint32_t reserved;  /* 0 */
 } weft_cp_block;
 
@@ -82,7 +82,9 @@ typedef struct weft_cp_options {
      */
     const int64_t *documents;
     size_t document_count;
-    const int64_t *order; /* PERMUTED: place i holds index order[i]; every index once */
+    /* PERMUTED: place i holds index order[i]; every index once. */
+    const int64_t *order;
+    size_t order_count; /* PERMUTED: the length of the sequence */
     /* BLOCKS: the listed blocks in any order, none twice; and their size. */
     const weft_cp_block *blocks;
     int64_t block_size;
@@ -165,7 +167,7 @@ typedef struct weft_cp_sizes {
     int64_t batch, heads, depth; /* of this rank's queries; at least 1; product below 2^27 */
     int64_t key_heads;           /* divides HEADS; 0: as HEADS.  Query head h uses key head
                                   * h / (heads / key_heads) */
-    uint32_t dtype;              /* WEFT_DTYPE_F32, F16 or BF16 */
+    uint32_t dtype;              /* enum weft_dtype: F32, F16 or BF16 */
     int32_t sequence_dim;        /* 1: [batch, sequence, head, depth]; 2: [batch, head, sequence,
                                   * depth]; 0: as 2 */
 } weft_cp_sizes;
@@ -185,6 +187,17 @@ WEFT_API WEFT_NODISCARD weft_status weft_cp_create(weft_context *context, const 
                                                    const weft_cp_sizes *sizes, weft_cp **out);
 /* Wait for the work of *CP, free it and set *CP to NULL.  Accepts NULL and a pointer to NULL. */
 WEFT_API void weft_cp_release(weft_cp **cp);
+
+typedef struct weft_cp_info {
+    size_t struct_size;
+    int64_t batch, heads, depth, key_heads; /* of the sizes */
+    uint32_t dtype;                         /* enum weft_dtype */
+    int32_t sequence_dim;                   /* 1 or 2 */
+    int64_t length;                         /* of this rank's part of the sequence */
+} weft_cp_info;
+
+/* Set *OUT, whose struct_size the caller sets.  Local. */
+WEFT_API WEFT_NODISCARD weft_status weft_cp_get(const weft_cp *cp, weft_cp_info *out);
 
 /* Memory of a tensor: its first element, and the strides in elements of batch, head and sequence.
  * The depth has stride 1. */

@@ -130,9 +130,10 @@ WEFT_API WEFT_NODISCARD weft_status weft_stream_wait(weft_context *context, weft
  * [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_work_record(weft_context *context, weft_stream *stream,
                                                      weft_work **out);
-/* As weft_stream_test and weft_stream_wait, for the recorded work only.  An error of the work is
- * permanent: every later test and wait of WORK returns it. */
+/* As weft_stream_test, for the recorded work only.  WEFT_OK: it is complete.  WEFT_IN_PROGRESS: not
+ * yet.  An error of the work is permanent: every later test and wait of WORK returns it. */
 WEFT_API WEFT_NODISCARD weft_status weft_work_test(weft_work *work);
+/* As weft_stream_wait, for the recorded work only.  Errors: as weft_work_test. */
 WEFT_API WEFT_NODISCARD weft_status weft_work_wait(weft_work *work, int64_t timeout_ns);
 
 /* Make STREAM wait for WORK: work that is posted to STREAM later does not start before WORK is

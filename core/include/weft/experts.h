@@ -56,12 +56,16 @@ WEFT_API WEFT_NODISCARD weft_status weft_experts_create(weft_context *context,
  * released.  All work of its routings must be complete.  Accepts NULL and a pointer to NULL. */
 WEFT_API void weft_experts_release(weft_experts **experts);
 
+/* The number of experts on all ranks together; 0 for NULL. */
+WEFT_API int32_t weft_experts_count(const weft_experts *experts);
+
 /* Exchange counts.  This rank has counts[i] tokens for expert i, for each of all experts; its
  * tokens are ordered by expert.  Collective over the ranks along the axis: one all-to-all on
  * STREAM, for which the call waits.  In the steady state it allocates nothing.  The caller releases
  * *OUT. WEFT_ERR_INVALID: a rank has a negative count, or more than WEFT_EXPERTS_MAX_TOKENS tokens.
  * WEFT_ERR_NO_MEMORY: a rank has no memory.  Both are the same error on all ranks, which names the
- * rank, and the experts stay usable.  [COUNTS: one per expert] */
+ * rank, and the experts stay usable.  [COUNTS: one per expert of
+ * EXPERTS] */
 WEFT_API WEFT_NODISCARD weft_status weft_experts_route(weft_experts *experts, const int64_t *counts,
                                                        weft_stream *stream, weft_routing **out);
 /* Release *ROUTING and set it to NULL.  Work that was posted goes on.  Accepts NULL and a pointer
@@ -74,9 +78,12 @@ typedef struct weft_routing_info {
     int64_t sent;                  /* of these, without the dropped ones */
     int64_t received;              /* by this rank */
     int32_t first_expert, experts; /* those of this rank */
-    /* Borrowed until the routing or its experts are released: tokens received for each expert of
-     * this rank, and of these from each rank along the axis: by_rank[i * ranks + rank]. */
-    const int64_t *counts, *by_rank;
+    /* Tokens received for each expert of this rank.  Borrowed until the routing or its experts are
+     * released.  [experts entries] */
+    const int64_t *counts;
+    /* Of these, from each rank along the axis: by_rank[i * ranks + rank].  Borrowed likewise. */
+    const int64_t *by_rank;
+    size_t by_rank_count; /* experts of this rank x ranks along the axis */
 } weft_routing_info;
 
 /* Set *OUT, whose struct_size the caller sets. */

@@ -36,17 +36,18 @@ typedef struct weft_saving weft_saving;
 
 enum weft_file_format {
     WEFT_FILE_ANY = 0,             /* for weft_checkpoint_create: the path decides */
-    WEFT_FILE_SAFETENSORS = 1,     /* one file */
-    WEFT_FILE_HUGGING_FACE = 2,    /* a folder of safetensors files, with an index if there are
-                                    * several */
-    WEFT_FILE_RANKS = 3,           /* a folder of files rank-00000-of-00008.safetensors */
-    WEFT_FILE_DCP_SAFETENSORS = 4, /* a folder of safetensors files with DCP's metadata */
-    WEFT_FILE_DCP = 5,             /* a folder with a file .metadata */
-    WEFT_FILE_NPY = 6              /* one array */
+    WEFT_FILE_SAFETENSORS = 1,     /* "safetensors": one file */
+    WEFT_FILE_HUGGING_FACE = 2,    /* "huggingface": a folder of safetensors files, with an index if
+                                    * there are several */
+    WEFT_FILE_RANKS = 3,           /* "ranks": a folder of files rank-00000-of-00008.safetensors */
+    WEFT_FILE_DCP_SAFETENSORS = 4, /* "dcp-safetensors": a folder of safetensors files with DCP's
+                                    * metadata */
+    WEFT_FILE_DCP = 5,             /* "dcp": a folder with a file .metadata */
+    WEFT_FILE_NPY = 6              /* "npy": one array */
 };
 
-/* "safetensors", "huggingface", "ranks", "dcp-safetensors", "dcp", "npy"; NULL for another number.
- * A constant text. */
+/* The text of FORMAT, such as "safetensors"; NULL for WEFT_FILE_ANY and other numbers.  A constant
+ * text. */
 WEFT_API const char *weft_file_format_name(enum weft_file_format format);
 
 /* ---- reading ---- */
@@ -186,7 +187,7 @@ typedef struct weft_checkpoint_options {
     const weft_mesh *mesh; /* RANKS: required */
     uint64_t file_bytes;   /* HUGGING_FACE: most bytes of elements in a file; 0 is
                             * 5,000,000,000.  A larger tensor has its own file */
-    const weft_checkpoint_pair *metadata; /* `pairs` of them; NULL: "format" -> "pt" */
+    const weft_checkpoint_pair *metadata; /* [pairs entries]  NULL: "format" -> "pt" */
     size_t pairs;
 } weft_checkpoint_options;
 
@@ -290,7 +291,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_map(const weft_checkpoint *f
 typedef struct weft_reshard_options {
     size_t struct_size;
     const weft_layout *layout; /* files per rank in this layout; NULL: whole tensors */
-    uint32_t format;           /* without a layout: as in weft_checkpoint_options */
+    uint32_t format;           /* enum weft_file_format; without a layout: as in
+                                * weft_checkpoint_options */
     bool replace;              /* as in weft_checkpoint_options */
     uint64_t file_bytes;       /* as in weft_checkpoint_options */
     bool checksums;            /* write weft.json, with a checksum of every tensor, to the folder */
@@ -299,10 +301,10 @@ typedef struct weft_reshard_options {
                   * begin */
     uint64_t memory; /* most bytes of buffers; 0: 256 MiB.  At least 8 MiB */
     int32_t jobs;    /* threads; 0: one per processor, at most 16 */
-    /* Called by the thread that runs, several times a second.  This process has written DONE bytes,
-     * counted as in weft_reshard_info; all `parts` together write TOTAL.  With several parts, the
-     * progress is the sum of DONE over all processes.  Resharding stops if it returns false.  NULL:
-     * none. */
+    /* Called by the thread that runs, several times a second, and once when all is written, before
+     * the commit.  This process has written DONE bytes, counted as in weft_reshard_info; all
+     * `parts` together write TOTAL.  With several parts, the progress is the sum of DONE over all
+     * processes.  Resharding stops if it returns false.  NULL: none. */
     bool (*progress)(void *state, uint64_t done, uint64_t total);
     void *state;
     /* Several processes share the work: this is number `part` of `parts`, on one file system, with
@@ -314,10 +316,11 @@ typedef struct weft_reshard_options {
     weft_status (*combine)(void *state, uint64_t *values, size_t count);
 } weft_reshard_options;
 
-/* Plan to write the tensors of FROM to PATH.  Nothing is read or written yet.  FROM is borrowed
- * until the plan is closed; the caller closes *OUT.  OPTIONS may be NULL.  WEFT_ERR_NOT_FOUND: no
- * pattern of the layout matches a tensor; the text names it.  WEFT_ERR_INVALID: with `resume`, the
- * earlier run had another source or other options, or buffers for which `memory` is too small. */
+/* Plan to write the tensors of FROM to PATH.  Nothing is read or written yet.  FROM and the layout
+ * of OPTIONS are borrowed until the plan is closed; the caller closes *OUT.  OPTIONS may be NULL.
+ * WEFT_ERR_NOT_FOUND: no pattern of the layout matches a tensor; the text names it.
+ * WEFT_ERR_INVALID: with `resume`, the earlier run had another source or other options, or buffers
+ * for which `memory` is too small. */
 WEFT_API WEFT_NODISCARD weft_status weft_reshard_create(const weft_checkpoint *from,
                                                         const char *path,
                                                         const weft_reshard_options *options,
@@ -397,7 +400,7 @@ WEFT_API void weft_reshard_close(weft_reshard **reshard);
 
 typedef struct weft_load_options {
     size_t struct_size;
-    const char *const *names; /* load these tensors, `count` of them, in this order; NULL: all */
+    const char *const *names; /* load these tensors, in this order [count entries]; NULL: all */
     size_t count;
     int32_t jobs; /* threads of this rank; 0: its share of the host's processors, at most 16 */
 } weft_load_options;
@@ -418,12 +421,15 @@ WEFT_API WEFT_NODISCARD weft_status weft_load(weft_context *context, const weft_
 
 typedef struct weft_save_options {
     size_t struct_size;
-    const char *const *names;  /* of the tensors in the checkpoint; NULL: the tensors' own names */
+    const char *const *names;  /* of the tensors in the checkpoint [name_count entries]; NULL: the
+                                * tensors' own names */
+    size_t name_count;         /* COUNT of the call; 0 if `names` is NULL */
     const weft_layout *layout; /* files per rank in this layout; NULL: whole tensors */
-    uint32_t format;           /* without a layout: as in weft_checkpoint_options */
+    uint32_t format;           /* enum weft_file_format; without a layout: as in
+                                * weft_checkpoint_options */
     bool replace;              /* as in weft_checkpoint_options */
     uint64_t file_bytes;       /* as in weft_checkpoint_options */
-    const weft_checkpoint_pair *metadata; /* as in weft_checkpoint_options */
+    const weft_checkpoint_pair *metadata; /* as in weft_checkpoint_options [pairs entries] */
     size_t pairs;
     weft_stream *stream; /* the elements are read in the order of this stream */
     int32_t jobs;        /* as in weft_load_options */
@@ -435,8 +441,9 @@ typedef struct weft_save_options {
  * PATH.weft-partial, and gives them their names after all ranks have flushed what they wrote.
  * OPTIONS may be NULL.  After a failure there is nothing new at PATH on any rank's disk; only the
  * error WEFT_ERR_PEER, after rank 0 was lost, leaves it open whether the checkpoint is there.
- * WEFT_ERR_INVALID: a tensor is of another context or has no name, two have one name, PATH exists
- * and `replace` is not set, or another process writes to it.  WEFT_ERR_MISMATCH: ranks save
+ * WEFT_ERR_INVALID: a tensor is of another context or has no name, two have one name, `name_count`
+ * is not COUNT, PATH exists and `replace` is not set, or another process writes to it.
+ * WEFT_ERR_MISMATCH: ranks save
  * different tensors, or to different paths.  WEFT_ERR_SYSTEM: a disk is full, or a file cannot be
  * written. */
 WEFT_API WEFT_NODISCARD weft_status weft_save(weft_context *context, const char *path,

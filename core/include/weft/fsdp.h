@@ -242,6 +242,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_fsdp_gradients_clear(weft_fsdp_group *g
 WEFT_API WEFT_NODISCARD weft_status weft_fsdp_rebind(weft_fsdp_group *group, uint32_t index,
                                                      weft_tensor *tensor);
 
+/* The number of parameters of GROUP; 0 for NULL. */
+WEFT_API uint32_t weft_fsdp_group_count(const weft_fsdp_group *group);
+
 enum weft_fsdp_state {
     WEFT_FSDP_SHARDED = 0,
     WEFT_FSDP_PART_KEPT = 1, /* weft_fsdp_reshard_to */

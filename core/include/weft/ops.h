@@ -86,7 +86,7 @@ typedef struct weft_op_attr {
     uint32_t count;      /* LIST: length of the list */
     int64_t integer;     /* INT */
     double real;         /* REAL */
-    const int64_t *list; /* LIST */
+    const int64_t *list; /* LIST [count entries] */
     const char *text;    /* TEXT */
 } weft_op_attr;
 
@@ -122,7 +122,7 @@ typedef struct weft_op_call {
      * operators for which they do not, such as svd, need them. */
     const weft_op_tensor *outputs;
     uint32_t output_count;
-    uint32_t flags;        /* enum weft_op_call_flags; other bits are refused */
+    uint32_t flags;        /* bits of enum weft_op_call_flags; others are refused */
     const weft_mesh *mesh; /* needed if the call has no input.  With inputs: NULL, or their mesh;
                             * another mesh is refused */
 } weft_op_call;

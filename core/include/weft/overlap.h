@@ -53,7 +53,7 @@ enum {
 typedef struct weft_overlap_call {
     size_t struct_size;
     int64_t rows, width; /* of the whole tensor; at least 0 and 1 */
-    uint32_t dtype;
+    uint32_t dtype;      /* enum weft_dtype */
     /* Of each rank's rows: 1 to WEFT_OVERLAP_MAX_CHUNKS, or one of the above.  The call runs as
      * PLAIN if COMM has one rank; and a reduce-scatter does if a device has no kernel that adds. */
     int32_t chunks;

@@ -42,7 +42,7 @@ typedef struct weft_pipeline_tensor {
 /* The tensors that one stage passes to the next one. */
 typedef struct weft_pipeline_values {
     uint32_t count;
-    weft_pipeline_tensor tensors[WEFT_PIPELINE_TENSORS];
+    weft_pipeline_tensor tensors[WEFT_PIPELINE_TENSORS]; /* [count entries] */
 } weft_pipeline_values;
 
 /* Parts of a backward action: B has both, I the first, W the second. */

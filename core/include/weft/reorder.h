@@ -30,7 +30,7 @@ enum weft_node_flag {
 
 typedef struct weft_node {
     uint32_t kind;         /* enum weft_node_kind */
-    uint32_t flags;        /* enum weft_node_flag */
+    uint32_t flags;        /* bits of enum weft_node_flag */
     int32_t comm;          /* number of its communicator, 0 to 65535; -1: it has none */
     uint32_t input_count;  /* WAIT: at least 1 */
     const int32_t *inputs; /* indices of nodes before it whose results it needs */

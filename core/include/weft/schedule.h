@@ -153,8 +153,10 @@ typedef struct weft_stage_cost {
 
 typedef struct weft_timeline_options {
     size_t struct_size;
-    /* One per stage.  NULL: F, I, W and an activation are 1 each, all else is 0. */
+    /* One per stage.  NULL: F, I, W and an activation are 1 each, all else is 0. [stage_count
+     * entries] */
     const weft_stage_cost *stages;
+    size_t stage_count; /* of the schedule; 0 if STAGES is NULL */
     /* The most memory that a rank may hold; 0: no limit. */
     uint64_t memory_limit;
 } weft_timeline_options;
@@ -165,8 +167,8 @@ typedef struct weft_timeline_options {
 typedef struct weft_timeline weft_timeline;
 
 /* Create the timeline of SCHEDULE.  OPTIONS may be NULL.  The caller releases *OUT.
- * WEFT_ERR_INVALID: a rank would hold more than the memory limit; the error text names the rank and
- * its action, or times exceed 2^62. */
+ * WEFT_ERR_INVALID: the options have costs of another number of stages; a rank would hold more than
+ * the memory limit, and the error text names the rank and its action; or times exceed 2^62. */
 WEFT_API WEFT_NODISCARD weft_status weft_timeline_create(const weft_schedule *schedule,
                                                          const weft_timeline_options *options,
                                                          weft_timeline **out);

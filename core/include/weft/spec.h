@@ -132,7 +132,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_spec_print(const weft_spec *spec, char 
 WEFT_API const weft_mesh *weft_spec_mesh(const weft_spec *spec);
 WEFT_API enum weft_dtype weft_spec_dtype(const weft_spec *spec); /* NULL: WEFT_DTYPE_COUNT */
 WEFT_API int32_t weft_spec_dims(const weft_spec *spec);          /* 0 for a scalar */
-/* Sizes of the whole tensor in elements, one per dimension. */
+/* Sizes of the whole tensor in elements. [RESULT: one per dimension of SPEC] */
 WEFT_API const int64_t *weft_spec_shape(const weft_spec *spec);
 /* The placements, one per axis, in the form that equal layouts share.  If an axis splits a
  * dimension, its `turn` counts from 1 and is set even in the default order, in which the text shows
@@ -264,7 +264,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_spec_gradient_of_move(const weft_spec *
  * first, and of equal loads the lower owner is chosen.  COUNT 0 does nothing.  The result depends
  * on the arguments alone, so all ranks compute the same.  The largest load is at most 4/3 of the
  * least possible one, and at most 5/4 of the mean load if no tensor exceeds a quarter of the mean.
- * WEFT_ERR_INVALID: OWNERS is below 1, or the bytes add up beyond 2^64 - 1. */
+ * WEFT_ERR_INVALID: OWNERS is below 1, or the bytes add up beyond 2^64 - 1.
+ * [OUT: COUNT entries] */
 WEFT_API WEFT_NODISCARD weft_status weft_owners_balance(uint32_t count, const uint64_t *bytes,
                                                         int32_t owners, int32_t *out);
 

@@ -79,7 +79,7 @@ enum weft_style_layout {
  * SPEC is the tensor with its placements on the other axes, which stay, split in the default order;
  * AXIS is an axis of its mesh.  WEFT_ERR_INVALID: the tensor has no dimension that the style
  * splits, or the placements do not fit it.  WEFT_ERR_UNSUPPORTED: a layout has another partial than
- * P(sum), which has no gradient. */
+ * P(sum), which has no gradient.  [OUT: WEFT_STYLE_LAYOUTS entries] */
 WEFT_API WEFT_NODISCARD weft_status weft_style_layouts(const weft_style *style,
                                                        enum weft_style_part part,
                                                        const weft_spec *spec, int32_t axis,

@@ -196,7 +196,7 @@ typedef struct weft_counts {
     uint64_t failed;                    /* operations that failed */
     uint32_t axis_count;                /* entries of AXES that are used */
     uint32_t axes_missed;               /* operations along axes for which AXES had no room */
-    weft_axis_count axes[WEFT_COUNTED_AXES];
+    weft_axis_count axes[WEFT_COUNTED_AXES]; /* [axis_count entries] */
 } weft_counts;
 
 /* Begin to count the operations of CONTEXT.  The caller sets counts->struct_size; the other fields
@@ -223,9 +223,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_stream_set_name(weft_context *context, 
 
 /* Write the ring of CONTEXT as PREFIX.RANK, a pickle that PyTorch's flight-recorder analyser reads,
  * and as PREFIX-RANK.json.  The first "%r" in PREFIX becomes the rank instead, and the names differ
- * by ".json" only.  PREFIX NULL or "": the value of WEFT_DUMP.  Each file appears complete or not
- * at all.  WEFT_ERR_INVALID: there is no prefix, or it ends with '/'.  WEFT_ERR_SYSTEM: a file
- * cannot be written.  [any thread] */
+ * by ".json" only.  PREFIX may be NULL if WEFT_DUMP is set.  The value of WEFT_DUMP stands for NULL
+ * and for "".  Each file appears complete or not at all.  WEFT_ERR_INVALID: there is no prefix, or
+ * it ends with '/'.  WEFT_ERR_SYSTEM: a file cannot be written.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_dump(weft_context *context, const char *prefix);
 
 #ifdef __cplusplus

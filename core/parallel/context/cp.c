@@ -135,6 +135,24 @@ void weft_cp_release(weft_cp **cp)
     free_cp(mine);
 }
 
+weft_status weft_cp_get(const weft_cp *cp, weft_cp_info *out)
+{
+    static const char name[] = "weft_cp_get";
+    weft_cp_info info;
+
+    WF_TRY(wf_cp_check(cp, name));
+    if (out == NULL) return wf_fail_null(name, "out");
+    info = (weft_cp_info){.struct_size = sizeof info,
+                          .batch = cp->sizes.batch,
+                          .heads = cp->sizes.heads,
+                          .depth = cp->sizes.depth,
+                          .key_heads = cp->sizes.key_heads,
+                          .dtype = cp->sizes.dtype,
+                          .sequence_dim = cp->sizes.sequence_dim,
+                          .length = cp->held[cp->coordinate]};
+    return wf_fail_named(wf_info_write("weft_cp_info", &info, sizeof info, out), name);
+}
+
 /* ---- creation ---- */
 
 static weft_status check_sizes(const weft_cp_sizes *s)

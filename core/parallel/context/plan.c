@@ -61,7 +61,7 @@ static weft_status check_variant(const weft_cp_options *o)
     return WEFT_OK;
 }
 
-static weft_status check_fields(const weft_cp_options *o)
+static weft_status check_fields(const weft_cp_options *o, int64_t length)
 {
     if ((o->mask == WEFT_CP_WINDOW) != (o->window != 0) || o->window < 0)
         return wf_fail(WEFT_ERR_INVALID, "%s: window is %lld with the mask %s; %s", function,
@@ -89,6 +89,9 @@ static weft_status check_fields(const weft_cp_options *o)
     if ((o->balance == WEFT_CP_PERMUTED) != (o->order != NULL))
         return wf_fail(WEFT_ERR_INVALID, "%s: order is %s with balance %s", function,
                        o->order != NULL ? "set" : "NULL", balance_names[o->balance]);
+    if (o->order != NULL && o->order_count != (uint64_t)length)
+        return wf_fail(WEFT_ERR_INVALID, "%s: order_count is %zu, but the sequence has length %lld",
+                       function, o->order_count, (long long)length);
     return WEFT_OK;
 }
 
@@ -208,7 +211,7 @@ weft_status weft_cp_plan_create(const weft_mesh *mesh, const char *axis, int64_t
         return wf_fail(WEFT_ERR_INVALID, "%s: the axis has %d ranks; at most %d share a sequence",
                        function, weft_mesh_axis_size(mesh, index), WEFT_MAX_SIZES);
     WF_TRY(check_names(&o, length));
-    WF_TRY(check_fields(&o));
+    WF_TRY(check_fields(&o, length));
     WF_TRY(check_variant(&o));
     plan = wf_calloc(1, sizeof *plan);
     if (plan == NULL) return wf_fail_memory(sizeof *plan);

@@ -19,6 +19,12 @@ weft_status wf_experts_check(const weft_experts *experts, const char *name)
     return wf_fail_unusable(name, "experts", experts->made, WF_KIND_EXPERTS);
 }
 
+int32_t weft_experts_count(const weft_experts *experts)
+{
+    return wf_experts_check(experts, "weft_experts_count") == WEFT_OK ? experts->options.experts
+                                                                      : 0;
+}
+
 /* ---- exchange ---- */
 
 static bool is_direct(const weft_experts *e)

@@ -205,7 +205,9 @@ weft_status weft_routing_get(const weft_routing *routing, weft_routing_info *out
                                .first_expert = routing->experts->first,
                                .experts = routing->experts->mine,
                                .counts = routing->counts,
-                               .by_rank = routing->by_rank};
+                               .by_rank = routing->by_rank,
+                               .by_rank_count = (size_t)routing->experts->mine *
+                                                (size_t)weft_comm_size(routing->experts->comm)};
     return wf_fail_named(wf_info_write("weft_routing_info", &info, sizeof info, out), function);
 }
 

@@ -49,6 +49,11 @@ weft_status weft_fsdp_group_get(const weft_fsdp_group *group, weft_fsdp_group_in
     return wf_fail_named(wf_info_write("weft_fsdp_group_info", &info, sizeof info, out), function);
 }
 
+uint32_t weft_fsdp_group_count(const weft_fsdp_group *group)
+{
+    return wf_fsdp_group_check(group, "weft_fsdp_group_count") == WEFT_OK ? group->count : 0;
+}
+
 weft_status weft_fsdp_rebind(weft_fsdp_group *group, uint32_t index, weft_tensor *tensor)
 {
     static const char function[] = "weft_fsdp_rebind";

@@ -193,12 +193,18 @@ static weft_status run_plan(weft_context *ctx, const weft_mesh *mesh)
 {
     struct shards t = {0};
     void *const all[] = {&t.q, &t.k, &t.v, &t.d_out, &t.out, &t.lse, &t.d_q, &t.d_k, &t.d_v};
+    weft_cp_info info = {.struct_size = sizeof info};
+    int32_t coord[WEFT_MAX_AXES], axis;
     weft_cp_plan *plan;
     weft_cp *cp;
     weft_status status;
 
     EXPECT(weft_cp_plan_create(mesh, "cp", drawn.c.length, &drawn.c.options, &plan) == WEFT_OK);
     EXPECT(weft_cp_create(ctx, plan, &drawn.sizes, &cp) == WEFT_OK);
+    EXPECT(weft_mesh_coord_of(mesh, weft_rank(ctx), coord) == WEFT_OK &&
+           weft_mesh_find_axis(mesh, "cp", &axis) == WEFT_OK);
+    EXPECT(weft_cp_get(cp, &info) == WEFT_OK && info.heads == drawn.sizes.heads);
+    EXPECT(info.length == weft_cp_plan_length(plan, coord[axis]));
     status = run_attention(ctx, cp, &t);
     for (size_t i = 0; i < WF_COUNT(all); i++)
         EXPECT(weft_free(ctx, *(void **)all[i]) == WEFT_OK);

@@ -111,6 +111,7 @@ static inline weft_status check_info(const weft_routing *routing, int32_t mine,
 
     EXPECT(weft_routing_get(routing, &info) == WEFT_OK);
     EXPECT(info.first_expert == first && info.experts == wf_min_i64(chunk, total - first));
+    EXPECT(info.by_rank_count == (size_t)info.experts * (size_t)drawn.ranks);
     for (int64_t e = 0; e < total; e++) {
         tokens += counts[mine][e];
         sent += kept(counts[mine][e]);
@@ -224,6 +225,7 @@ static inline weft_status run_step(weft_context *ctx, weft_experts *experts, int
     weft_routing *routing;
     weft_status status;
 
+    EXPECT(weft_experts_count(experts) == drawn.options.experts);
     EXPECT(weft_experts_route(experts, counts[mine], stream, &routing) == WEFT_OK);
     EXPECT(weft_routing_get(routing, &info) == WEFT_OK);
     m.token_bytes = (size_t)info.tokens * row;

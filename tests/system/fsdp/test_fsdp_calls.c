@@ -192,6 +192,7 @@ static weft_status count_memory(void *unused)
     WF_TRY(weft_fsdp_unshard_end(model.group));
     WF_TRY(weft_fsdp_group_get(model.group, &info));
     HOLDS(info.bytes_gathered == 64 * 3 && info.state == WEFT_FSDP_GATHERED);
+    HOLDS(info.count == 2 && weft_fsdp_group_count(model.group) == 2);
     HOLDS(info.bytes_received == (21 - 3) * 4 + (5 - 0) * 4);
     WF_TRY(weft_fsdp_reshard_to(model.group, 2));
     REFUSES(weft_fsdp_rebind(model.group, 0, model.params[1]), "parts of the parameters are kept");

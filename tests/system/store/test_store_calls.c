@@ -172,7 +172,8 @@ END_TEST
 static weft_status save_special(void *unused)
 {
     weft_save_options options = {.struct_size = sizeof options,
-                                 .names = (const char *const[]){"sum", "turned"}};
+                                 .names = (const char *const[]){"sum", "turned"},
+                                 .name_count = 2};
     weft_tensor *tensors[2], *base, *loaded[2], *whole;
     weft_difference_info difference = {.struct_size = sizeof difference};
     weft_checkpoint *from = NULL;
@@ -274,6 +275,8 @@ static weft_status refuse_loads(weft_context *context, const weft_checkpoint *fr
 static weft_status refuse_saves(weft_context *context, weft_tensor *tensor)
 {
     weft_save_options replace = {.struct_size = sizeof replace, .replace = true};
+    weft_save_options named = {
+        .struct_size = sizeof named, .names = (const char *const[]){"one"}, .name_count = 1};
     int32_t rank = weft_rank(context);
     weft_tensor *twice[] = {tensor, tensor}, *nameless = NULL;
     weft_saving *saving = NULL;
@@ -282,6 +285,8 @@ static weft_status refuse_saves(weft_context *context, weft_tensor *tensor)
           "exists already");
     FAILS(weft_save(context, in_folder("none/x"), &tensor, 1, NULL), WEFT_ERR_SYSTEM, "rank 0:");
     FAILS(weft_save(context, in_folder("new"), twice, 2, NULL), WEFT_ERR_INVALID, "two tensors");
+    FAILS(weft_save(context, in_folder("new"), twice, 2, &named), WEFT_ERR_INVALID,
+          "1 names (name_count) for 2 tensors");
     FAILS(weft_save(context, in_folder(rank == 3 ? "other" : "new"), &tensor, 1, NULL),
           WEFT_ERR_MISMATCH, "rank 0 and rank 3 save with different paths");
     FAILS(weft_save_begin(context, in_folder("new"), rank == 1 ? NULL : &tensor, 1, NULL, &saving),

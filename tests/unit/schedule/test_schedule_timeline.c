@@ -15,13 +15,33 @@ static weft_schedule *parse(const char *text)
 
 static weft_timeline *timeline_of(const weft_schedule *schedule, const weft_stage_cost *costs)
 {
+    weft_schedule_info info = {.struct_size = sizeof info};
     weft_timeline_options options = {.struct_size = sizeof options, .stages = costs};
     weft_timeline *timeline = NULL;
+
+    ck_assert_int_eq(weft_schedule_get(schedule, &info), WEFT_OK);
+    options.stage_count = costs != NULL ? (size_t)info.stages : 0;
 
     ck_assert_msg(weft_timeline_create(schedule, &options, &timeline) == WEFT_OK, "%s",
                   weft_last_error());
     return timeline;
 }
+
+START_TEST(costs_of_another_number_of_stages_are_refused)
+{
+    weft_schedule *schedule = parse("0F0,0B0\n1F0,1B0\n");
+    weft_stage_cost costs[3] = {{.forward = 1}};
+    weft_timeline_options options = {
+        .struct_size = sizeof options, .stages = costs, .stage_count = 3};
+    weft_timeline *timeline = NULL;
+
+    ck_assert_int_eq(weft_timeline_create(schedule, &options, &timeline), WEFT_ERR_INVALID);
+    ck_assert_ptr_nonnull(strstr(weft_last_error(), "costs of 3 stages; the schedule has 2"));
+    options = (weft_timeline_options){.struct_size = sizeof options, .stage_count = 2};
+    ck_assert_int_eq(weft_timeline_create(schedule, &options, &timeline), WEFT_ERR_INVALID);
+    weft_schedule_release(&schedule);
+}
+END_TEST
 
 static void check_span(const weft_timeline *t, int32_t rank, size_t index, uint64_t begin,
                        uint64_t end)
@@ -152,6 +172,6 @@ START_TEST(failed_allocations_leave_nothing)
 }
 END_TEST
 
-SUITE(schedule_timeline, messages_take_their_time, collectives_run_beside_compute,
-      memory_limits_and_huge_costs_are_refused, there_is_no_more_than_there_is,
-      failed_allocations_leave_nothing)
+SUITE(schedule_timeline, costs_of_another_number_of_stages_are_refused, messages_take_their_time,
+      collectives_run_beside_compute, memory_limits_and_huge_costs_are_refused,
+      there_is_no_more_than_there_is, failed_allocations_leave_nothing)

@@ -305,6 +305,42 @@ START_TEST(numbers_are_those_of_files)
 }
 END_TEST
 
+START_TEST(progress_hears_of_the_last_byte)
+{
+    static const int64_t shape[] = {4};
+    struct heard heard = {.go_on = true};
+    weft_checkpoint_entry entry = {"small", "U8", 1, shape, NULL};
+    weft_reshard_options options = {
+        .struct_size = sizeof options, .jobs = 1, .progress = hear, .state = &heard};
+    weft_checkpoint_writer *writer = NULL;
+    weft_checkpoint *in = NULL;
+    weft_reshard *plan = NULL;
+
+    OK(weft_checkpoint_create(folder_path(&folder, "small.npy"), &entry, 1, NULL, &writer));
+    OK(weft_checkpoint_write(writer, 0, NULL, NULL, "abcd"));
+    OK(weft_checkpoint_commit(writer));
+    weft_checkpoint_writer_close(&writer);
+    OK(weft_checkpoint_open(folder_path(&folder, "small.npy"), &in));
+    for (int i = 0; i < 20; i++) { /* the job often ends before the caller waits for it */
+        char name[32];
+
+        snprintf(name, sizeof name, "small-%d.safetensors", i);
+        heard.done = heard.total = 0;
+        OK(weft_reshard_create(in, folder_path(&folder, name), &options, &plan));
+        OK(weft_reshard_run(plan));
+        weft_reshard_close(&plan);
+        ck_assert_uint_eq(heard.done, 4);
+        ck_assert_uint_eq(heard.total, 4);
+    }
+    heard.go_on = false;
+    OK(weft_reshard_create(in, folder_path(&folder, "no.safetensors"), &options, &plan));
+    REFUSED(weft_reshard_run(plan), WEFT_ERR_ABORTED, "resharding was stopped");
+    ck_assert(!path_exists(folder_path(&folder, "no.safetensors")));
+    weft_reshard_close(&plan);
+    weft_checkpoint_close(&in);
+}
+END_TEST
+
 /* ---- several processes, here as threads ---- */
 
 enum { PARTS = 3 };
@@ -428,5 +464,5 @@ END_TEST
 
 SUITE(file_reshard, layouts_change_and_elements_stay, metadata_are_kept,
       plans_are_refused_before_anything_is_written, large_tensors_are_cut_into_steps,
-      progress_can_stop_it, numbers_are_those_of_files, processes_divide_the_work,
-      parts_are_numbered, a_source_that_changes_stops_it)
+      progress_can_stop_it, progress_hears_of_the_last_byte, numbers_are_those_of_files,
+      processes_divide_the_work, parts_are_numbered, a_source_that_changes_stops_it)

@@ -80,7 +80,8 @@ START_TEST(balances_hold_the_published_orders)
     check_order(plan, "0 1 6 | 2 3 4 5 ");
     weft_cp_plan_release(&plan);
     plan = make("4", "0", 6,
-                OPTIONS(.balance = WEFT_CP_PERMUTED, .variant = WEFT_CP_GATHER, .order = order));
+                OPTIONS(.balance = WEFT_CP_PERMUTED, .variant = WEFT_CP_GATHER, .order = order,
+                        .order_count = 6));
     check_order(plan, "5 0 | 1 4 | 3 2 | ");
     weft_cp_plan_release(&plan);
 }
@@ -344,12 +345,20 @@ START_TEST(contradictions_are_refused)
            "needs the mask BLOCKS");
     refuse(4, OPTIONS(.balance = WEFT_CP_PERMUTED, .variant = WEFT_CP_GATHER), WEFT_ERR_INVALID,
            "order is NULL");
-    refuse(4, OPTIONS(.balance = WEFT_CP_PERMUTED, .variant = WEFT_CP_GATHER, .order = twice),
+    refuse(4,
+           OPTIONS(.balance = WEFT_CP_PERMUTED, .variant = WEFT_CP_GATHER, .order = twice,
+                   .order_count = 3),
+           WEFT_ERR_INVALID, "order_count is 3, but the sequence has length 4");
+    refuse(4,
+           OPTIONS(.balance = WEFT_CP_PERMUTED, .variant = WEFT_CP_GATHER, .order = twice,
+                   .order_count = 4),
            WEFT_ERR_INVALID, "order[3] is 1, which is listed before");
-    refuse(4, OPTIONS(.balance = WEFT_CP_PERMUTED, .variant = WEFT_CP_GATHER, .order = outside),
+    refuse(4,
+           OPTIONS(.balance = WEFT_CP_PERMUTED, .variant = WEFT_CP_GATHER, .order = outside,
+                   .order_count = 4),
            WEFT_ERR_INVALID, "order[3] is 4, which is not an index");
-    refuse(4, OPTIONS(.balance = WEFT_CP_PERMUTED, .order = outside), WEFT_ERR_UNSUPPORTED,
-           "needs the variant GATHER, not RING; with RING, use HEAD_TAIL");
+    refuse(4, OPTIONS(.balance = WEFT_CP_PERMUTED, .order = outside, .order_count = 4),
+           WEFT_ERR_UNSUPPORTED, "needs the variant GATHER, not RING; with RING, use HEAD_TAIL");
     refuse(8,
            OPTIONS(.mask = WEFT_CP_BLOCKS, .variant = WEFT_CP_HEADS, .blocks = far_block,
                    .block_count = 1, .block_size = 2),
@@ -423,7 +432,8 @@ static weft_status make_permuted(void *out)
 
     return weft_cp_plan_create(mesh_of_two, "0", 4,
                                OPTIONS(.balance = WEFT_CP_PERMUTED, .variant = WEFT_CP_GATHER,
-                                       .order = order, .documents = documents, .document_count = 2),
+                                       .order = order, .order_count = 4, .documents = documents,
+                                       .document_count = 2),
                                out);
 }
 

@@ -1,0 +1,370 @@
+#!/usr/bin/env python3
+"""Write the mechanical part of the Python extension: python.py DESCRIPTION.json REACH.txt BY_HAND.pyi FOLDER PACKAGE
+
+FOLDER gets the tables of the handles, enums and structs, and a file per public header with the members that its functions
+become.  PACKAGE gets _weft.pyi, the hints of BY_HAND.pyi, which a person writes, and of the generated members; and
+_generated.py, which names what `import weft` offers as it is.
+A function that needs a person's decision is an error, unless REACH.txt says where it is written by hand or why Python
+does not have it."""
+import json
+import pathlib
+import sys
+
+import members
+import reach
+import stubs
+import values
+
+LIMIT = 12  # CALL_ARGUMENTS
+
+
+def fail(problems):
+    sys.exit("\n".join(problems))
+
+
+class Generator:
+    def __init__(self, description, decided):
+        self.api, self.reach = description, decided
+        self.maker = values.Maker(description)
+        self.members = {}  # header -> list of (member, rows, result)
+        self.counters = set()
+        self.problems = []
+
+    def collect(self):
+        lines = self.reach.lines()
+        structural = {one.get(word) for one in self.api["handles"].values() for word in ("release", "retain")}
+        for name, one in self.api["functions"].items():
+            match = lines.get(name)
+            if match and not match["name"]:
+                continue  # by hand, or left out
+            if name in structural:
+                continue
+            wanted = self.reach.handle_of(match["class"], self.api["handles"]) if match and match["class"] else ""
+            member = members.member_of(name, one, wanted)
+            member.name = match["name"] if match else values.python_name(member.name)
+            try:
+                self.add(member)
+            except values.Undecided as reason:
+                self.problems.append(
+                    f"{one['header']}: {name}: {reason}; write it by hand in bindings/python/src and state its place in "
+                    f"bindings/python/reach.txt (`{name} = weft.PLACE`), or why Python does not have it (`{name} - REASON`)")
+        for struct, direction in self.reach.structs:
+            self.maker.record(struct, direction == "out", skip=True)
+        known = set(self.api["functions"])
+        known |= {f"{struct}.{field['name']}" for struct, one in self.api["structs"].items() for field in one["fields"]}
+        self.problems += [f"reach.txt: {name} is in no header" for name in lines if name not in known]
+        self.check_names()
+        if self.problems:
+            fail(self.problems)
+
+    def add(self, member):
+        one = member.one
+        rows = self.maker.rows(member.function, one, member.self_index)
+        result = self.maker.result(one)
+        if member.kind in ("str", "hash") and self.reach.is_by_hand(member.handle):
+            raise values.Undecided("its class is written by hand")
+        if one["variadic"]:
+            raise values.Undecided("it takes any number of arguments")
+        if len(rows) > LIMIT:
+            raise values.Undecided(f"it has more than {LIMIT} arguments")
+        self.counters |= {row.count for row in rows + ([result] if result else []) if row.count}
+        self.members.setdefault(one["header"], []).append((member, rows, result))
+
+    def check_names(self):
+        seen = {}
+        for entries in self.members.values():
+            for member, _, _ in entries:
+                key = (member.handle, member.name)
+                if key in seen:
+                    self.problems.append(f"{member.function} and {seen[key]} are both {self.place(member)}; "
+                                         f"write `{member.function} as NAME` in reach.txt")
+                seen[key] = member.function
+
+    def place(self, member):
+        return f"{self.reach.place(member.handle)}.{member.name}" if member.handle else f"weft.{member.name}"
+
+    # ---- C ----
+
+    def used_handles(self):
+        """Those with a class in Python."""
+        rows = [row for entries in self.members.values() for _, rows, result in entries for row in rows + ([result] if result else [])]
+        rows += [row for record in self.maker.records.values() for row in record]
+        used = {row.handle for row in rows} | {handle for handle, (_, where) in self.reach.classes.items() if where == "by hand"}
+        return [handle for handle in self.api["handles"] if handle in used]
+
+    def classes_h(self):
+        lines = ["/* classes.h - the handles, enums and structs that members use.  api/python.py writes it. */",
+                 "#ifndef WEFT_PYTHON_CLASSES_H", "#define WEFT_PYTHON_CLASSES_H", "", '#include "call.h"', ""]
+        lines += [f"extern const struct handle_class class_{handle};" for handle in self.used_handles()]
+        lines += [f"extern const struct choices choices_{enum};" for enum in sorted(self.maker.enums)]
+        lines += [f"extern const struct record record_{record};" for record in sorted(self.maker.records)]
+        lines += [f"int32_t {values.c_counter(counter)}(const void *raw);" for counter in sorted(self.counters)]
+        lines += [f"int {self.adder(header, what)}(PyObject *module);" for header in self.headers() for what in ("types", "members")]
+        return "\n".join(lines + ["", "#endif", ""])
+
+    def headers(self):
+        return sorted(self.api["headers"])
+
+    @staticmethod
+    def adder(header, what):
+        return f"add_{what}_of_{header.removesuffix('.h')}"
+
+    def classes_c(self):
+        lines = ["/* classes.c - see classes.h. */", '#include "classes.h"', "", "#include <stddef.h>", ""]
+        for handle in self.used_handles():
+            lines += self.class_of(handle)
+        lines += ["const struct handle_class *const handle_classes[] = {",
+                  *[f"    &class_{handle}," for handle in self.used_handles()], "    NULL};", ""]
+        for counter in sorted(self.counters):
+            function, _, field = counter.removeprefix("count_of_").partition("->")
+            answer = f"((const {function} *)raw)->{field}" if field else f"{function}(raw)"
+            lines += [f"int32_t {values.c_counter(counter)}(const void *raw)", "{", f"    return (int32_t){answer};", "}", ""]
+        for enum in sorted(self.maker.enums):
+            lines += self.choices_of(enum)
+        for key in sorted(self.maker.records):
+            lines += self.record_of(key)
+        lines += ["int members_add(PyObject *module)", "{"]
+        lines += [f"    if ({self.adder(header, what)}(module) < 0) return -1;" for what in ("types", "members") for header in self.headers()]
+        return "\n".join(lines + ["    return 0;", "}", ""])
+
+    def class_of(self, handle):
+        facts, field = self.api["handles"][handle], handle.removeprefix("weft_")
+        release, retain = facts.get("release"), facts.get("retain")
+        lines = []
+        if release:
+            takes_context = len(self.api["functions"][release]["arguments"]) > 1
+            lines += [f"static void release_{field}(weft_context *owner, void *raw)", "{", f"    {handle} *{field} = raw;", "",
+                      *([] if takes_context else ["    (void)owner;"]),
+                      f"    {release}({'owner, ' if takes_context else ''}&{field});", "}", ""]
+        if retain:
+            lines += [f"static void *retain_{field}(const void *raw)", "{", f"    return {retain}(raw);", "}", ""]
+        lines.append(f'const struct handle_class class_{handle} = {{"{self.reach.class_name(handle)}", &binding.{field}, '
+                     f'{f"release_{field}" if release else "NULL"}, {f"retain_{field}" if retain else "NULL"}, '
+                     f"{str(self.reach.is_by_hand(handle)).lower()}}};")
+        return lines + [""]
+
+    def choices_of(self, enum):
+        pairs = choices(self.api, enum)
+        return [f"static const char *const texts_{enum}[] = {{{', '.join(c_string(text) for text, _ in pairs)}}};",
+                f"static const int32_t values_{enum}[] = {{{', '.join(str(value) for _, value in pairs)}}};",
+                f'const struct choices choices_{enum} = {{{len(pairs)}, '
+                f"texts_{enum}, values_{enum}}};", ""]
+
+    def record_of(self, key):
+        struct = key.rsplit("_", 1)[0]
+        rows, sized = self.maker.records[key], self.api["structs"][struct]["sized"]
+        size_bytes = 4 if sized and self.api["structs"][struct]["fields"][0]["type"] == "uint32_t" else 8
+        return [f"static const struct value_type fields_{key}[] = {{", *[f"    {row.c_text()}," for row in rows], "};",
+                f"const struct record record_{key} = {{sizeof({struct}), {str(sized).lower()}, {size_bytes}, {len(rows)}, fields_{key}}};",
+                ""]
+
+    def file_of(self, header):
+        lines = [f"/* {header.removesuffix('.h')}.c - the functions of {header} as members.  api/python.py writes it. */",
+                 '#include "classes.h"', ""]
+        entries = self.members.get(header, [])
+        for member, rows, result in entries:
+            if member.kind != "hash":
+                lines += self.function_of(member, rows, result)
+        handles = [handle for handle in self.used_handles() if self.api["handles"][handle]["header"] == header]
+        owners = sorted({member.handle for member, _, _ in entries} | set(handles))
+        types, adds = [], []
+        for handle in owners:
+            lines += self.tables_of(handle, [entry for entry in entries if entry[0].handle == handle])
+            field = handle.removeprefix("weft_") or "module"
+            if handle in handles and not self.reach.is_by_hand(handle):
+                lines += self.type_of(handle)
+                types.append(f"    if (type_add(module, &{field}_spec, &binding.{field}) < 0) return -1;")
+            elif handle:
+                adds.append(f"    if (type_extend(binding.{field}, {field}_methods, {field}_properties) < 0) return -1;")
+            else:
+                adds.append("    if (PyModule_AddFunctions(module, module_methods) < 0) return -1;")
+        for what, calls in (("types", types), ("members", adds)):
+            lines += [f"int {self.adder(header, what)}(PyObject *module)", "{", "    (void)module;", *calls, "    return 0;", "}", ""]
+        return "\n".join(lines)
+
+    def function_of(self, member, rows, result):
+        name = member.function
+        arguments = [self.argument_text(index, row) for index, row in enumerate(rows)]
+        call = f"{name}({', '.join(arguments)})"
+        lines = []
+        if rows or result:
+            lines += [f"static const struct value_type arguments_{name}[] = {{",
+                      *[f"    {row.c_text()}," for row in rows + ([result] if result else [])], "};", ""]
+        lines += [f"static weft_status call_{name}(union value *values)", "{"]
+        if not rows and not result:
+            lines.append("    (void)values;")
+        if result:
+            target = "values[%d].%s" % (len(rows), values.MEMBERS.get(result.kind, "constant"))
+            lines += [f"    {target} = {'(int32_t)' if result.kind == 'ENUM' else ''}{call};", "    return WEFT_OK;"]
+        elif member.one["returns"]["kind"] == "nothing":
+            lines += [f"    {call};", "    return WEFT_OK;"]
+        else:
+            lines.append(f"    return {call};")
+        tests = "WEFT_IN_PROGRESS" in member.one["text"] and not any(row.is_out and row.kind != "UNUSED" for row in rows) \
+            and member.one["returns"]["kind"] == "status"
+        flags = [f".{flag} = true" for flag, is_set in (("returns", result), ("waits", not result and member.kind != "str" and member.kind != "property"), ("tests", tests))
+                 if is_set]
+        lines += ["}", "", f"static const struct function function_{name} = {{",
+                  f'    "{member.name}", call_{name}, {f"arguments_{name}" if rows or result else "NULL"}, {len(rows)}, '
+                  f"{member.self_index}{''.join(', ' + flag for flag in flags)}}};", ""]
+        if member.kind in ("method", "class method", "function"):
+            lines += [f"static PyObject *member_{name}(PyObject *self, PyObject *args, PyObject *kwargs)", "{",
+                      f"    return call_function(&function_{name}, self, args, kwargs);", "}", ""]
+        return lines
+
+    @staticmethod
+    def argument_text(index, row):
+        if row.is_out or row.kind in ("HANDLE", "CONTEXT", "STREAM", "TEXT", "PATH", "LIST", "RECORD", "ADDRESS", "BUFFER", "ARRAY",
+                                      "BYTES", "STATE"):
+            return f"values[{index}].pointer"
+        if row.kind == "UNUSED":
+            return f"values[{index}].{'size' if '*' not in row.c_type else 'pointer'}"
+        if row.kind == "ENUM":
+            return f"({row.c_type})values[{index}].i32"
+        if row.kind == "COUNT":
+            return f"values[{index}].{values.MEMBERS[row.element]}"
+        return f"values[{index}].{values.MEMBERS[row.kind]}"
+
+    def can_close(self, handle):
+        """Has it one owner, who may end it while its other objects live?  Not if it lends handles that end with it, or if
+        calls that are written by hand may use it in another thread, as streams."""
+        if handle in ("", "weft_stream") or self.reach.is_by_hand(handle) or self.api["handles"][handle].get("retain"):
+            return False
+        return not any(row.is_out and row.handle and not row.is_owned and not self.api["handles"][row.handle].get("retain")
+                       and row.handle != "weft_context" for entries in self.members.values() for member, rows, result in entries
+                       if member.handle == handle for row in rows + ([result] if result else []))
+
+    def tables_of(self, handle, entries):
+        field = handle.removeprefix("weft_") or "module"
+        unique = self.can_close(handle)
+        lines = []
+        if unique:
+            lines += [f"static PyObject *{field}_close(PyObject *self, PyObject *unused)", "{", "    (void)unused;",
+                      f"    return handle_close(self, &class_{handle});", "}", "",
+                      f"static PyObject *{field}_exit(PyObject *self, PyObject *args)", "{", "    (void)args;",
+                      f"    return handle_close(self, &class_{handle});", "}", ""]
+        lines.append(f"static PyMethodDef {field}_methods[] = {{")
+        for member, rows, result in entries:
+            if member.kind in ("method", "class method", "function"):
+                flags = " | METH_CLASS" if member.kind == "class method" else ""
+                lines += [f'    {{"{member.name}", KEYWORDS(member_{member.function}){flags},',
+                          f"     {c_text(stubs.docstring(self, member, rows, result), 5)}}},"]
+        if unique:
+            lines += [f'    {{"close", {field}_close, METH_NOARGS, "close($self, /)\\n--\\n\\nRelease the object now."}},',
+                      '    {"__enter__", handle_enter, METH_NOARGS, NULL},',
+                      f'    {{"__exit__", {field}_exit, METH_VARARGS, NULL}},']
+        lines += ["    {0}};", ""]
+        if handle:
+            fields = [(member, row) for member, rows, result in entries if member.name == "info"
+                      for row in self.info_fields(handle, entries, rows)]
+            lines += [f'static const struct entry entry_{field}_{row.c_name} = {{&function_{member.function}, "{row.name}"}};'
+                      for member, row in fields]
+            lines.append(f"static PyGetSetDef {field}_properties[] = {{")
+            lines += [f'    {{"{row.name}", call_entry, NULL,\n     {c_text(stubs.field_doc(self, member, row), 5)}, '
+                      f"(void *)&entry_{field}_{row.c_name}}}," for member, row in fields]
+            for member, rows, result in entries:
+                if member.kind == "property":
+                    lines += [f'    {{"{member.name}", call_property, NULL,',
+                              f"     {c_text(stubs.contract(member), 5)}, (void *)&function_{member.function}}},"]
+            lines += ["    {0}};", ""]
+        return lines
+
+    def info_fields(self, handle, entries, rows):
+        """The fields of an object's information that are properties too."""
+        taken = {member.name for other in self.members.values() for member, _, _ in other if member.handle == handle}
+        record = self.maker.records[rows[-1].record]
+        taken |= {name.split(".")[1] for name in self.reach.lines() if name.startswith(rows[-1].record.removesuffix("_out") + ".")}
+        return [row for row in record if row.name and row.kind != "UNUSED" and row.c_name not in taken and row.name not in taken]
+
+    def type_of(self, handle):
+        field, name = handle.removeprefix("weft_"), self.reach.class_name(handle)
+        mine = {member.kind: member for entries in self.members.values() for member, _, _ in entries
+                if member.handle == handle and member.kind in ("str", "hash")}
+        slots = [f"{{Py_tp_dealloc, {field}_dealloc}}", f"{{Py_tp_methods, {field}_methods}}", f"{{Py_tp_getset, {field}_properties}}",
+                 f"{{Py_tp_doc, {c_text(stubs.class_doc(self, handle), 4)}}}"]
+        lines = [f"static void {field}_dealloc(PyObject *self)", "{", f"    handle_dealloc(self, &class_{handle});", "}", ""]
+        if "str" in mine:
+            lines += [f"static PyObject *{field}_str(PyObject *self)", "{",
+                      f"    return call_function(&function_{mine['str'].function}, self, NULL, NULL);", "}", ""]
+            slots.append(f"{{Py_tp_str, {field}_str}}")
+        if "hash" in mine:
+            lines += [f"static Py_hash_t {field}_hash(PyObject *self)", "{",
+                      f"    Py_hash_t hash = (Py_hash_t){mine['hash'].function}(((handle_object *)self)->raw);", "",
+                      "    return hash == -1 ? -2 : hash;", "}", ""]
+            slots += [f"{{Py_tp_hash, {field}_hash}}", "{Py_tp_richcompare, handle_compare}"]
+        new = constructor(self, handle)
+        if new:
+            lines += [f"static PyObject *{field}_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)", "{",
+                      f"    return call_function(&function_{new.function}, (PyObject *)type, args, kwargs);", "}", ""]
+            slots.append(f"{{Py_tp_new, {field}_new}}")
+        flags = "Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE" + ("" if new else " | Py_TPFLAGS_DISALLOW_INSTANTIATION")
+        return lines + [f"static PyType_Slot {field}_slots[] = {{", *[f"    {slot}," for slot in slots], "    {0, NULL}};",
+                        f'static PyType_Spec {field}_spec = {{"weft.{name}", sizeof(handle_object), 0, {flags}, {field}_slots}};', ""]
+
+    def binding_h(self):
+        """The types of the handles, for struct binding."""
+        fields = ", *".join(handle.removeprefix("weft_") for handle in self.used_handles())
+        return ("/* handle_types.h - a type per handle.  api/python.py writes it. */\n"
+                f"#define HANDLE_TYPES PyTypeObject *{fields};\n")
+
+
+def constructor(generator, handle):
+    """The member that also makes Class(...); None: the class cannot be called."""
+    found = {member.name: member for entries in generator.members.values() for member, _, _ in entries
+             if member.handle == handle and member.kind == "class method"}
+    for name in members.CONSTRUCTORS:
+        if name in found:
+            return found[name]
+    return None
+
+
+def choices(api, enum):
+    """(text, value) of each value of an enum, without the number of its values."""
+    entries = [value for value in api["enums"][enum]["values"] if not value["name"].endswith("_COUNT")]
+    if any("prints" in value for value in entries):
+        entries = [value for value in entries if "prints" in value]  # without the number of values
+    words = [value["name"].split("_") for value in entries]
+    common = 0
+    while len(entries) > 1 and all(len(each) > common + 1 and each[common] == words[0][common] for each in words):
+        common += 1
+    if len(entries) == 1:
+        parts = enum.upper().split("_")
+        while common < len(parts) and common + 1 < len(words[0]) and parts[common] == words[0][common]:
+            common += 1
+    return [(value.get("prints") or "_".join(each[common:]).lower() or value["name"].lower(), value["value"])
+            for value, each in zip(entries, words)]
+
+
+def c_string(text):
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+
+
+def c_text(text, indent):
+    """A C literal in lines of at most 90 characters."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    pieces, line = [], ""
+    for word in escaped.replace("\n", "\\n ").split(" "):
+        if len(line) + len(word) > 80:
+            pieces.append(line)
+            line = ""
+        line += word + ("" if word.endswith("\\n") else " ")
+    pieces.append(line.rstrip(" "))
+    return ("\n" + " " * indent).join(f'"{piece}"' for piece in pieces)
+
+
+def main():
+    description, decided, by_hand, folder, package = map(pathlib.Path, sys.argv[1:])
+    generator = Generator(json.loads(description.read_text(encoding="utf-8")), reach.read(decided))
+    generator.collect()
+    folder.mkdir(parents=True, exist_ok=True)
+    written = {"classes.h": generator.classes_h(), "classes.c": generator.classes_c(), "handle_types.h": generator.binding_h()}
+    for header in generator.headers():
+        written[header.removesuffix(".h") + ".c"] = generator.file_of(header)
+    for name, text in written.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    (package / "_weft.pyi").write_text(stubs.stub(generator, by_hand.read_text(encoding="utf-8")), encoding="utf-8")
+    (package / "_generated.py").write_text(stubs.exports(generator), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+/* arena.c - what a call holds until it ends, see call.h. */
+#include "call.h"
+
+struct block {
+    struct block *next;
+    union value memory[];
+};
+
+void *arena_take(struct arena *arena, size_t bytes)
+{
+    struct block *block = PyMem_Calloc(1, sizeof *block + bytes + 1);
+
+    if (block == NULL) return PyErr_NoMemory();
+    block->next = arena->blocks;
+    arena->blocks = block;
+    return block->memory;
+}
+
+int arena_hold(struct arena *arena, PyObject *object)
+{
+    int result;
+
+    if (object == NULL) return -1;
+    if (arena->held == NULL) arena->held = PyList_New(0);
+    result = arena->held != NULL ? PyList_Append(arena->held, object) : -1;
+    Py_DECREF(object);
+    return result;
+}
+
+int arena_use(struct arena *arena, PyObject *object)
+{
+    if (PyObject_TypeCheck(object, binding.context)) return 0;
+    if (arena->used == NULL) arena->used = PyList_New(0);
+    if (arena->used == NULL || PyList_Append(arena->used, object) < 0) return -1;
+    ((handle_object *)object)->calls++;
+    return 0;
+}
+
+void arena_end(struct arena *arena)
+{
+    struct block *next;
+
+    for (Py_ssize_t i = 0; arena->used != NULL && i < PyList_Size(arena->used); i++)
+        ((handle_object *)PyList_GetItem(arena->used, i))->calls--;
+    Py_CLEAR(arena->used);
+
+    for (struct block *block = arena->blocks; block != NULL; block = next) {
+        next = block->next;
+        PyMem_Free(block);
+    }
+    Py_CLEAR(arena->held);
+    Py_CLEAR(arena->kept);
+    arena->blocks = NULL;
+}
+
+int arena_stream(struct arena *arena, PyObject *object, weft_stream **out)
+{
+    stream_object *stream;
+    weft_stream *owned = NULL;
+
+    if (arena->context == NULL) {
+        PyErr_SetString(PyExc_TypeError, "a stream needs a context");
+        return -1;
+    }
+    if (stream_of(object, arena->context, out, &owned) < 0) return -1;
+    if (arena->kept == NULL) arena->kept = PyList_New(0);
+    if (owned == NULL) return arena->kept != NULL ? PyList_Append(arena->kept, object) : -1;
+    stream = arena->kept != NULL ? object_new(binding.stream) : NULL;
+    if (stream == NULL) {
+        weft_stream_release(arena->context->raw, &owned);
+        return -1;
+    }
+    stream->raw = owned;
+    stream->context = (context_object *)Py_NewRef((PyObject *)arena->context);
+    stream->context->used++;
+    if (PyList_Append(arena->kept, (PyObject *)stream) < 0) *out = NULL;
+    Py_DECREF((PyObject *)stream);
+    return *out != NULL ? 0 : -1;
+}

@@ -1,0 +1,186 @@
+/* call.h - functions of C as members of Python types, from tables that api/python.py writes.
+ *
+ * A table has one entry per argument of the C function.  call_function reads the Python arguments
+ * by it, calls the function and makes the result: None, a value, or a tuple of several. */
+#ifndef WEFT_PYTHON_CALL_H
+#define WEFT_PYTHON_CALL_H
+
+#include "binding.h"
+
+enum value_kind {
+    VALUE_BOOL,
+    VALUE_U8,
+    VALUE_I32,
+    VALUE_U32,
+    VALUE_I64,
+    VALUE_U64,
+    VALUE_SIZE,
+    VALUE_F64,
+    VALUE_TIMEOUT, /* int64_t nanoseconds; seconds in Python; as an argument, None waits forever */
+    VALUE_ENUM,    /* a text of struct choices */
+    VALUE_BITS,    /* uint32_t; one keyword per choice */
+    VALUE_TEXT,
+    VALUE_PATH,    /* a text; str, bytes or os.PathLike in Python */
+    VALUE_ADDRESS, /* void *; an int in Python */
+    VALUE_HANDLE,
+    VALUE_CONTEXT, /* the context of the other arguments, which Python does not state */
+    VALUE_STREAM,  /* stream_of; the result of the call keeps one of a struct */
+    VALUE_COUNT,   /* the number of entries of the list at `of` */
+    VALUE_LIST,    /* entries of the kind `element` */
+    VALUE_RECORD,  /* a struct; as an argument, its fields are keywords */
+    VALUE_BUFFER,  /* for a text; a capacity and a length follow */
+    VALUE_ARRAY,   /* the memory of a dense array; its bytes are the argument `of` */
+    VALUE_BYTES,   /* likewise in host memory, of an object with the buffer protocol */
+    VALUE_STATE,   /* a struct that the call reads and changes; its fields in Python */
+    VALUE_UNUSED   /* 0 or NULL */
+};
+
+/* The texts of an enum. */
+struct choices {
+    uint32_t count;
+    const char *const *texts;
+    const int32_t *values;
+};
+
+struct record;
+
+/* A handle's type.  A program in Python may replace it by a subclass (handle_class_use). */
+struct handle_class {
+    const char *name; /* in Python */
+    PyTypeObject **type;
+    void (*release)(weft_context *context, void *raw);
+    void *(*retain)(const void *raw); /* NULL: the handle has one owner */
+    bool is_by_hand;                  /* its file releases it, not handle_dealloc */
+};
+
+/* An argument of a function, a field of a struct, or an entry of a list. */
+struct value_type {
+    const char *name; /* in Python; NULL: Python does not state it */
+    uint8_t kind, element;
+    uint8_t is_optional, is_out, is_owned;
+    uint8_t is_pointer; /* of a record or text in a struct: the field points to it; of an array: it
+                           is written */
+    int8_t of;       /* of a count: its list; of a list in a struct or of a list that is returned:
+                        the field or argument that has its count; -1: none */
+    uint16_t offset; /* of a field */
+    uint16_t length; /* of a field that is an array: its entries; 0: a pointer */
+    const struct handle_class *handle;
+    const struct choices *choices;
+    const struct record *record;
+    int32_t (*count)(const void *raw); /* of a list whose length a handle at `of` tells */
+};
+
+struct record {
+    size_t size;
+    bool is_sized; /* begins with struct_size */
+    uint8_t size_bytes;
+    uint8_t count;
+    const struct value_type *fields;
+};
+
+union value {
+    bool flag;
+    uint8_t u8;
+    int32_t i32;
+    uint32_t u32;
+    int64_t i64;
+    uint64_t u64;
+    size_t size;
+    double f64;
+    void *pointer;
+    const void *constant;
+};
+
+#define CALL_ARGUMENTS 12 /* at most; the generator checks it */
+
+struct function {
+    const char *name; /* in Python */
+    weft_status (*call)(union value *values);
+    const struct value_type *arguments;
+    uint8_t count;
+    int8_t self;  /* the argument that is self; -1: a function or a class method */
+    bool returns; /* arguments[count] is its result; it returns no status */
+    bool waits;   /* it is called without the GIL */
+    bool tests;   /* False if it returns WEFT_IN_PROGRESS, else True */
+};
+
+PyObject *call_function(const struct function *function, PyObject *self, PyObject *args,
+                        PyObject *kwargs);
+/* The getter of a property; CLOSURE is a struct function. */
+PyObject *call_property(PyObject *self, void *closure);
+
+/* An entry of the dictionary that a property returns. */
+struct entry {
+    const struct function *function;
+    const char *name;
+};
+
+/* The getter of such an entry; CLOSURE is a struct entry. */
+PyObject *call_entry(PyObject *self, void *closure);
+
+/* ---- arena.c ---- */
+
+/* What a call has allocated or holds until it ends. */
+struct arena {
+    PyObject *held;          /* a list, or NULL */
+    PyObject *used;          /* a list of handles at which the call counts, or NULL */
+    PyObject *kept;          /* a list of what the result must keep, or NULL */
+    context_object *context; /* of the call, borrowed; NULL: none */
+    void *blocks;            /* a chain */
+};
+
+void *arena_take(struct arena *arena, size_t bytes);
+int arena_hold(struct arena *arena, PyObject *object); /* takes over OBJECT */
+/* Count the call at the handle OBJECT until the arena ends: it cannot be closed meanwhile. */
+int arena_use(struct arena *arena, PyObject *object);
+void arena_end(struct arena *arena);
+/* The stream of OBJECT, as stream_of reads it.  What the call makes may use it as long as it lives,
+ * and keeps it. */
+int arena_stream(struct arena *arena, PyObject *object, weft_stream **out);
+
+/* ---- records.c ---- */
+
+/* ---- records.c ---- */
+
+/* Read OBJECT, which is not None unless the value is optional, to OUT. */
+int value_read(const struct value_type *type, PyObject *object, struct arena *arena, void *out);
+/* Read a list; *COUNT is its length. */
+int list_read(const struct value_type *type, PyObject *object, struct arena *arena, void **out,
+              size_t *count);
+/* Set the field of RECORD that is called NAME from OBJECT; 0 if there is none. */
+int record_set(const struct record *record, char *memory, PyObject *name, PyObject *object,
+               struct arena *arena);
+/* The object of the value at MEMORY.  OWNER is kept by borrowed handles. */
+PyObject *value_make(const struct value_type *type, const void *memory, PyObject *owner);
+/* A dictionary of the fields. */
+PyObject *record_make(const struct record *record, const char *memory, PyObject *owner);
+/* COUNT entries at MEMORY as a tuple. */
+PyObject *list_make(const struct value_type *type, const void *memory, size_t count,
+                    PyObject *owner);
+
+/* ---- handles.c ---- */
+
+/* The open handle of OBJECT; NULL with an exception.  NAME is the argument's name. */
+void *handle_of(PyObject *object, const struct handle_class *class, const char *name);
+/* A new object with RAW; None for NULL.  It takes RAW over if it is OWNED, also if it fails.
+ * KEEPS, which may be NULL, is an object that must outlive a handle that cannot be retained. */
+PyObject *handle_make(const struct handle_class *class, void *raw, bool owned, PyObject *keeps);
+void handle_dealloc(PyObject *self, const struct handle_class *class);
+PyObject *handle_close(PyObject *self, const struct handle_class *class);
+PyObject *handle_compare(PyObject *self, PyObject *other, int op);
+PyObject *handle_enter(PyObject *self, PyObject *unused);
+/* `weft._weft.use`: objects of a handle are of the subclass GIVEN from now on. */
+PyObject *handle_class_use(PyObject *module, PyObject *given);
+/* The context that OBJECT is or belongs to; NULL: none. */
+context_object *context_behind(PyObject *object);
+
+/* ---- the generated tables ---- */
+
+extern const struct handle_class *const handle_classes[]; /* NULL is the last */
+
+/* Add the generated types, the members of the types that are written by hand, and the functions. */
+int members_add(PyObject *module);
+/* Add COUNT generated methods and properties to TYPE. */
+int type_extend(PyTypeObject *type, PyMethodDef *methods, PyGetSetDef *properties);
+
+#endif

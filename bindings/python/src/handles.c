@@ -1,0 +1,166 @@
+/* handles.c - handles of weft as Python objects. */
+#include "call.h"
+#include "interrupt.h"
+
+#include <string.h>
+
+context_object *context_behind(PyObject *object)
+{
+    if (PyObject_TypeCheck(object, binding.context)) return (context_object *)object;
+    return ((handle_object *)object)->context;
+}
+
+void *handle_of(PyObject *object, const struct handle_class *class, const char *name)
+{
+    void *raw;
+
+    if (!is_of(object, *class->type, name)) return NULL;
+    raw = ((handle_object *)object)->raw;
+    if (raw == NULL)
+        PyErr_Format(PyExc_RuntimeError, "the %s was closed",
+                     *class->type == binding.context ? "context" : class->name);
+    return raw;
+}
+
+static bool is_handle(PyObject *object)
+{
+    for (const struct handle_class *const *class = handle_classes; *class != NULL; class ++)
+        if (*(*class)->type != NULL && PyObject_TypeCheck(object, *(*class)->type)) return true;
+    return false;
+}
+
+/* Count one user more or less of the handles in KEEPS: an object, a tuple of them, or NULL. */
+static void count_user(PyObject *keeps, int change)
+{
+    if (keeps == NULL) return;
+    for (Py_ssize_t i = 0; PyTuple_Check(keeps) && i < PyTuple_Size(keeps); i++)
+        count_user(PyTuple_GetItem(keeps, i), change);
+    if (is_handle(keeps)) ((handle_object *)keeps)->users += change;
+}
+
+PyObject *handle_make(const struct handle_class *class, void *raw, bool owned, PyObject *keeps)
+{
+    handle_object *self;
+
+    if (raw == NULL) Py_RETURN_NONE;
+    if (!owned && class->retain != NULL) {
+        raw = class->retain(raw);
+        owned = true;
+    }
+    self = object_new(*class->type);
+    if (self == NULL) {
+        if (owned) class->release(NULL, raw);
+        return NULL;
+    }
+    self->raw = raw;
+    self->is_borrowed = !owned;
+    self->keeps = class->retain == NULL ? Py_XNewRef(keeps) : NULL;
+    if (!class->is_by_hand && class->retain == NULL) count_user(keeps, 1);
+    return (PyObject *)self;
+}
+
+/* Give up the handle, which may wait. */
+static void release(handle_object *self, const struct handle_class *class)
+{
+    weft_context *context = self->context != NULL ? self->context->raw : NULL;
+    void *raw = self->raw;
+
+    self->raw = NULL;
+    if (raw == NULL) return;
+    if (!self->is_borrowed) {
+        WAIT_BEGIN
+        class->release(context, raw);
+        WAIT_END
+    }
+    if (class->retain == NULL) count_user(self->keeps, -1);
+}
+
+/* The context may be closed without SELF from now on. */
+static void leave_context(handle_object *self)
+{
+    context_object *context = self->context;
+
+    self->context = NULL;
+    if (context == NULL) return;
+    context->used--;
+    Py_DECREF((PyObject *)context);
+}
+
+void handle_dealloc(PyObject *object, const struct handle_class *class)
+{
+    handle_object *self = (handle_object *)object;
+
+    release(self, class);
+    leave_context(self);
+    Py_XDECREF(self->keeps);
+    object_free(object);
+}
+
+PyObject *handle_close(PyObject *object, const struct handle_class *class)
+{
+    handle_object *self = (handle_object *)object;
+
+    if (self->calls > 0)
+        return PyErr_Format(PyExc_RuntimeError, "a call of the %s is running", class->name);
+    if (self->users > 0)
+        return PyErr_Format(PyExc_RuntimeError,
+                            "the %s is in use by an object that was made from it; close that first",
+                            class->name);
+    release(self, class);
+    leave_context(self);
+    Py_RETURN_NONE;
+}
+
+PyObject *handle_enter(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return Py_NewRef(self);
+}
+
+PyObject *handle_compare(PyObject *self, PyObject *other, int op)
+{
+    bool equal;
+
+    if (Py_TYPE(self) != Py_TYPE(other) || (op != Py_EQ && op != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
+    equal = ((handle_object *)self)->raw == ((handle_object *)other)->raw;
+    return PyBool_FromLong(equal == (op == Py_EQ));
+}
+
+int type_extend(PyTypeObject *type, PyMethodDef *methods, PyGetSetDef *properties)
+{
+    for (; methods->ml_name != NULL; methods++) {
+        PyObject *member = (methods->ml_flags & METH_CLASS) != 0
+                               ? PyDescr_NewClassMethod(type, methods)
+                               : PyDescr_NewMethod(type, methods);
+        int failed = member == NULL ||
+                     PyObject_SetAttrString((PyObject *)type, methods->ml_name, member) < 0;
+
+        Py_XDECREF(member);
+        if (failed) return -1;
+    }
+    for (; properties->name != NULL; properties++) {
+        PyObject *member = PyDescr_NewGetSet(type, properties);
+        int failed = member == NULL ||
+                     PyObject_SetAttrString((PyObject *)type, properties->name, member) < 0;
+
+        Py_XDECREF(member);
+        if (failed) return -1;
+    }
+    return 0;
+}
+
+PyObject *handle_class_use(PyObject *module, PyObject *given)
+{
+    (void)module;
+    if (!PyType_Check(given))
+        return PyErr_Format(PyExc_TypeError, "expected a class, not %R", given);
+    for (const struct handle_class *const *class = handle_classes; *class != NULL; class ++) {
+        PyTypeObject **type = (*class)->type;
+
+        if (*type == NULL || !PyType_IsSubtype((PyTypeObject *)given, *type)) continue;
+        Py_DECREF(*type);
+        *type = (PyTypeObject *)Py_NewRef(given);
+        return Py_NewRef(given);
+    }
+    return PyErr_Format(PyExc_TypeError, "%R is not a subclass of a class of weft._weft", given);
+}

@@ -1,0 +1,156 @@
+/* pairs.c - calls that read one array and write another: tokens of experts, and buffers of a
+ * sequence. */
+#include "classes.h"
+#include "interrupt.h"
+#include "place.h"
+#include "tensor.h"
+
+struct job {
+    void *raw;
+    context_object *context;
+    int dim;
+    bool reverse;
+    struct array source, target;
+};
+
+struct way {
+    const struct handle_class *class;
+    int (*check)(const struct job *job); /* the sizes of the arrays */
+    weft_status (*post)(const struct job *job, weft_stream *stream);
+};
+
+static int check_all(const struct job *job, const struct way *way)
+{
+    if (way->check(job) < 0 || check_dense(&job->source, "source", false) < 0 ||
+        check_dense(&job->target, "target", true) < 0 ||
+        place_fits(&job->source, job->context, "source") < 0)
+        return -1;
+    return place_fits(&job->target, job->context, "target");
+}
+
+static PyObject *run_job(struct job *job, const struct way *way, handle_object *object,
+                         PyObject *on)
+{
+    weft_stream *stream, *owned;
+    weft_status status;
+
+    if (check_all(job, way) < 0 ||
+        place_stream(on, &job->source, job->context, &stream, &owned) < 0)
+        return NULL;
+    object->calls++;
+    WAIT_BEGIN
+    status = way->post(job, stream);
+    weft_stream_release(job->context->raw, &owned);
+    WAIT_END
+    object->calls--;
+    if (status != WEFT_OK) return raise_status(status);
+    Py_RETURN_NONE;
+}
+
+/* ARGS: the object, source, target, stream, whether it is the reverse, and a dimension. */
+static PyObject *run_pair(PyObject *args, const struct way *way)
+{
+    PyObject *object, *from, *to, *on, *result = NULL;
+    struct job job = {0};
+    int reverse;
+
+    if (!PyArg_ParseTuple(args, "OOOOp|i", &object, &from, &to, &on, &reverse, &job.dim))
+        return NULL;
+    job.raw = handle_of(object, way->class, "self");
+    if (job.raw == NULL) return NULL;
+    job.context = ((handle_object *)object)->context;
+    job.reverse = reverse != 0;
+    if (array_open(from, &job.source) < 0) return NULL;
+    if (array_open(to, &job.target) == 0) {
+        result = run_job(&job, way, (handle_object *)object, on);
+        array_close(&job.target);
+    }
+    array_close(&job.source);
+    return result;
+}
+
+/* ---- tokens ---- */
+
+static int check_rows(const struct array *array, int64_t rows, const char *name)
+{
+    if (array->dims == 2 && array->shape[0] == rows) return 0;
+    PyErr_Format(PyExc_ValueError, "%s must have %lld rows of one width", name, (long long)rows);
+    return -1;
+}
+
+static int check_tokens(const struct job *job)
+{
+    weft_routing_info info = {.struct_size = sizeof info};
+
+    if (check(weft_routing_get(job->raw, &info)) < 0 ||
+        check_rows(&job->source, job->reverse ? info.received : info.tokens, "source") < 0 ||
+        check_rows(&job->target, job->reverse ? info.tokens : info.received, "target") < 0)
+        return -1;
+    if (job->source.dtype == job->target.dtype && job->source.shape[1] == job->target.shape[1])
+        return 0;
+    PyErr_SetString(PyExc_ValueError, "source and target differ in width or dtype");
+    return -1;
+}
+
+static weft_status post_tokens(const struct job *job, weft_stream *stream)
+{
+    return (job->reverse ? weft_routing_combine
+                         : weft_routing_dispatch)(job->raw, job->source.dtype, job->source.shape[1],
+                                                  job->source.data, job->target.data, stream);
+}
+
+static PyObject *routing_move(PyObject *module, PyObject *args)
+{
+    static const struct way way = {&class_weft_routing, check_tokens, post_tokens};
+
+    (void)module;
+    return run_pair(args, &way);
+}
+
+/* ---- buffers of a sequence ---- */
+
+/* Whether one array has the dimensions of the other, but this rank's part of the sequence. */
+static int check_buffers(const struct job *job)
+{
+    const struct array *whole = job->reverse ? &job->target : &job->source;
+    const struct array *shard = job->reverse ? &job->source : &job->target;
+    weft_cp_info info = {.struct_size = sizeof info};
+    bool fits = whole->dtype == shard->dtype && whole->dims == shard->dims && job->dim >= 0 &&
+                job->dim < whole->dims;
+
+    if (check(weft_cp_get(job->raw, &info)) < 0) return -1;
+    for (int32_t i = 0; fits && i < whole->dims; i++)
+        fits = i == job->dim ? shard->shape[i] == info.length : whole->shape[i] == shard->shape[i];
+    if (fits) return 0;
+    PyErr_Format(PyExc_ValueError,
+                 "source and target must have one dtype, and the same sizes but in dimension %d, "
+                 "where the part of this rank has %lld",
+                 job->dim, (long long)info.length);
+    return -1;
+}
+
+static weft_status post_buffers(const struct job *job, weft_stream *stream)
+{
+    const struct array *whole = job->reverse ? &job->target : &job->source;
+
+    return (job->reverse ? weft_cp_restore
+                         : weft_cp_shard)(job->raw, whole->dtype, whole->dims, whole->shape,
+                                          job->dim, job->source.data, job->target.data, stream);
+}
+
+static PyObject *attention_copy(PyObject *module, PyObject *args)
+{
+    static const struct way way = {&class_weft_cp, check_buffers, post_buffers};
+
+    (void)module;
+    return run_pair(args, &way);
+}
+
+int pairs_functions_add(PyObject *module)
+{
+    static PyMethodDef functions[] = {{"routing_move", routing_move, METH_VARARGS, NULL},
+                                      {"attention_copy", attention_copy, METH_VARARGS, NULL},
+                                      {0}};
+
+    return PyModule_AddFunctions(module, functions);
+}

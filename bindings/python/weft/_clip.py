@@ -1,0 +1,25 @@
+"""Gradients clipped by their norm, or by value (docs/training/clip.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from . import _weft
+
+
+def clip_grad_norm(
+    context: _weft.Context, tensors: Sequence[_weft.Tensor | None], max_norm: float, p: float = 2.0,
+    nonfinite: Literal["scale", "keep", "zero", "error"] = "scale", reduce_partials: bool = False,
+    stages: _weft.Communicator | None = None, stream: Any = None,
+) -> float:  # fmt: skip
+    """Scale gradients so that their norm is at most max_norm, and return the norm before.  Waits.  Collective."""
+    options = {"p": p, "nonfinite": nonfinite, "reduce_partials": reduce_partials, "stages": stages}
+    return _weft.clip_grad_norm(context, tensors, max_norm, options, stream)
+
+
+def clip_grad_value(
+    context: _weft.Context, tensors: Sequence[_weft.Tensor | None], most: float, stream: Any = None
+) -> None:
+    """Limit every element to -most ... most."""
+    context.clip_grad_value(tensors, most, stream)

@@ -1,0 +1,87 @@
+"""Streams, the work on them, and symmetric memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import _weft
+
+_COMPARISONS = {"==": "eq", "!=": "ne", ">=": "ge", ">": "gt", "<=": "le", "<": "lt"}
+
+
+@_weft.use
+class Stream(_weft.Stream):
+    """An in-order queue of work on the device of a context."""
+
+    __slots__ = ()
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        """The version of the protocol and the stream."""
+        return 0, self.native
+
+
+def _comparison(text: str) -> Any:
+    if text not in _COMPARISONS:
+        raise ValueError(f"compare is {text!r}; expected one of: {', '.join(_COMPARISONS)}")
+    return _COMPARISONS[text]
+
+
+@_weft.use
+class Symm(_weft.Symm):
+    """Memory of the same size on all ranks of a communicator, which each of them reads and writes.
+
+    Its creation and its end are collective (docs/symmetric-memory.md).
+    """
+
+    __slots__ = ()
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """Bytes of each rank, channels, and the backend."""
+        return {"bytes": self.bytes, "channels": self.channels, "backend": self.backend}
+
+    def put(
+        self,
+        source: _weft._Array,
+        peer: int,
+        offset: int = 0,
+        signal: tuple[int, int] | None = None,
+        op: Any = "set",
+        stream: _weft._StreamLike = None,
+    ) -> None:
+        """Copy an array to a peer's memory; signal is (channel, value), which arrives after the data."""
+        if signal is None:
+            self.put_to(source, peer, offset, stream)
+        elif isinstance(signal, tuple) and len(signal) == 2:
+            self.put_signal_to(source, peer, offset, *signal, op, stream)
+        else:
+            raise TypeError("signal must be None or a tuple (channel, value)")
+
+    def get(self, peer: int, target: _weft._Array, offset: int = 0, stream: _weft._StreamLike = None) -> None:
+        """Copy from a peer's memory to an array."""
+        self.get_from(peer, offset, target, stream)
+
+    def signal(self, peer: int, channel: int, value: int, op: Any = "set", stream: _weft._StreamLike = None) -> None:
+        """Set a peer's signal, or add."""
+        self.signal_to(peer, channel, value, op, stream)
+
+    def wait(
+        self,
+        peer: int,
+        channel: int,
+        value: int,
+        compare: str = ">=",
+        timeout: float = 0,
+        stream: _weft._StreamLike = None,
+    ) -> None:
+        """Make a stream wait for a signal of a peer.
+
+        timeout is in seconds; 0: that of the communicator, math.inf: no limit.
+        """
+        if not timeout >= 0:
+            raise ValueError(f"timeout is {timeout}; expected a number of seconds, 0 for the default, or math.inf")
+        self.wait_from(peer, channel, _comparison(compare), value, timeout and max(timeout, 1e-9), stream)
+
+    def test(self, peer: int, channel: int, value: int, compare: str = ">=") -> bool:
+        """Whether a signal has arrived."""
+        return self.test_from(peer, channel, _comparison(compare), value)

@@ -1,0 +1,126 @@
+"""Tensors: a layout and this rank's memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import _arrays, _weft
+from ._errors import UnsupportedError
+from ._layouts import Spec
+
+
+@_weft.use
+class Tensor(_weft.Tensor):
+    """A layout and this rank's memory, which is not set.  Tensor.wrap makes one of an array.
+
+    >>> import weft
+    >>> context = weft.Context("gloo-cpu", simulated_ranks=2)
+    >>> x = weft.Tensor(context, weft.spec("f32[4] S(0)", "2"))
+    >>> x.fill(1)
+    >>> x.move("R").compare(x)["equal"]
+    True
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, context: _weft.Context, spec: Spec, name: str | None = None) -> Tensor:
+        return _weft.Tensor.create(context, spec, name)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def move(self, target: Spec | str, stream: _weft._StreamLike = None) -> Tensor:
+        """The tensor in another layout, a spec or placements.  Collective."""
+        return super().move(self.spec.with_(target) if isinstance(target, str) else target, stream)
+
+    def full(self, rank: int = -1, stream: _weft._StreamLike = None) -> Tensor:
+        """The whole tensor on one rank, or on every rank.  Collective."""
+        return super().full(rank, stream)
+
+    def compare(self, other: Tensor, stream: _weft._StreamLike = None) -> dict[str, Any]:
+        """How two tensors differ.  Collective."""
+        found = super().compare(other, stream)
+        return {**found, "index": found["index"][: self.spec.dims]}
+
+    # Other libraries: the memory of this rank.
+
+    def _own_shard(self, stream: Any = None) -> _weft.Shard:
+        """The shard of this rank.  With simulated ranks a tensor has several, and an array can be one of them only."""
+        rank, size = self.context.rank, self.context.size
+        shard = self.local(rank, stream)
+        is_whole = shard.shape == self.spec.shape and "P" not in self.spec.placements
+        if size == 1 or is_whole:
+            return shard
+        try:
+            self.local((rank + 1) % size)
+        except UnsupportedError:  # a job with one process per rank
+            return shard
+        raise TypeError(
+            f"the tensor has a shard on each of {size} simulated ranks, but an array is one shard; use tensor.local(rank), "
+            "the shard of a rank, or tensor.full(), the whole tensor")
+
+    def __dlpack__(self, *, stream: Any = None, **options: Any) -> Any:
+        """This rank's shard as a DLPack capsule."""
+        return self._own_shard(stream).__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """Device type and device."""
+        return self._own_shard().__dlpack_device__()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        """This rank's shard as a NumPy array, which shares host memory."""
+        return _arrays.as_numpy(self, dtype, copy)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """This rank's shard on a CUDA device; its work is on the default stream."""
+        if self.context.kind != "cuda":
+            raise AttributeError("the tensor is not on a CUDA device")
+        shard = self._own_shard()
+        address, strides, dtype, read_only = shard._memory
+        if dtype not in _arrays.TYPE_STRINGS:
+            raise AttributeError(f"__cuda_array_interface__ has no type for {dtype}")
+        text = _arrays.TYPE_STRINGS[dtype]
+        return {
+            "shape": shard.shape, "strides": tuple(step * int(text[2:]) for step in strides), "typestr": text,
+            "data": (address, read_only), "version": 3, "stream": 1,
+        }  # fmt: skip
+
+    # Random numbers: draws with the same seed and offset have the same bits.
+
+    def uniform(  # type: ignore[override]
+        self, seed: int, offset: int = 0, low: float = 0, high: float = 1, stream: _weft._StreamLike = None
+    ) -> None:
+        """low <= x < high."""
+        super().uniform((seed, offset), low, high, stream)
+
+    def normal(  # type: ignore[override]
+        self, seed: int, offset: int = 0, mean: float = 0, deviation: float = 1, stream: _weft._StreamLike = None
+    ) -> None:
+        """The normal distribution."""
+        super().normal((seed, offset), mean, deviation, stream)
+
+    def truncated_normal(  # type: ignore[override]
+        self, seed: int, offset: int = 0, mean: float = 0, deviation: float = 1, low: float = -2, high: float = 2,
+        stream: _weft._StreamLike = None,
+    ) -> None:
+        """The normal distribution within limits."""
+        super().truncated_normal((seed, offset), mean, deviation, low, high, stream)
+
+    def bernoulli(  # type: ignore[override]
+        self, seed: int, offset: int = 0, probability: float = 0.5, stream: _weft._StreamLike = None
+    ) -> None:
+        """1 with a probability, else 0."""
+        super().bernoulli((seed, offset), probability, stream)
+
+    def dropout(  # type: ignore[override]
+        self, seed: int, offset: int = 0, probability: float = 0.5, stream: _weft._StreamLike = None
+    ) -> None:
+        """A mask for dropout."""
+        super().dropout((seed, offset), probability, stream)
+
+    def integers(  # type: ignore[override]
+        self, seed: int, offset: int = 0, low: int = 0, high: int = 2, stream: _weft._StreamLike = None
+    ) -> None:
+        """low <= x < high."""
+        super().integers((seed, offset), low, high, stream)
