@@ -119,6 +119,7 @@ START_TEST(memory_limits_and_huge_costs_are_refused)
     ck_assert_int_eq(weft_timeline_create(schedule, &options, &t), WEFT_OK);
     weft_timeline_release(&t);
     options.stages = huge;
+    options.stage_count = 1;
     ck_assert_int_eq(weft_timeline_create(schedule, &options, &t), WEFT_ERR_INVALID);
     ck_assert_ptr_nonnull(strstr(weft_last_error(), "times can exceed 2^62"));
     weft_schedule_release(&schedule);
