@@ -6,18 +6,17 @@ from typing_extensions import Buffer, disjoint_base
 
 _Array: TypeAlias = Any
 """An array of any library: with DLPack's exchange table, `__dlpack__` or the buffer protocol."""
-
-_StreamLike: TypeAlias = _device.Stream | int | Any | None
-"""None, a _device.Stream, the address of a vendor's stream, or an object with `__cuda_stream__`."""
-
+_StreamLike: TypeAlias = Stream | int | Any | None
+"""None, a weft.Stream, the address of a vendor's stream, or an object with `__cuda_stream__`."""
 version: str
+_Kernel: TypeAlias = Callable[
+    [str, int, tuple[Shard | None, ...], tuple[Shard, ...], tuple[dict[str, Any], ...] | None, float, int], object
+]
+_Path: TypeAlias = str | bytes | PathLike[str] | PathLike[bytes]
 
 _Class = TypeVar("_Class", bound=type)
 
 def use(class_: _Class, /) -> _Class: ...
-
-
-
 
 @final
 class Context:
@@ -52,12 +51,12 @@ class Context:
 @disjoint_base
 class Tensor:
     @classmethod
-    def create(cls, context: Context, spec: _layouts.Spec, name: str | None = None) -> _tensors.Tensor: ...
-    @classmethod
     def wrap(
         cls, context: Context, spec: _layouts.Spec, array: _Array, name: str | None = None, agree: bool = False
-    ) -> _tensors.Tensor: ...
+    ) -> Tensor: ...
     def local(self, rank: int, stream: Any = None) -> Shard: ...
+    @classmethod
+    def create(cls, context: Context, spec: _layouts.Spec, name: str | None = None) -> _tensors.Tensor: ...
 
 @final
 class Move:
@@ -65,12 +64,68 @@ class Move:
     def __call__(
         self, sources: Sequence[_Array], targets: Sequence[_Array], stream: _StreamLike = None
     ) -> None: ...
-
     def fix(self, sources: Sequence[_Array], targets: Sequence[_Array]) -> FixedMove: ...
 
 @final
 class FixedMove:
     def __call__(self, stream: _StreamLike = None) -> None: ...
+
+@final
+class Shard:
+    @property
+    def spec(self) -> _layouts.Spec | None: ...
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def offset(self) -> tuple[int, ...]: ...
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any: ...
+    def __dlpack_device__(self) -> tuple[int, int]: ...
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any: ...
+    @property
+    def _memory(self) -> tuple[int, tuple[int, ...], str, bool]: ...
+
+@disjoint_base
+class Symm:
+    def __new__(cls, comm: _comm.Comm, bytes: int, channels: int = 0) -> Self: ...
+    def memory(self, peer: int | None = None, /) -> Shard | None: ...
+    def close(self) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *exception: object) -> None: ...
+
+@disjoint_base
+class Pipeline:
+    def __new__(cls) -> Self: ...
+    def run(self) -> None: ...
+    def open(
+        self,
+        comm: _comm.Comm,
+        schedule: _schedules.Schedule,
+        values: Sequence[Mapping[str, Any]] | None,
+        loss_scale: float,
+        unshard: bool,
+        reshard: bool,
+        reduce: bool,
+        overlap: bool,
+        shapes: bool,
+        /,
+    ) -> None: ...
+
+@final
+class Counting:
+    def __new__(cls, context: Context) -> Self: ...
+    def stop(self) -> dict[str, Any]: ...
+
+@final
+class Recording:
+    def __new__(cls, context: Context, capacity: int) -> Self: ...
+    def stop(self) -> tuple[list[dict[str, Any]], int]: ...
 
 @disjoint_base
 class Comm:
@@ -96,7 +151,6 @@ def spec_from_shards(
     mesh: _layouts.Mesh, dtype: str, placements: str, dims: int, shards: Sequence[int] | memoryview
 ) -> _layouts.Spec: ...
 def describe(array: _Array, /) -> tuple[str, tuple[int, ...]]: ...
-def reorder(nodes: Sequence[tuple[Any, ...]], method: int, memory_limit: int, /) -> tuple[Any, ...]: ...
 def move_array(
     context: Context,
     array: _Array,
@@ -105,238 +159,35 @@ def move_array(
     out: _Array = None,
     stream: _StreamLike = None,
 ) -> _Array: ...
-
-# ---- operators ----
-
-_Kernel: TypeAlias = Callable[
-    [str, int, tuple[Shard | None, ...], tuple[Shard, ...], tuple[dict[str, Any], ...] | None, float, int], object
-]
-_Path: TypeAlias = str | bytes | PathLike[str] | PathLike[bytes]
-
-@final
-class Shard:
-    @property
-    def spec(self) -> _layouts.Spec | None: ...
-    @property
-    def shape(self) -> tuple[int, ...]: ...
-    @property
-    def offset(self) -> tuple[int, ...]: ...
-    @property
-    def _memory(self) -> tuple[int, tuple[int, ...], str, bool]: ...
-    def __dlpack__(
-        self,
-        *,
-        stream: Any = None,
-        max_version: tuple[int, int] | None = None,
-        dl_device: tuple[int, int] | None = None,
-        copy: bool | None = None,
-    ) -> Any: ...
-    def __dlpack_device__(self) -> tuple[int, int]: ...
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any: ...
-
-@disjoint_base
-class Backward:
-    def __new__(
-        cls,
-        name: str,
-        inputs: Sequence[_layouts.Spec | None],
-        attrs: Mapping[str, Any] | None = None,
-        outputs: _Outputs = None,
-        wanted: Sequence[bool] | None = None,
-        mixed_dtypes: bool = False,
-    ) -> Self: ...
-    @property
-    def calls(self) -> tuple[tuple[str, dict[str, Any], tuple[tuple[str, int], ...]], ...]: ...
-    @property
-    def gradients(self) -> tuple[_layouts.Spec | None, ...]: ...
-    @property
-    def local(self) -> bool: ...
-    @property
-    def cost_ns(self) -> int: ...
-    def apply(
-        self,
-        context: Context,
-        forward: Sequence[_tensors.Tensor | None],
-        gradients: Sequence[_tensors.Tensor | None],
-        kernel: _Kernel,
-        stream: _StreamLike = None,
-    ) -> tuple[_tensors.Tensor | None, ...]: ...
-
-def op_register(text: str, replace: bool = False) -> None: ...
-def op_remove(name: str, /) -> None: ...
-def op_text(kind: str, text: str | None = None, /) -> str: ...
-def op_digest() -> int: ...
-def op_fallback_count() -> int: ...
-def op_cache_clear() -> None: ...
-def op_check(
-    name: str,
-    inputs: Sequence[_layouts.Spec | None],
-    attrs: Mapping[str, Any] | None = None,
-    outputs: _Outputs = None,
-    mesh: _layouts.Mesh | None = None,
-    flags: int = 0,
-    memory_limit: int = 0,
-    costs: str | None = None,
-    fixed_inputs: Sequence[_layouts.Spec | None] | None = None,
-    fixed_outputs: Sequence[_layouts.Spec | None] | None = None,
-    wanted_outputs: Sequence[_layouts.Spec | None] | None = None,
-    mixed_dtypes: bool = False,
-) -> Choice: ...
-def op_propose(
-    name: str,
-    inputs: Sequence[_layouts.Spec | None],
-    attrs: Mapping[str, Any] | None = None,
-    outputs: _Outputs = None,
-    mesh: _layouts.Mesh | None = None,
-    flags: int = 0,
-    memory_limit: int = 0,
-    costs: str | None = None,
-    fixed_inputs: Sequence[_layouts.Spec | None] | None = None,
-    fixed_outputs: Sequence[_layouts.Spec | None] | None = None,
-    wanted_outputs: Sequence[_layouts.Spec | None] | None = None,
-    mixed_dtypes: bool = False,
-) -> Choice: ...
-def op_list(
-    name: str,
-    inputs: Sequence[_layouts.Spec | None],
-    attrs: Mapping[str, Any] | None = None,
-    outputs: _Outputs = None,
-    mesh: _layouts.Mesh | None = None,
-    flags: int = 0,
-    memory_limit: int = 0,
-    costs: str | None = None,
-    fixed_inputs: Sequence[_layouts.Spec | None] | None = None,
-    fixed_outputs: Sequence[_layouts.Spec | None] | None = None,
-    wanted_outputs: Sequence[_layouts.Spec | None] | None = None,
-    mixed_dtypes: bool = False,
-) -> list[Choice]: ...
 def op_apply(
     context: Context,
-    name: str,
+    call: dict[str, Any],
     inputs: Sequence[_tensors.Tensor | None],
     kernel: _Kernel,
-    attrs: Mapping[str, Any] | None = None,
-    outputs: _Outputs = None,
-    mesh: _layouts.Mesh | None = None,
-    stream: _StreamLike = None,
-    mixed_dtypes: bool = False,
-) -> tuple[_tensors.Tensor, ...]: ...
-def op_apply_phases(
-    context: Context,
-    name: str,
-    inputs: Sequence[_tensors.Tensor | None],
-    kernel: _Kernel,
-    attrs: Mapping[str, Any] | None = None,
-    stream: _StreamLike = None,
-    mixed_dtypes: bool = False,
+    stream: _StreamLike,
+    phases: bool,
+    /,
 ) -> tuple[_tensors.Tensor | None, ...]: ...
-def op_moves_set(context: Context, moves: int, /) -> int: ...
-
-# ---- checkpoints ----
-
-@disjoint_base
-class Checkpoint:
-    def __new__(cls, path: _Path) -> Self: ...
-    @property
-    def format(self) -> str: ...
-    @property
-    def names(self) -> list[str]: ...
-    @property
-    def bytes(self) -> int: ...
-    @property
-    def files(self) -> int: ...
-    @property
-    def mesh(self) -> _layouts.Mesh | None: ...
-    @property
-    def metadata(self) -> dict[str, str]: ...
-    def describe(self, name: str, /) -> dict[str, Any]: ...
-    def read_into(
-        self,
-        name: str,
-        target: _Array,
-        offset: Sequence[int] | None = None,
-        sizes: Sequence[int] | None = None,
-    ) -> None: ...
-    def read_shard(self, name: str, target: _Array, spec: _layouts.Spec, rank: int) -> None: ...
-    def checksum(self, name: str, /) -> int: ...
-    def check_replicas(self, name: str, /) -> None: ...
-    def map(self, rules: Rules, /) -> Self: ...
-
-@final
-class Writer:
-    def __new__(
-        cls,
-        path: _Path,
-        entries: Sequence[
-            tuple[str, str, Sequence[int]] | tuple[str, str, Sequence[int], str | None]
-        ],
-        format: str | None = None,
-        replace: bool = False,
-        mesh: _layouts.Mesh | None = None,
-        file_bytes: int = 0,
-        metadata: Mapping[str, str] | None = None,
-    ) -> Self: ...
-    def write(self, name: str, array: _Array, offset: Sequence[int] | None = None) -> None: ...
-    def commit(self) -> None: ...
-    def close(self) -> None: ...
-    def __enter__(self) -> Self: ...
-    def __exit__(self, *exception: object) -> None: ...
-
-@final
-class Layout:
-    def __new__(cls, text: str, mesh: _layouts.Mesh | None = None) -> Self: ...
-    @classmethod
-    def open(cls, path: _Path, mesh: _layouts.Mesh | None = None) -> Self: ...
-    @property
-    def mesh(self) -> _layouts.Mesh: ...
-    def find(self, name: str, /) -> str: ...
-
-@final
-class Rules:
-    def __new__(cls, text: str, values: str | None = None) -> Self: ...
-    @classmethod
-    def open(cls, path: _Path, values: str | None = None) -> Self: ...
-
-@final
-class Saving:
-    def wait(self, timeout: float = -1) -> None: ...
-    def state(self) -> dict[str, Any]: ...
-
 def load(
-    context: Context,
-    checkpoint: Checkpoint,
-    layout: Layout,
-    names: Sequence[str] | None = None,
-    jobs: int = 0,
+    context: Context, checkpoint: _files.Checkpoint, layout: Layout, names: Sequence[str] | None, jobs: int, /
 ) -> tuple[_tensors.Tensor, ...]: ...
-def save(
+def clip_grad_norm(
     context: Context,
-    path: _Path,
-    tensors: Sequence[_tensors.Tensor],
-    names: Sequence[str] | None = None,
-    layout: Layout | None = None,
-    format: str | None = None,
-    replace: bool = False,
-    file_bytes: int = 0,
-    metadata: Mapping[str, str] | None = None,
-    stream: _StreamLike = None,
-    jobs: int = 0,
+    tensors: Sequence[_tensors.Tensor | None],
+    max_norm: float,
+    options: dict[str, Any],
+    stream: _StreamLike,
+    /,
+) -> float: ...
+def checkpoint_read(
+    checkpoint: _files.Checkpoint, index: int, target: _Array, offset: Sequence[int] | None, sizes: Sequence[int] | None, /
 ) -> None: ...
-def save_begin(
-    context: Context,
-    path: _Path,
-    tensors: Sequence[_tensors.Tensor],
-    names: Sequence[str] | None = None,
-    layout: Layout | None = None,
-    format: str | None = None,
-    replace: bool = False,
-    file_bytes: int = 0,
-    metadata: Mapping[str, str] | None = None,
-    stream: _StreamLike = None,
-    jobs: int = 0,
-) -> Saving: ...
-def reshard(
-    checkpoint: Checkpoint,
+def checkpoint_read_shard(checkpoint: _files.Checkpoint, index: int, target: _Array, spec: _layouts.Spec, rank: int, /) -> None: ...
+def checkpoint_write(
+    writer: _files.Writer, index: int, dims: int, dtype: str, name: str, array: _Array, offset: Sequence[int] | None, /
+) -> None: ...
+def reshard_create(
+    checkpoint: _files.Checkpoint,
     path: _Path,
     progress: Callable[[int, int], object] | None,
     /,
@@ -351,82 +202,17 @@ def reshard(
     memory: int = 0,
     jobs: int = 0,
 ) -> Reshard: ...
-
-# ---- training ----
-
-def clip_grad_norm(
+def op_ask(what: str, call: dict[str, Any], options: dict[str, Any], /) -> Any: ...
+def op_backward_call(backward: Backward, index: int, /) -> tuple[dict[str, Any], tuple[dict[str, Any], ...]]: ...
+def op_backward_apply(
+    backward: Backward,
     context: Context,
-    tensors: Sequence[_tensors.Tensor | None],
-    max_norm: float,
-    p: float = 2,
-    nonfinite: Literal["scale", "keep", "zero", "error"] = "scale",
-    reduce_partials: bool = False,
-    stages: _comm.Comm | None = None,
-    stream: _StreamLike = None,
-) -> float: ...
-def clip_grad_value(
-    context: Context, tensors: Sequence[_tensors.Tensor | None], most: float, stream: _StreamLike = None
-) -> None: ...
-
-# ---- observation ----
-
-@final
-class Counting:
-    def __new__(cls, context: Context) -> Self: ...
-    def stop(self) -> dict[str, Any]: ...
-
-@final
-class Recording:
-    def __new__(cls, context: Context, capacity: int) -> Self: ...
-    def stop(self) -> tuple[list[dict[str, Any]], int]: ...
-
-
-
-def style_layouts(
-    style: str,
-    part: str,
-    spec: _layouts.Spec,
-    axis: int | str,
-    *,
-    embedding: bool = False,
-    sequence_dim: int = 0,
-    given: str | None = None,
-    passed: str | None = None,
-) -> tuple[_layouts.Spec, _layouts.Spec, _layouts.Spec, _layouts.Spec]: ...
-@final
-class Styles:
-    def __new__(cls, text: str, mesh: _layouts.Mesh | None = None) -> Self: ...
-    @property
-    def mesh(self) -> _layouts.Mesh: ...
-    def find(self, name: str, axis: int | str, /) -> str: ...
-    def apply(self, name: str, part: str, spec: _layouts.Spec, /) -> _layouts.Spec: ...
-
-@disjoint_base
-class Symm:
-    def __new__(cls, comm: _comm.Comm, bytes: int, channels: int = 0) -> Self: ...
-    def memory(self, peer: int | None = None, /) -> Shard | None: ...
-    def close(self) -> None: ...
-    def __enter__(self) -> Self: ...
-    def __exit__(self, *exception: object) -> None: ...
-
-@disjoint_base
-class Pipeline:
-    def __new__(cls) -> Self: ...
-    def open(
-        self,
-        comm: Communicator,
-        schedule: _schedules.Schedule,
-        values: Sequence[Mapping[str, Any]] | None,
-        loss_scale: float,
-        unshard: bool,
-        reshard: bool,
-        reduce: bool,
-        overlap: bool,
-        shapes: bool,
-        /,
-    ) -> None: ...
-    def run(self) -> None: ...
-
+    forward: Sequence[_tensors.Tensor | None],
+    gradients: Sequence[_tensors.Tensor | None],
+    kernel: _Kernel,
+    stream: _StreamLike,
+    /,
+) -> tuple[_tensors.Tensor | None, ...]: ...
 def routing_move(
     routing: Routing, source: _Array, target: _Array, stream: _StreamLike, combine: bool, /
 ) -> None: ...

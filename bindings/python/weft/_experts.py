@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from . import _weft
+from ._comm import Comm
 from ._layouts import Mesh
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class Overlap(_weft.Overlap):
 
     __slots__ = ()
 
-    def __new__(cls, comm: _weft.Communicator, bytes: int, messages: bool = False) -> Overlap:
+    def __new__(cls, comm: Comm, bytes: int, messages: bool = False) -> Overlap:
         return comm.overlap_create(bytes=bytes, messages=messages)
 
     def gather(

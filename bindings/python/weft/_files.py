@@ -10,7 +10,8 @@ from . import _weft
 from ._arrays import empty
 from ._errors import MismatchError, NotFoundError
 from ._layouts import Mesh, Spec
-from ._weft import Context, Layout, Rules, Saving, Tensor
+from ._tensors import Tensor
+from ._weft import Context, Layout, Rules, Saving
 
 _Path: TypeAlias = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 _Format: TypeAlias = Literal["safetensors", "huggingface", "ranks", "dcp-safetensors", "dcp", "npy"]
@@ -86,7 +87,7 @@ class Checkpoint(_weft.Checkpoint):
                 sizes = tuple(size - first for size, first in zip(about["shape"], start))
             if about["dtype"] is None:
                 raise TypeError(f"tensor {name} is {about['stored']}, for which weft has no dtype; give out")
-            out = empty(memoryview(b""), sizes, about["dtype"])
+            out = empty(memoryview(b""), tuple(sizes), about["dtype"])
         self.read_into(name, out, offset, sizes)
         return out
 

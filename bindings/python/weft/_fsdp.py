@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _weft
 from ._layouts import Spec
+from ._tensors import Tensor
 
 if TYPE_CHECKING:
     from ._weft import _StreamLike
@@ -33,7 +34,7 @@ class FSDP(_weft.FSDP):
         """
         return spec.fsdp_shard_spec(axes, dim)
 
-    def group(self, tensors: Sequence[_weft.Tensor], *, frozen: Collection[int] = (), **options: Any) -> FSDPGroup:
+    def group(self, tensors: Sequence[Tensor], *, frozen: Collection[int] = (), **options: Any) -> FSDPGroup:
         """A group of stored parameters.  Collective.
 
         frozen has the numbers of those without a gradient.  Options are name, shard, replicate, gather_dtype,
@@ -74,7 +75,7 @@ class FSDPGroup(_weft.FSDPGroup):
 
     def reduce(
         self,
-        gradients: Sequence[_weft.Tensor | None],
+        gradients: Sequence[Tensor | None],
         keep: bool = False,
         local: bool = False,
         shard_only: bool = False,

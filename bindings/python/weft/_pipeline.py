@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import _weft
+from ._comm import Comm
 from ._schedules import Schedule
 from .ops import _tensors
 
@@ -41,8 +42,8 @@ def _stage(values: Sequence[_Value]) -> dict[str, list[tuple[str, tuple[int, ...
     found = []
     for value in values:
         text, without = value if isinstance(value, tuple) and isinstance(value[1], bool) else (value, False)
-        dtype, shape = _tensors([text])[0]
-        found.append((dtype, shape, without))
+        dtype, shape = (_tensors([text]) or [])[0]
+        found.append((dtype, tuple(shape), bool(without)))
     return {"tensors": found}
 
 
@@ -71,7 +72,7 @@ class Pipeline(_weft.Pipeline):
 
     def __new__(
         cls,
-        comm: _weft.Communicator,
+        comm: Comm,
         schedule: Schedule,
         values: Sequence[Sequence[_Value]] | None,
         forward: _Function,

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 
 from . import _weft
+from ._tensors import Tensor
 
 if TYPE_CHECKING:
     from ._layouts import Mesh, Plan, Spec
@@ -202,10 +203,10 @@ def _kernel(function: _Kernel) -> Callable[..., object]:
 
 
 def apply(
-    name: str, inputs: Sequence[_weft.Tensor | None], kernel: _Kernel, attrs: _Attrs | None = None,
+    name: str, inputs: Sequence[Tensor | None], kernel: _Kernel, attrs: _Attrs | None = None,
     outputs: _Outputs | None = None, *, mesh: Mesh | None = None, stream: Any = None,
     context: _weft.Context | None = None, mixed_dtypes: bool = False,
-) -> tuple[_weft.Tensor, ...]:  # fmt: skip
+) -> tuple[Tensor, ...]:  # fmt: skip
     """Call a kernel with this rank's shards, and return the output tensors.  Collective.
 
     kernel is a function of a Run.  It writes to arrays of run.outputs, which np.from_dlpack or
@@ -214,13 +215,13 @@ def apply(
     """
     call = _call(name, None, attrs, outputs, mixed_dtypes, mesh)
     made = _weft.op_apply(_context_of(context, inputs), call, inputs, _kernel(kernel), stream, False)
-    return cast("tuple[_weft.Tensor, ...]", made)
+    return cast("tuple[Tensor, ...]", made)
 
 
 def apply_phases(
-    name: str, inputs: Sequence[_weft.Tensor | None], kernel: _Kernel, attrs: _Attrs | None = None, *,
+    name: str, inputs: Sequence[Tensor | None], kernel: _Kernel, attrs: _Attrs | None = None, *,
     stream: Any = None, context: _weft.Context | None = None, mixed_dtypes: bool = False,
-) -> tuple[_weft.Tensor | None, ...]:  # fmt: skip
+) -> tuple[Tensor | None, ...]:  # fmt: skip
     """Apply an operator over a dimension that mesh axes split, such as a softmax, without gathering it.  Collective.
 
     kernel is called once per phase, with run.name such as "softmax.max", "softmax.sum_exp" and "softmax.finish"; the
@@ -234,7 +235,7 @@ def apply_phases(
     return outputs
 
 
-def _context_of(context: _weft.Context | None, inputs: Sequence[_weft.Tensor | None]) -> _weft.Context:
+def _context_of(context: _weft.Context | None, inputs: Sequence[Tensor | None]) -> _weft.Context:
     if context is not None:
         return context
     for tensor in inputs:
@@ -258,7 +259,7 @@ class Backward(_weft.Backward):
         cls, name: str, inputs: Sequence[Spec | None], attrs: _Attrs | None = None, outputs: _Outputs | None = None,
         wanted: Sequence[bool] | None = None, mixed_dtypes: bool = False,
     ) -> Backward:  # fmt: skip
-        return cast(Backward, _weft.Backward.create(wanted, **_call(name, list(inputs), attrs, outputs, mixed_dtypes)))
+        return _weft.Backward.create(wanted, **_call(name, list(inputs), attrs, outputs, mixed_dtypes))
 
     @property
     def calls(self) -> tuple[tuple[str, dict[str, Any], tuple[tuple[str, int], ...]], ...]:  # type: ignore[override]
@@ -281,9 +282,9 @@ class Backward(_weft.Backward):
         return bool(super().local)
 
     def apply(
-        self, forward: Sequence[_weft.Tensor | None], gradients: Sequence[_weft.Tensor | None], kernel: _Kernel, *,
+        self, forward: Sequence[Tensor | None], gradients: Sequence[Tensor | None], kernel: _Kernel, *,
         stream: Any = None, context: _weft.Context | None = None,
-    ) -> tuple[_weft.Tensor | None, ...]:  # fmt: skip
+    ) -> tuple[Tensor | None, ...]:  # fmt: skip
         """The gradients of the inputs.  forward has the inputs and outputs of the call.  Collective."""
         context = _context_of(context, gradients)
         return _weft.op_backward_apply(self, context, forward, gradients, _kernel(kernel), stream)
