@@ -29,7 +29,7 @@ int arena_hold(struct arena *arena, PyObject *object)
 
 int arena_use(struct arena *arena, PyObject *object)
 {
-    if (PyObject_TypeCheck(object, binding.context)) return 0;
+    if (arena->context == NULL) arena->context = context_behind(object);
     if (arena->used == NULL) arena->used = PyList_New(0);
     if (arena->used == NULL || PyList_Append(arena->used, object) < 0) return -1;
     ((handle_object *)object)->calls++;

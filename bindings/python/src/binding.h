@@ -38,7 +38,7 @@ extern struct binding binding;
 
 typedef struct {
     HANDLE_HEAD(void)
-} handle_object, any_object, dependent_object, comm_part_object;
+} handle_object;
 
 typedef struct {
     HANDLE_HEAD(weft_mesh)
@@ -84,14 +84,8 @@ int refuse_second_library(void);
 
 /* ---- objects.c ---- */
 
-/* New references; they take over the caller's reference to RAW, also if they fail. */
-PyObject *mesh_wrap(weft_mesh *raw);
+/* A new reference; it takes over the caller's reference to RAW, even if it fails. */
 PyObject *spec_wrap(weft_spec *raw);
-
-/* The text that PRINT writes of OBJECT. */
-typedef weft_status (*print_function)(const void *object, char *buffer, size_t capacity,
-                                      size_t *length);
-PyObject *text_of(print_function print, const void *object);
 
 /* The raw handle of a Python object; NULL with TypeError if it is of another type.  NAME is the
  * argument's name. */

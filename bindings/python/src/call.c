@@ -17,7 +17,7 @@ static bool is_stated(const struct function *function, int index)
 }
 
 /* The next argument of the Python call after *AT: those that must be given come first, streams
- * last.  -1: there is none. */
+ * last.  -1: no argument is left. */
 static int next_stated(const struct function *function, int *group, int *at)
 {
     for (; *group < 3; ++*group, *at = 0)
@@ -44,7 +44,7 @@ static int bind_positions(struct call *call, PyObject *args)
     return -1;
 }
 
-/* Set the option called NAME; 0 if there is none. */
+/* Set the option called NAME; 0: the function has no such option. */
 static int set_option(struct call *call, PyObject *name, PyObject *value)
 {
     for (int i = 0; i < call->function->count; i++) {
@@ -64,7 +64,7 @@ static int set_option(struct call *call, PyObject *name, PyObject *value)
     return 0;
 }
 
-/* The argument called NAME; -1: it is an option, or there is none. */
+/* The argument called NAME; -1: no argument has this name; an option may have it. */
 static int find_stated(const struct function *function, PyObject *name)
 {
     for (int i = 0; i < function->count; i++)
@@ -93,13 +93,12 @@ static int bind_names(struct call *call, PyObject *kwargs)
     return 0;
 }
 
-/* Set the options of KWARGS, when the context of the other arguments is known. */
+/* Set the options of KWARGS.  The other arguments are read, so their context is known. */
 static int set_options(struct call *call, PyObject *kwargs)
 {
     Py_ssize_t position = 0;
     PyObject *name, *value;
 
-    call->arena.context = call->context;
     while (kwargs != NULL && PyDict_Next(kwargs, &position, &name, &value)) {
         int result = find_stated(call->function, name) >= 0 ? 1 : set_option(call, name, value);
 
@@ -153,9 +152,8 @@ static int read_handle(struct call *call, int index, PyObject *object)
     const struct value_type *type = &call->function->arguments[index];
 
     call->values[index].pointer = handle_of(object, type->handle, type->name);
-    if (call->values[index].pointer == NULL) return -1;
+    if (call->values[index].pointer == NULL || arena_use(&call->arena, object) < 0) return -1;
     call->objects[index] = object;
-    if (call->context == NULL) call->context = context_behind(object);
     return 0;
 }
 
@@ -170,17 +168,8 @@ static int read_list(struct call *call, int index)
         PyErr_Format(PyExc_TypeError, "%s must be a list", type->name);
         return -1;
     }
-    if (list_read(type, object, &call->arena, &call->values[index].pointer, &call->counts[index]) <
-        0)
-        return -1;
-    if (call->context == NULL && type->element == VALUE_HANDLE && call->counts[index] > 0) {
-        PyObject *first = PySequence_GetItem(object, 0);
-
-        if (first == NULL) return -1;
-        if (first != Py_None) call->context = context_behind(first);
-        Py_DECREF(first); /* the list of the arena keeps it */
-    }
-    return 0;
+    return list_read(type, object, &call->arena, &call->values[index].pointer,
+                     &call->counts[index]);
 }
 
 static int read_value(struct call *call, int index)
@@ -258,7 +247,7 @@ static int open_array(struct call *call, int index)
     PyObject *object = call->objects[index];
     int result = type->kind == VALUE_BYTES ? array_open_host(object, type->is_pointer, &call->array)
                                            : place_open(object, type->is_pointer, type->name,
-                                                        call->context, &call->array);
+                                                        call->arena.context, &call->array);
 
     if (result < 0) return -1;
     call->has_array = true;
@@ -267,15 +256,15 @@ static int open_array(struct call *call, int index)
     return 0;
 }
 
-/* The stream at INDEX; without one, that of the array. */
+/* The stream at INDEX; if it is not given, the stream of the array. */
 static int find_stream(struct call *call, int index)
 {
     PyObject *object = call->objects[index] != NULL ? call->objects[index] : Py_None;
     const struct array *array = call->has_array ? &call->array : NULL;
     weft_stream *stream = NULL;
 
-    if (call->context != NULL &&
-        place_stream(object, array, call->context, &stream, &call->owned_stream) < 0)
+    if (call->arena.context != NULL &&
+        place_stream(object, array, call->arena.context, &stream, &call->owned_stream) < 0)
         return -1;
     call->values[index].pointer = stream;
     return 0;
@@ -285,12 +274,13 @@ static int find_stream(struct call *call, int index)
  */
 static int set_places(struct call *call)
 {
-    if (call->context != NULL && context_of((PyObject *)call->context) == NULL) return -1;
+    if (call->arena.context != NULL && context_of((PyObject *)call->arena.context) == NULL)
+        return -1;
     for (int i = 0; i < call->function->count; i++) {
         uint8_t kind = call->function->arguments[i].kind;
 
         if (kind == VALUE_CONTEXT)
-            call->values[i].pointer = call->context != NULL ? call->context->raw : NULL;
+            call->values[i].pointer = call->arena.context != NULL ? call->arena.context->raw : NULL;
         if ((kind == VALUE_ARRAY || kind == VALUE_BYTES) && open_array(call, i) < 0) return -1;
         if (kind == VALUE_STREAM && find_stream(call, i) < 0) return -1;
     }
@@ -314,7 +304,8 @@ static int set_outs(struct call *call)
                                            : type->length;
 
             call->counts[i] = count;
-            call->outs[i].pointer = arena_take(&call->arena, 8 * count);
+            call->outs[i].pointer =
+                arena_take(&call->arena, count * value_bytes(type, type->element));
             if (call->outs[i].pointer == NULL) return -1;
             call->values[i].pointer = call->outs[i].pointer;
         }
@@ -333,26 +324,16 @@ static int prepare(struct call *call, PyObject *args, PyObject *kwargs)
 
 /* ---- the call ---- */
 
-/* Count the call at the handles that it uses: they cannot be closed meanwhile. */
-static void use_handles(struct call *call, int change)
-{
-    for (int i = 0; i < call->function->count; i++)
-        if (call->function->arguments[i].kind == VALUE_HANDLE && call->objects[i] != NULL &&
-            call->objects[i] != Py_None && !PyObject_TypeCheck(call->objects[i], binding.context))
-            ((handle_object *)call->objects[i])->calls += change;
-}
-
 static weft_status run(struct call *call)
 {
     weft_status status;
 
     if (!call->function->waits) return call->function->call(call->values);
-    use_handles(call, 1);
     WAIT_BEGIN
     status = call->function->call(call->values);
-    if (call->owned_stream != NULL) weft_stream_release(call->context->raw, &call->owned_stream);
+    if (call->owned_stream != NULL)
+        weft_stream_release(call->arena.context->raw, &call->owned_stream);
     WAIT_END
-    use_handles(call, -1);
     return status;
 }
 
@@ -398,7 +379,7 @@ PyObject *call_function(const struct function *function, PyObject *self, PyObjec
     struct call call = {.function = function, .self = self};
     PyObject *result = prepare(&call, args, kwargs) == 0 ? finish(&call) : NULL;
 
-    if (call.owned_stream != NULL) weft_stream_release(call.context->raw, &call.owned_stream);
+    if (call.owned_stream != NULL) weft_stream_release(call.arena.context->raw, &call.owned_stream);
     if (call.has_array) array_close(&call.array);
     arena_end(&call.arena);
     return result;

@@ -120,18 +120,18 @@ PyObject *call_entry(PyObject *self, void *closure);
 
 /* ---- arena.c ---- */
 
-/* What a call has allocated or holds until it ends. */
+/* The memory and the objects of a call.  They live until it ends. */
 struct arena {
     PyObject *held;          /* a list, or NULL */
     PyObject *used;          /* a list of handles at which the call counts, or NULL */
     PyObject *kept;          /* a list of what the result must keep, or NULL */
-    context_object *context; /* of the call, borrowed; NULL: none */
+    context_object *context; /* of the first handle with one, borrowed; NULL: none */
     void *blocks;            /* a chain */
 };
 
 void *arena_take(struct arena *arena, size_t bytes);
 int arena_hold(struct arena *arena, PyObject *object); /* takes over OBJECT */
-/* Count the call at the handle OBJECT until the arena ends: it cannot be closed meanwhile. */
+/* Count the call at the handle OBJECT until the arena ends: nothing can close it meanwhile. */
 int arena_use(struct arena *arena, PyObject *object);
 void arena_end(struct arena *arena);
 /* The stream of OBJECT, as stream_of reads it.  What the call makes may use it as long as it lives,
@@ -142,12 +142,15 @@ int arena_stream(struct arena *arena, PyObject *object, weft_stream **out);
 
 /* ---- records.c ---- */
 
+/* The bytes of a value of this kind, of TYPE or of an entry of its list. */
+size_t value_bytes(const struct value_type *type, uint8_t kind);
 /* Read OBJECT, which is not None unless the value is optional, to OUT. */
 int value_read(const struct value_type *type, PyObject *object, struct arena *arena, void *out);
 /* Read a list; *COUNT is its length. */
 int list_read(const struct value_type *type, PyObject *object, struct arena *arena, void **out,
               size_t *count);
-/* Set the field of RECORD that is called NAME from OBJECT; 0 if there is none. */
+/* Set the field of RECORD that is called NAME from OBJECT; 0: RECORD has no such field.
+ */
 int record_set(const struct record *record, char *memory, PyObject *name, PyObject *object,
                struct arena *arena);
 /* The object of the value at MEMORY.  OWNER is kept by borrowed handles. */
@@ -162,7 +165,7 @@ PyObject *list_make(const struct value_type *type, const void *memory, size_t co
 
 /* The open handle of OBJECT; NULL with an exception.  NAME is the argument's name. */
 void *handle_of(PyObject *object, const struct handle_class *class, const char *name);
-/* A new object with RAW; None for NULL.  It takes RAW over if it is OWNED, also if it fails.
+/* A new object with RAW; None for NULL.  It takes RAW over if it is OWNED, even if it fails.
  * KEEPS, which may be NULL, is an object that must outlive a handle that cannot be retained. */
 PyObject *handle_make(const struct handle_class *class, void *raw, bool owned, PyObject *keeps);
 void handle_dealloc(PyObject *self, const struct handle_class *class);

@@ -7,12 +7,11 @@
 
 struct call {
     const struct function *function;
-    PyObject *self, *kwargs;
+    PyObject *self;
     PyObject *objects[CALL_ARGUMENTS]; /* the Python arguments, borrowed; NULL: not given */
     union value values[CALL_ARGUMENTS + 1], outs[CALL_ARGUMENTS];
     size_t counts[CALL_ARGUMENTS]; /* of lists */
     struct arena arena;
-    context_object *context;
     weft_stream *owned_stream;
     struct array array; /* at most one argument is an array */
     bool has_array;

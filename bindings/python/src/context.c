@@ -80,6 +80,11 @@ static void context_dealloc(PyObject *self)
 static PyObject *context_close(PyObject *self, PyObject *unused)
 {
     (void)unused;
+    if (self_of(self)->calls > 0) {
+        PyErr_SetString(PyExc_RuntimeError,
+                        "the context cannot be closed: a call that uses it is running");
+        return NULL;
+    }
     PyDict_Clear(self_of(self)->layouts); /* it has tensors, which use the context */
     Py_CLEAR(self_of(self)->held);
     if (self_of(self)->used > 0) {

@@ -1,8 +1,6 @@
 /* objects.c - handles of weft as Python objects. */
 #include "classes.h"
 
-#include <stdlib.h>
-
 void object_free(PyObject *object)
 {
     PyTypeObject *type = Py_TYPE(object);
@@ -21,7 +19,7 @@ void *object_new(PyTypeObject *type)
 
 PyObject *dependent_new(PyTypeObject *type, void *raw, context_object *context)
 {
-    dependent_object *self = object_new(type);
+    handle_object *self = object_new(type);
 
     if (self == NULL) return NULL;
     self->raw = raw;
@@ -32,19 +30,19 @@ PyObject *dependent_new(PyTypeObject *type, void *raw, context_object *context)
 
 void dependent_free(PyObject *object)
 {
-    context_object *context = ((dependent_object *)object)->context;
+    context_object *context = ((handle_object *)object)->context;
 
     if (context != NULL) {
         context->used--;
         Py_DECREF((PyObject *)context);
     }
-    Py_XDECREF(((dependent_object *)object)->keeps);
+    Py_XDECREF(((handle_object *)object)->keeps);
     object_free(object);
 }
 
 PyObject *comm_part_made(PyObject *self, weft_status status, void *raw, PyObject *comm)
 {
-    comm_part_object *part = (comm_part_object *)self;
+    handle_object *part = (handle_object *)self;
 
     if (status != WEFT_OK) {
         Py_DECREF(self);
@@ -58,7 +56,7 @@ PyObject *comm_part_made(PyObject *self, weft_status status, void *raw, PyObject
 
 void *comm_part_raw(PyObject *self, const char *what)
 {
-    void *raw = ((comm_part_object *)self)->raw;
+    void *raw = ((handle_object *)self)->raw;
 
     if (raw == NULL) PyErr_Format(PyExc_RuntimeError, "%s was closed", what);
     return raw;
@@ -66,36 +64,13 @@ void *comm_part_raw(PyObject *self, const char *what)
 
 void comm_part_free(PyObject *self)
 {
-    Py_XDECREF(((comm_part_object *)self)->keeps);
+    Py_XDECREF(((handle_object *)self)->keeps);
     object_free(self);
-}
-
-PyObject *mesh_wrap(weft_mesh *raw)
-{
-    return handle_make(&class_weft_mesh, raw, true, NULL);
 }
 
 PyObject *spec_wrap(weft_spec *raw)
 {
     return handle_make(&class_weft_spec, raw, true, NULL);
-}
-
-PyObject *text_of(print_function print, const void *object)
-{
-    char small[512], *large;
-    size_t length = 0;
-    weft_status status = print(object, small, sizeof small, &length);
-    PyObject *text;
-
-    if (status != WEFT_OK) return raise_status(status);
-    if (length < sizeof small) return PyUnicode_FromStringAndSize(small, (Py_ssize_t)length);
-    large = malloc(length + 1);
-    if (large == NULL) return PyErr_NoMemory();
-    status = print(object, large, length + 1, &length);
-    text = status == WEFT_OK ? PyUnicode_FromStringAndSize(large, (Py_ssize_t)length)
-                             : raise_status(status);
-    free(large);
-    return text;
 }
 
 bool is_of(PyObject *object, PyTypeObject *type, const char *name)
@@ -137,7 +112,7 @@ static int item_of(PyObject *item, PyTypeObject *type, bool optional, const char
 {
     if (optional && item == Py_None) return 0;
     if (!is_of(item, type, name)) return -1;
-    *out = ((any_object *)item)->raw;
+    *out = ((handle_object *)item)->raw;
     return 0;
 }
 

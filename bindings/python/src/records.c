@@ -5,7 +5,7 @@
 
 /* ---- from Python ---- */
 
-static size_t bytes_of(const struct value_type *type, uint8_t kind)
+size_t value_bytes(const struct value_type *type, uint8_t kind)
 {
     switch (kind) {
     case VALUE_BOOL:
@@ -257,7 +257,7 @@ int value_read(const struct value_type *type, PyObject *object, struct arena *ar
 int list_read(const struct value_type *type, PyObject *object, struct arena *arena, void **out,
               size_t *count)
 {
-    size_t bytes = bytes_of(type, type->element);
+    size_t bytes = value_bytes(type, type->element);
     PyObject *items;
     char *memory;
 
@@ -292,12 +292,12 @@ static int set_list(const struct record *record, const struct value_type *field,
                          entries, field->length);
             return -1;
         }
-        memcpy(memory + field->offset, list, entries * bytes_of(field, field->element));
+        memcpy(memory + field->offset, list, entries * value_bytes(field, field->element));
     } else {
         memcpy(memory + field->offset, &list, sizeof list);
     }
     if (count == NULL) return 0;
-    if (bytes_of(count, count->element) == 4)
+    if (value_bytes(count, count->element) == 4)
         *(uint32_t *)(void *)(memory + count->offset) = (uint32_t)entries;
     else
         *(uint64_t *)(void *)(memory + count->offset) = entries;
@@ -443,7 +443,7 @@ PyObject *value_make(const struct value_type *type, const void *memory, PyObject
 PyObject *list_make(const struct value_type *type, const void *memory, size_t count,
                     PyObject *owner)
 {
-    size_t bytes = bytes_of(type, type->element);
+    size_t bytes = value_bytes(type, type->element);
     PyObject *tuple;
 
     if (memory == NULL) Py_RETURN_NONE;
@@ -467,8 +467,8 @@ static PyObject *make_field(const struct record *record, const struct value_type
         const struct value_type *of = &record->fields[field->of];
         const char *number = memory + of->offset;
 
-        count = bytes_of(of, of->element) == 4 ? *(const uint32_t *)(const void *)number
-                                               : *(const uint64_t *)(const void *)number;
+        count = value_bytes(of, of->element) == 4 ? *(const uint32_t *)(const void *)number
+                                                  : *(const uint64_t *)(const void *)number;
     }
     return list_make(field, field->length > 0 ? at : *(const void *const *)(const void *)at, count,
                      owner);

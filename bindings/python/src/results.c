@@ -17,7 +17,7 @@ static PyObject *kept(const struct call *call)
         if (type->kind == VALUE_HANDLE && type->handle->retain == NULL)
             found[count++] = call->objects[i];
     }
-    if (count == 0 && call->context != NULL) found[count++] = (PyObject *)call->context;
+    if (count == 0 && call->arena.context != NULL) found[count++] = (PyObject *)call->arena.context;
     if (count > 0 && call->arena.kept != NULL) found[count++] = call->arena.kept;
     if (count <= 1) return count == 1 ? Py_NewRef(found[0]) : NULL;
     tuple = PyTuple_New(count);
@@ -62,6 +62,7 @@ PyObject *call_results(const struct call *call)
         !call->values[function->count].flag)
         Py_RETURN_NONE;
     owner = kept(call);
+    if (owner == NULL && PyErr_Occurred()) return NULL;
     if (function->returns && (count == 0 || last->kind != VALUE_BOOL)) {
         const union value *value = &call->values[function->count];
 

@@ -3,7 +3,7 @@
 #include "shard.h"
 
 typedef struct {
-    comm_part_object part;
+    handle_object part;
     struct shard_use use; /* by arrays, which keep this object */
 } symm_object;
 

@@ -125,3 +125,46 @@ def test_the_generator_is_fast(tmp_path):
     assert generate(tmp_path, "").returncode == 0
     used = os.times()
     assert used.children_user - begin.children_user < 2  # seconds of processor time
+
+
+class Closing:
+    """A number that closes an object when it is read."""
+
+    def __init__(self, target):
+        self.target = target
+
+    def __index__(self):
+        self.target.close()
+        return 0
+
+    def __float__(self):
+        self.target.close()
+        return 0.0
+
+
+def test_arguments_cannot_close_what_the_call_uses():
+    """A later argument runs code of the caller when the handles are read already."""
+    context = weft.Context("gloo-cpu", simulated_ranks=2)
+    fsdp = weft.FSDP(context)
+    group = fsdp.group([weft.Tensor(context, weft.spec("f32[4] S(0)", "2"))])
+    with pytest.raises(RuntimeError, match="a call of the FSDPGroup is running"):
+        group.parameter(Closing(group))
+    group.close()
+    fsdp.close()
+    with pytest.raises(RuntimeError, match="a call that uses it is running"):
+        context.clip_grad_value([], Closing(context))
+    context.close()
+
+
+def test_lists_are_read_once():
+    """A sequence whose items differ between reads, and one that can be read only once."""
+
+    class Changing(list):
+        def __getitem__(self, index):
+            return "no tensor"
+
+    context = weft.Context("gloo-cpu", simulated_ranks=2)
+    tensors = [weft.Tensor(context, weft.spec("f32[4] S(0)", "2")) for _ in range(2)]
+    weft.move_into(Changing(tensors[:1]), iter(tensors[1:]))
+    del tensors
+    context.close()
