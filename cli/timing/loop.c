@@ -127,7 +127,7 @@ struct copy {
     char *target;
     const char *source;
     size_t bytes;
-    int repeat; /* small copies are too short to be counted one by one */
+    int repeat; /* small copies are too short for the clock one by one */
 };
 
 static int copy_once(void *argument)
@@ -202,7 +202,7 @@ int bench_memcpy(const struct bench_ranks *ranks, size_t bytes, uint64_t budget_
     if (status == 0) {
         memset(memory, 1, 2 * bytes + 1);
         copy.source = memory + bytes;
-        copy.repeat = bytes < 4096 ? (int)(65536 / (bytes + 1)) : 1;
+        copy.repeat = bytes < 65536 ? (int)(65536 / (bytes + 1)) : 1;
         status = time_copies(ranks, &copy, budget_ns, &times);
     }
     free(memory);

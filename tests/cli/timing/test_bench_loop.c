@@ -126,19 +126,32 @@ START_TEST(memcpy_has_a_speed_at_every_size)
 }
 END_TEST
 
-START_TEST(ranks_that_share_a_core_copy_for_several_turns)
+/* The milliseconds of one measurement of 2^20 ranks, far more than there are cores. */
+static double crowded_copy_ms(void)
 {
     struct imagined imagined = {0};
     struct bench_ranks ranks = ranks_of(&imagined);
     struct timespec begin, end;
-    double gbps = 0, ms;
+    double gbps = 0;
 
     ranks.size = 1 << 20;
     clock_gettime(CLOCK_MONOTONIC, &begin);
     ck_assert_int_eq(bench_memcpy(&ranks, 4096, 1000000, &gbps), 0);
     clock_gettime(CLOCK_MONOTONIC, &end);
-    ms = (double)(end.tv_sec - begin.tv_sec) * 1e3 + (double)(end.tv_nsec - begin.tv_nsec) * 1e-6;
-    ck_assert_msg(ms > 30, "%.1f ms", ms);
+    return (double)(end.tv_sec - begin.tv_sec) * 1e3 + (double)(end.tv_nsec - begin.tv_nsec) * 1e-6;
+}
+
+/* A machine that slows down while the copies are counted ends them early, so one of a few tries
+ * has to last for three calls of 20 ms. */
+START_TEST(ranks_that_share_a_core_copy_for_several_turns)
+{
+    double longest = 0;
+
+    for (int i = 0; i < 5 && longest < 50; i++) {
+        double ms = crowded_copy_ms();
+        if (ms > longest) longest = ms;
+    }
+    ck_assert_msg(longest >= 50, "%.1f ms", longest);
 }
 END_TEST
 
