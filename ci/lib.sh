@@ -214,11 +214,11 @@ tsan_runs() { try_sanitizer thread "$@"; }
 # What random tests draw from (tests/support/seed.h); ci/lanes/soak draws others.
 export WEFT_TEST_SEED=${WEFT_TEST_SEED:-20261115}
 
-# run_tests CTEST-OPTIONS
+# run_tests CTEST-OPTIONS: most tests wait for ranks and time limits, so more of them run than there are cores.
 run_tests()
 {
     echo "seed of the random tests: WEFT_TEST_SEED=$WEFT_TEST_SEED"
-    ctest --output-on-failure --no-tests=error -j "$jobs" "$@"
+    ctest --output-on-failure --no-tests=error -j "$((2 * jobs))" "$@"
 }
 
 # count_tests LOG PARTS_FAILED: "N passed, N failed", added up from the summaries of CTest and pytest in LOG.  Where a
