@@ -10,7 +10,7 @@ struct subject {
     weft_mesh *mesh;
     weft_spec *from, *to;
     weft_plan_options options;
-    weft_plan_cache *cache; /* NULL: planned anew each time */
+    weft_context *context; /* whose plans are cached; NULL: planned anew each time */
 };
 
 static int plan_anew(void *argument)
@@ -27,7 +27,7 @@ static int plan_again(void *argument)
 {
     struct subject *s = argument;
     weft_plan *plan;
-    weft_status status = weft_plan_cache_find(s->cache, s->from, s->to, &s->options, &plan);
+    weft_status status = weft_context_plan(s->context, s->from, s->to, &s->options, &plan);
 
     if (status == WEFT_OK) weft_plan_release(&plan);
     return status;
@@ -52,6 +52,7 @@ static const struct row {
 
 static weft_status prepare(const struct row *row, struct subject *out)
 {
+    weft_options alone = {.struct_size = sizeof alone, .size = 1};
     char text[128];
 
     *out = (struct subject){.options = {.struct_size = sizeof out->options}};
@@ -61,7 +62,7 @@ static weft_status prepare(const struct row *row, struct subject *out)
     WF_TRY(weft_spec_parse(out->mesh, text, &out->from));
     snprintf(text, sizeof text, "f32[%s] %s", row->shape, row->to);
     WF_TRY(weft_spec_parse(out->mesh, text, &out->to));
-    return row->operation == plan_again ? weft_plan_cache_create(0, &out->cache) : WEFT_OK;
+    return row->operation == plan_again ? weft_init(&alone, &out->context) : WEFT_OK;
 }
 
 static weft_status measure(size_t index, uint64_t budget_ns, struct bench_times *times)
@@ -71,10 +72,10 @@ static weft_status measure(size_t index, uint64_t budget_ns, struct bench_times 
     weft_status status = prepare(row, &subject);
 
     if (status == WEFT_OK) status = bench_alone(row->operation, &subject, budget_ns, times);
-    weft_plan_cache_release(&subject.cache);
     weft_spec_release(&subject.from);
     weft_spec_release(&subject.to);
     weft_mesh_release(&subject.mesh);
+    weft_context_release(&subject.context);
     return status;
 }
 

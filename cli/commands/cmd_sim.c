@@ -87,7 +87,8 @@ static weft_status simulate(const struct request *request, const weft_plan *plan
     }
     cli_progress("simulating the plan on %d rank%s", ranks, WF_PLURAL(ranks));
     begun = wf_now_ns();
-    status = weft_simulate(plan, (const void *const *)sources->at, targets->at);
+    status = weft_simulate(plan, (const void *const *const *)&sources->at,
+                           (void *const *const *)&targets->at);
     *times = (struct bench_times){.median_ns = wf_now_ns() - begun, .samples = 1, .calls = 1};
     times->min_ns = times->p99_ns = times->median_ns;
     cli_progress("checking every element of %d ranks", weft_mesh_size(request->to_mesh));

@@ -191,7 +191,7 @@ static weft_status post_other(weft_comm *comm, const weft_collective_args *given
 {
     weft_collective_args args = {0};
 
-    if (given->struct_size < offsetof(weft_collective_args, plan))
+    if (given->struct_size < sizeof args)
         return wf_fail(WEFT_ERR_INVALID,
                        "weft_collective_args.struct_size is %u; set it to %zu, the struct's size",
                        given->struct_size, sizeof args);

@@ -1,7 +1,6 @@
-/* compare.c - WEFT_CHECK where no plugin compares all calls of a communicator.  A plugin of ABI 1.0
- * compares calls, but not their bound plans and divisors.  If a second plugin has the symmetric
- * memory, neither plugin sees the calls of the other.  The ranks compare these calls over the
- * rendezvous.  They do the same if weft averages for the backend. */
+/* compare.c - WEFT_CHECK where no plugin compares all calls of a communicator: if a second plugin
+ * has the symmetric memory, neither plugin sees the calls of the other.  The ranks compare these
+ * calls over the rendezvous.  They do the same if weft averages for the backend. */
 #include "comm.h"
 
 #include <stdio.h>

@@ -116,7 +116,6 @@ static weft_status allocate(weft_context *context, const struct wf_comm_request 
     comm->table = comm->plugin->comm;
     comm->device = request->plugin != NULL ? request->device : context->device;
     comm->checked = context->config->check;
-    comm->compares = context->config->check && comm->plugin->abi_minor < 1;
     comm->size = request->count;
     comm->number = request->number;
     comm->timeout_ns = request->timeout_ns;

@@ -1,8 +1,7 @@
 /* average.c - reduces arrived contributions into the tensor.
  *
- * ABI 1.0 does not define averages of integers, and has no divisor smaller than the number of
- * contributions.  Some backends lack the kernels for averages or for all reductions, or lack them
- * on this device.  In these cases the host reduces: contributions are copied to host memory, each
+ * Some backends lack the kernels for averages or for all reductions, or lack them on this device.
+ * Then the host reduces: contributions are copied to host memory, each
  * result replaces the first of its contributions and is copied back to the device, and from there
  * into the tensor. */
 #include "bound.h"

@@ -404,8 +404,8 @@ void wf_packing_place(struct wf_action *action, void *staging);
 
 /* ---- average.c ---- */
 
-/* Is KIND an average that plugin ABI 1.0 does not define: of integers, or with a divisor that is
- * not the number of holders? */
+/* Is KIND an average of integers, or with a divisor that is not the number of holders?  Vendors'
+ * libraries have none. */
 bool wf_average_is_own(const struct wf_arrival_kind *kind);
 /* True if the collectives and pulls of the backend reduce KIND as the plan requires. */
 bool wf_average_is_native(const struct weft_bound *bound, const struct wf_arrival_kind *kind);

@@ -68,6 +68,12 @@ weft_status wf_share_of(const struct wf_step *step, int32_t rank, const int64_t 
                         const int64_t *out_strides, struct wf_share *out) WF_NODISCARD;
 void wf_share_free(struct wf_share *share);
 
+/* ---- sim.c: a step of a plan on all ranks ---- */
+
+/* INPUTS and OUTPUTS are shards by position in the mesh.  FUNCTION names the caller in errors. */
+weft_status wf_simulate_step(const char *function, const struct wf_step *step,
+                             const void *const *inputs, void *const *outputs) WF_NODISCARD;
+
 /* ---- cast.c: a step that casts, as two ---- */
 
 struct wf_cast_steps {

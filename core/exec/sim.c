@@ -168,31 +168,14 @@ static weft_status cast_step(const struct wf_step *step, const void *const *inpu
 static weft_status run_split(const struct wf_step *step, const void *const *inputs,
                              void *const *outputs);
 
-static weft_status run_step(const char *function, const struct wf_step *step,
-                            const void *const *inputs, void *const *outputs)
+weft_status wf_simulate_step(const char *function, const struct wf_step *step,
+                             const void *const *inputs, void *const *outputs)
 {
     WF_TRY(check_shards(function, "sources", step->from, inputs));
     WF_TRY(check_shards(function, "targets", step->to, (const void *const *)outputs));
     if (wf_step_cast(step) == WEFT_CAST_NONE) return move_step(step, inputs, outputs);
     if (!wf_step_only_casts(step)) return run_split(step, inputs, outputs);
     return cast_step(step, inputs, outputs);
-}
-
-weft_status weft_simulate_step(const weft_plan *plan, uint32_t index, const void *const *sources,
-                               void *const *targets)
-{
-    WF_TRY(wf_require_kind(plan, WF_KIND_PLAN, "weft_simulate_step: plan"));
-    WF_TRY(wf_require(sources, "weft_simulate_step: sources"));
-    WF_TRY(wf_require(targets, "weft_simulate_step: targets"));
-    if (index >= plan->step_count)
-        return wf_fail(WEFT_ERR_INVALID, "weft_simulate_step: index is %u; the plan has %u step%s",
-                       index, plan->step_count, WF_PLURAL(plan->step_count));
-    if (plan->steps[index].from == NULL)
-        return wf_fail(
-            WEFT_ERR_INVALID,
-            "weft_simulate_step: step %u moves %u tensors of a batch; call weft_simulate_batch",
-            index, plan->together);
-    return run_step("weft_simulate_step", &plan->steps[index], sources, targets);
 }
 
 /* ---- the whole plan ---- */
@@ -266,13 +249,13 @@ static weft_status run_plan(const char *function, const weft_plan *plan, const v
     weft_status status = WEFT_OK;
 
     if (plan->to->elements == 0) return WEFT_OK; /* and the meshes may differ in size */
-    if (plan->step_count == 0) return run_step(function, &copy, sources, targets);
+    if (plan->step_count == 0) return wf_simulate_step(function, &copy, sources, targets);
     for (uint32_t i = 0; i < plan->step_count && status == WEFT_OK; i++) {
         const void *const *inputs = i == 0 ? sources : (const void *const *)have.at;
         bool last = i + 1 == plan->step_count;
         if (!last) status = make_shards(plan->steps[i].to, &next);
         if (status == WEFT_OK)
-            status = run_step(function, &plan->steps[i], inputs, last ? targets : next.at);
+            status = wf_simulate_step(function, &plan->steps[i], inputs, last ? targets : next.at);
         free_shards(&have);
         have = next;
         next = (struct shards){0};
@@ -281,19 +264,7 @@ static weft_status run_plan(const char *function, const weft_plan *plan, const v
     return status;
 }
 
-weft_status weft_simulate(const weft_plan *plan, const void *const *sources, void *const *targets)
-{
-    WF_TRY(wf_require_kind(plan, WF_KIND_PLAN, "weft_simulate: plan"));
-    WF_TRY(wf_require(sources, "weft_simulate: sources"));
-    WF_TRY(wf_require(targets, "weft_simulate: targets"));
-    if (plan->members != NULL)
-        return wf_fail(WEFT_ERR_INVALID,
-                       "weft_simulate: the plan is a batch of %u tensors; call weft_simulate_batch",
-                       plan->member_count);
-    return run_plan("weft_simulate", plan, sources, targets);
-}
-
-/* Tensor INDEX of a batch: its own plan ALONE, or its part of the shared exchange. */
+/* Tensor INDEX: its own plan ALONE, or its part of the shared exchange of a batch. */
 static weft_status run_tensor(const weft_plan *alone, const struct wf_member *member,
                               uint32_t index, const void *const *sources, void *const *targets)
 {
@@ -301,20 +272,20 @@ static weft_status run_tensor(const weft_plan *alone, const struct wf_member *me
     char function[64];
 
     if (sources == NULL || targets == NULL)
-        return wf_fail(WEFT_ERR_INVALID, "weft_simulate_batch: %s[%u] is NULL",
+        return wf_fail(WEFT_ERR_INVALID, "weft_simulate: %s[%u] is NULL",
                        sources == NULL ? "sources" : "targets", index);
-    snprintf(function, sizeof function, "weft_simulate_batch: tensor %u", index);
+    snprintf(function, sizeof function, "weft_simulate: tensor %u", index);
     if (alone != NULL) return run_plan(function, alone, sources, targets);
     exchange = (struct wf_step){.kind = WEFT_STEP_EXCHANGE, .from = member->from, .to = member->to};
-    return run_step(function, &exchange, sources, targets);
+    return wf_simulate_step(function, &exchange, sources, targets);
 }
 
-weft_status weft_simulate_batch(const weft_plan *plan, const void *const *const *sources,
-                                void *const *const *targets)
+weft_status weft_simulate(const weft_plan *plan, const void *const *const *sources,
+                          void *const *const *targets)
 {
-    WF_TRY(wf_require_kind(plan, WF_KIND_PLAN, "weft_simulate_batch: plan"));
-    WF_TRY(wf_require(sources, "weft_simulate_batch: sources"));
-    WF_TRY(wf_require(targets, "weft_simulate_batch: targets"));
+    WF_TRY(wf_require_kind(plan, WF_KIND_PLAN, "weft_simulate: plan"));
+    WF_TRY(wf_require(sources, "weft_simulate: sources"));
+    WF_TRY(wf_require(targets, "weft_simulate: targets"));
     if (plan->members == NULL) return run_tensor(plan, NULL, 0, sources[0], targets[0]);
     for (uint32_t i = 0; i < plan->member_count; i++)
         WF_TRY(run_tensor(plan->members[i].alone, &plan->members[i], i, sources[i], targets[i]));

@@ -9,7 +9,6 @@
 #include "base/base.h"
 #include "base/fork.h"
 #include "base/json/json_reader.h"
-#include "file/io/ring.h"
 #include "shard/shard.h"
 #include "weft/file.h"
 
@@ -77,7 +76,6 @@ struct wf_inputs {
     size_t count, capacity;
     uint32_t open; /* descriptors */
     uint64_t clock;
-    struct wf_rings rings;
     _Atomic uint64_t read; /* bytes */
 };
 

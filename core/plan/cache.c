@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { DEFAULT_PLANS = 4096, MOST_PLANS = 1 << 24, NOBODY = -1 };
+enum { NOBODY = -1 };
 
 /* The options of a request. */
 struct question {
@@ -25,23 +25,18 @@ struct kept {
     int32_t newer, older; /* in the order of use */
 };
 
-struct weft_plan_cache {
+struct wf_plan_cache {
     int32_t room, count, newest, oldest;
     uint32_t mask;
     int32_t *buckets;
     struct kept kept[];
 };
 
-weft_status weft_plan_cache_create(uint32_t plans, weft_plan_cache **out)
+weft_status wf_plan_cache_create(uint32_t room, struct wf_plan_cache **out)
 {
-    weft_plan_cache *cache;
-    uint32_t buckets = 16, room = plans != 0 ? plans : DEFAULT_PLANS;
+    struct wf_plan_cache *cache;
+    uint32_t buckets = 16;
 
-    WF_TRY(wf_require(out, "weft_plan_cache_create: out"));
-    if (room > MOST_PLANS)
-        return wf_fail(WEFT_ERR_INVALID,
-                       "weft_plan_cache_create: capacity is %u; the maximum is %d", room,
-                       MOST_PLANS);
     while (buckets < 2 * room)
         buckets *= 2;
     cache = wf_calloc(1, sizeof *cache + room * sizeof cache->kept[0]);
@@ -78,7 +73,7 @@ static bool same_question(const struct question *a, const struct question *b)
 
 /* ---- the order of use ---- */
 
-static void unlink_use(weft_plan_cache *cache, int32_t at)
+static void unlink_use(struct wf_plan_cache *cache, int32_t at)
 {
     struct kept *k = &cache->kept[at];
 
@@ -92,7 +87,7 @@ static void unlink_use(weft_plan_cache *cache, int32_t at)
         cache->oldest = k->newer;
 }
 
-static void link_use(weft_plan_cache *cache, int32_t at)
+static void link_use(struct wf_plan_cache *cache, int32_t at)
 {
     struct kept *k = &cache->kept[at];
 
@@ -107,7 +102,7 @@ static void link_use(weft_plan_cache *cache, int32_t at)
 
 /* ---- entries ---- */
 
-static void forget_entry(weft_plan_cache *cache, int32_t at)
+static void forget_entry(struct wf_plan_cache *cache, int32_t at)
 {
     struct kept *k = &cache->kept[at];
     int32_t *link = &cache->buckets[k->hash & cache->mask];
@@ -121,7 +116,7 @@ static void forget_entry(weft_plan_cache *cache, int32_t at)
     weft_cost_table_release(&costs);
 }
 
-static void keep_plan(weft_plan_cache *cache, const struct question *question, uint64_t hash,
+static void keep_plan(struct wf_plan_cache *cache, const struct question *question, uint64_t hash,
                       weft_plan *plan)
 {
     int32_t at = cache->count;
@@ -143,27 +138,19 @@ static void keep_plan(weft_plan_cache *cache, const struct question *question, u
     link_use(cache, at);
 }
 
-weft_status weft_plan_cache_find(weft_plan_cache *cache, const weft_spec *from, const weft_spec *to,
-                                 const weft_plan_options *options, weft_plan **out)
+weft_status wf_plan_cache_find(struct wf_plan_cache *cache, const weft_spec *from,
+                               const weft_spec *to, const weft_plan_options *options,
+                               weft_plan **out)
 {
-    weft_plan_options given = {0};
-    struct question question;
-    uint64_t hash;
+    struct question question = {.from = from,
+                                .to = to,
+                                .costs = options->costs,
+                                .memory_limit = options->memory_limit,
+                                .minimize = options->minimize,
+                                .planner = options->planner,
+                                .without = options->without};
+    uint64_t hash = hash_of(&question);
 
-    if (cache == NULL || from == NULL || to == NULL || out == NULL)
-        return wf_fail(WEFT_ERR_INVALID, "weft_plan_cache_find: %s is NULL",
-                       cache == NULL  ? "cache"
-                       : from == NULL ? "from"
-                       : to == NULL   ? "to"
-                                      : "out");
-    WF_TRY(wf_require_kind(from, WF_KIND_SPEC, "weft_plan_cache_find: from"));
-    WF_TRY(wf_require_kind(to, WF_KIND_SPEC, "weft_plan_cache_find: to"));
-    WF_TRY(wf_options_read("weft_plan_options", options, &given, sizeof given));
-    given.struct_size = sizeof given;
-    if (given.costs == NULL) given.costs = wf_cost_default();
-    question = (struct question){
-        from, to, given.costs, given.memory_limit, given.minimize, given.planner, given.without, 0};
-    hash = hash_of(&question);
     for (int32_t at = cache->buckets[hash & cache->mask]; at != NOBODY; at = cache->kept[at].next) {
         if (cache->kept[at].hash != hash || !same_question(&cache->kept[at].question, &question))
             continue;
@@ -174,17 +161,16 @@ weft_status weft_plan_cache_find(weft_plan_cache *cache, const weft_spec *from, 
         *out = weft_plan_retain(cache->kept[at].plan);
         return WEFT_OK;
     }
-    WF_TRY(weft_plan_create(from, to, &given, out));
+    WF_TRY(weft_plan_create(from, to, options, out));
     keep_plan(cache, &question, hash, *out);
     return WEFT_OK;
 }
 
-void weft_plan_cache_release(weft_plan_cache **cache)
+void wf_plan_cache_release(struct wf_plan_cache **cache)
 {
-    weft_plan_cache *mine;
+    struct wf_plan_cache *mine = *cache;
 
-    if (cache == NULL || *cache == NULL) return;
-    mine = *cache;
+    if (mine == NULL) return;
     *cache = NULL;
     while (mine->oldest != NOBODY)
         forget_entry(mine, mine->oldest);

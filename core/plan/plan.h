@@ -403,4 +403,18 @@ weft_status wf_plan_from_path(const struct wf_problem *problem, const struct wf_
 
 #include "plan/figures/figures.h"
 
+/* ---- cache.c: plans by request ---- */
+
+/* One thread at a time per cache. */
+struct wf_plan_cache;
+
+/* A cache of at most ROOM plans; a full one releases its least recently used plan. */
+weft_status wf_plan_cache_create(uint32_t room, struct wf_plan_cache **out) WF_NODISCARD;
+/* As weft_plan_create, but return the cached plan if there is one, otherwise add the new one.
+ * OPTIONS has costs.  The caller releases *OUT in both cases. */
+weft_status wf_plan_cache_find(struct wf_plan_cache *cache, const weft_spec *from,
+                               const weft_spec *to, const weft_plan_options *options,
+                               weft_plan **out) WF_NODISCARD;
+void wf_plan_cache_release(struct wf_plan_cache **cache); /* accepts a pointer to NULL */
+
 #endif

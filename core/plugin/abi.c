@@ -4,6 +4,8 @@
  * the version are read only after the version is accepted. */
 #include "plugin.h"
 
+#include "plugin/older.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,8 +13,7 @@
 /* Name, version and the like are for one line of a table. */
 enum { LONGEST_STRING = 255 };
 
-/* A length a table may have, and the fingerprint that belongs to it.  A minor that appends to a
- * table adds a row and keeps the old ones. */
+/* A length a table may have, and the fingerprint that belongs to it. */
 struct accepted {
     size_t size;
     uint64_t signature;
@@ -68,21 +69,16 @@ static const struct slot kernel_required[] = {
     K(regions_create), K(regions_destroy), K(regions_copy), K(reduce), K(cast), K(scale), K(fill),
 };
 
+#define OLDER(table, appended, signature)                                                          \
+    {offsetof(weft_##table##_table, appended), UINT64_C(signature)},
 static const struct accepted device_accepted[] = {
-    {offsetof(weft_device_table, ranges_wanted), UINT64_C(0x5e79676d3b7cbc33)}, /* 1.0 to 1.2 */
-    {offsetof(weft_device_table, allocate_on), UINT64_C(0x0fc344dd79d21c0e)},   /* 1.3 */
-    {sizeof(weft_device_table), WEFT_DEVICE_SIGNATURE}};
+    WF_OLDER_DEVICE(OLDER){sizeof(weft_device_table), WEFT_DEVICE_SIGNATURE}};
 static const struct accepted comm_accepted[] = {
-    {offsetof(weft_comm_table, native) + sizeof(void *), UINT64_C(0x515084483af48e11)}, /* 1.0 */
-    {offsetof(weft_comm_table, pull_cast), UINT64_C(0x153774dcfbf52008)},               /* 1.1 */
-    {sizeof(weft_comm_table), WEFT_COMM_SIGNATURE}};
-static const struct accepted symm_accepted[] = {{sizeof(weft_symm_table), WEFT_SYMM_SIGNATURE}};
+    WF_OLDER_COMM(OLDER){sizeof(weft_comm_table), WEFT_COMM_SIGNATURE}};
+static const struct accepted symm_accepted[] = {
+    WF_OLDER_SYMM(OLDER){sizeof(weft_symm_table), WEFT_SYMM_SIGNATURE}};
 static const struct accepted kernel_accepted[] = {
-    {offsetof(weft_kernel_table, regions_average), UINT64_C(0xe9d8ce2c0645d831)}, /* 1.0 */
-    {offsetof(weft_kernel_table, regions_cast), UINT64_C(0x10d1fa3f67e1e508)},    /* 1.1 */
-    {offsetof(weft_kernel_table, regions_draw), UINT64_C(0xd39c31eab7b154bb)},    /* 1.2, 1.3 */
-    {offsetof(weft_kernel_table, spans_create), UINT64_C(0x1771963b77d2002c)},    /* 1.4 */
-    {sizeof(weft_kernel_table), WEFT_KERNEL_SIGNATURE}};
+    WF_OLDER_KERNEL(OLDER){sizeof(weft_kernel_table), WEFT_KERNEL_SIGNATURE}};
 
 #define RULE(table, is_optional)                                                                   \
     {                                                                                              \
@@ -171,12 +167,13 @@ static bool signature_good(const struct rule *rule, const struct head *head, con
     for (size_t i = 0; i < rule->accepted_count; i++)
         if (rule->accepted[i].signature == head->signature) match = &rule->accepted[i];
     if (match == NULL)
-        return wf_refuse(verdict, WEFT_REASON_FINGERPRINT,
-                         "%s: its %s table has the fingerprint %016" PRIx64 "; expected %016" PRIx64
-                         ": it is built with a header that differs from ABI %u.%u",
-                         file, rule->name, head->signature,
-                         rule->accepted[rule->accepted_count - 1].signature, WEFT_ABI_MAJOR,
-                         WEFT_ABI_MINOR);
+        return wf_refuse(
+            verdict, WEFT_REASON_FINGERPRINT,
+            "%s: its %s table has the fingerprint %016" PRIx64 "; expected %016" PRIx64
+            ": it is built with a header that differs from ABI %u.%u; build it again with "
+            "the weft_plugin.h of this weft",
+            file, rule->name, head->signature, rule->accepted[rule->accepted_count - 1].signature,
+            WEFT_ABI_MAJOR, WEFT_ABI_MINOR);
     if (match->size != head->struct_size)
         return wf_refuse(verdict, WEFT_REASON_MALFORMED,
                          "%s: its %s table claims %u bytes; a table with its fingerprint has %zu",

@@ -307,11 +307,6 @@ void *weft_symm_peer(const weft_symm *symm, int32_t peer)
     return symm->handle.buffers[peer];
 }
 
-void *weft_symm_multicast(const weft_symm *symm)
-{
-    return symm != NULL && symm->window != NULL ? symm->handle.multicast : NULL;
-}
-
 weft_status weft_symm_offset(const weft_symm *symm, const void *pointer, uint64_t bytes,
                              uint64_t *out)
 {
@@ -357,7 +352,6 @@ weft_status weft_symm_device_get(const weft_symm *symm, weft_symm_device *out)
                               .channels = symm->channels,
                               .bytes = symm->bytes,
                               .buffers = buffers,
-                              .signals = signals,
-                              .multicast = handle->multicast};
+                              .signals = signals};
     return WEFT_OK;
 }

@@ -208,7 +208,7 @@ static void take_reduced(const struct work *work, uint64_t low, uint64_t high)
     if (from >= to) return;
     for (int32_t i = 0; i < work->comm->size; i++)
         sources[i] = work->comm->segment->seats[i].chunk + (from - low);
-    example_reduce(work->args->dtype, work->args->reduction, EXAMPLE_GIVEN(work->args, divisor),
+    example_reduce(work->args->dtype, work->args->reduction, work->args->divisor,
                    (to - from) / work->element, (uint32_t)work->comm->size, sources,
                    (uint8_t *)work->args->recv + (from - part.offset));
 }

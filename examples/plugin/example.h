@@ -32,11 +32,6 @@ static inline int64_t example_now(void) /* nanoseconds */
  * scaled.  avg divides by DIVISOR, or by SIZE if DIVISOR is 0. */
 void example_reduce(uint32_t dtype, uint32_t reduction, uint32_t divisor, uint64_t count,
                     uint32_t size, const void *const *sources, void *target);
-/* FIELD of *ARGS, or 0 if the host's ABI (1.0) lacks it. */
-#define EXAMPLE_GIVEN(args, field)                                                                 \
-    ((args)->struct_size >= offsetof(__typeof__(*(args)), field) + sizeof((args)->field)           \
-         ? (args)->field                                                                           \
-         : 0)
 /* DATA[i] *= FACTOR. */
 void example_scale(uint32_t dtype, uint64_t count, const void *factor, void *data);
 

@@ -91,7 +91,7 @@ static weft_status take(struct pull *pull)
         sources[i] = pull->copies[pull->args->sources[i]];
     if (holders == 1)
         return example_kernel.regions_copy(pull->args->regions, sources, targets, NULL);
-    if (EXAMPLE_GIVEN(pull->args, divisor) != 0)
+    if (pull->args->divisor != 0)
         return example_kernel.regions_average(pull->args->regions, pull->args->dtype, holders,
                                               pull->args->divisor, sources, targets, NULL);
     return example_kernel.regions_reduce(pull->args->regions, pull->args->dtype,

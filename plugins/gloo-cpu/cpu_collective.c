@@ -231,15 +231,10 @@ static weft_status enqueue(struct cpu_comm *comm, const struct cpu_shm_op *op, v
 weft_status cpu_comm_collective(void *handle, const weft_collective_args *args)
 {
     struct cpu_comm *comm = handle;
-    weft_collective_args whole;
     struct cpu_shm_op op;
     struct plug_use use = {0};
     weft_status status;
 
-    if (args->struct_size < sizeof whole) {
-        plug_take_struct(&whole, args, sizeof whole);
-        args = &whole;
-    }
     PLUG_TRY(cpu_shm_fault(&comm->group));
     status = check_args(comm, args, &use);
     if (status == WEFT_OK) {

@@ -2,16 +2,15 @@
 """Sizes and offsets of every struct of the plugin ABI, against the recorded ones in layout.txt.
 
     tests/abi/layout.py [--cc CC]            compare, fail when they differ
-    tests/abi/layout.py [--cc CC] --record   record them anew, and the header as frozen/MAJOR.MINOR
+    tests/abi/layout.py [--cc CC] --record   record them anew
 
-Lines may only be added to layout.txt, and frozen headers never change.
+From 1.0.0-rc1 of weft on, lines may only be added to layout.txt.
 """
 import argparse
 import difflib
 import os
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -58,22 +57,6 @@ def measure(compiler):
         return subprocess.run([str(program)], check=True, capture_output=True, text=True).stdout
 
 
-def version(header):
-    return ".".join(re.search(r"#define WEFT_ABI_%s (\d+)u" % part, header).group(1)
-                    for part in ("MAJOR", "MINOR"))
-
-
-def record(text):
-    header = HEADER.read_text()
-    frozen = HERE / "frozen" / version(header) / HEADER.name
-    if frozen.exists() and not version(header).startswith("0."):
-        sys.exit("%s is frozen: raise the minor version first" % frozen.relative_to(ROOT))
-    frozen.parent.mkdir(parents=True, exist_ok=True)
-    RECORDED.write_text(text)
-    shutil.copyfile(HEADER, frozen)
-    print("recorded %s and %s" % (RECORDED.relative_to(ROOT), frozen.relative_to(ROOT)))
-
-
 def main():
     options = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     options.add_argument("--cc", default=os.environ.get("CC", "cc"))
@@ -82,7 +65,7 @@ def main():
 
     now = measure(args.cc)
     if args.record:
-        record(now)
+        RECORDED.write_text(now)
         return
     difference = list(difflib.unified_diff(RECORDED.read_text().splitlines(), now.splitlines(),
                                            "recorded", "now", lineterm="", n=0))

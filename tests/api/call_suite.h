@@ -46,7 +46,6 @@ struct world {
     weft_stream *stream;
     weft_work *work;
     weft_cost_table *costs;
-    weft_plan_cache *cache;
     weft_backends *backends;
     weft_rendezvous *rendezvous;
     weft_threads *threads;

@@ -186,7 +186,6 @@ void make_world(struct world *w)
     MUST(weft_stream_wait(w->context, w->stream, WEFT_FOREVER));
     MUST(weft_cost_table_find("cpu", &w->costs));
     MUST(weft_cost_table_print(w->costs, w->costs_text, sizeof w->costs_text, &length));
-    MUST(weft_plan_cache_create(0, &w->cache));
     MUST(weft_backends_create(NULL, &w->backends));
     MUST(weft_threads_create(1, &w->threads));
     MUST(weft_rendezvous_open(&serve, &w->rendezvous));

@@ -41,7 +41,6 @@ static weft_status counted_free(weft_context *context, void *pointer)
 #define weft_mesh_retain         counted_retain<weft_mesh, weft_mesh_retain>
 #define weft_spec_release        counted<weft_spec, weft_spec_release>
 #define weft_plan_release        counted<weft_plan, weft_plan_release>
-#define weft_plan_cache_release  counted<weft_plan_cache, weft_plan_cache_release>
 #define weft_work_release        counted<weft_work, weft_work_release>
 #define weft_context_release     counted<weft_context, weft_context_release>
 #define weft_comm_release        counted<weft_comm, weft_comm_release>

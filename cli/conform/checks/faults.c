@@ -314,7 +314,6 @@ static void mismatches(struct kit *kit)
     odd = args;
     odd.collective = WEFT_COLL_ALL_GATHER;
     if (args.collective == WEFT_COLL_ALL_REDUCE) mismatch(kit, "collective", &odd);
-    if (kit->plugin->abi_minor < 1) return; /* calls carry no plan or divisor before ABI 1.1 */
     odd = args;
     odd.plan = UINT64_C(0x123456789abcdef0);
     odd.binding = odd.step = 1;

@@ -1,4 +1,4 @@
-/* kernel_casts.c - casts whose every bit is defined, since ABI 1.2: cast and regions_cast. */
+/* kernel_casts.c - casts whose every bit is defined: cast and regions_cast. */
 #include "conform/checks/kernel_casts.h"
 
 #include "conform/checks/collective.h"
@@ -192,7 +192,6 @@ void kit_kernel_casts(struct kit *kit)
     bool regions = kit->plugin->kernel->regions_cast != NULL;
     struct kit_region_list list;
 
-    if (kit->plugin->abi_minor < 2) return; /* before, the bits of a NaN are not defined */
     for (uint32_t from = 0; from < WEFT_DTYPE_C64; from++)
         for (uint32_t to = 0; to < WEFT_DTYPE_C64; to++) {
             if (!kit_cast_is_offered(from, to)) continue;

@@ -1,4 +1,4 @@
-/* kernel_casts.h - casts whose every bit is defined, since ABI 1.2. */
+/* kernel_casts.h - casts whose every bit is defined. */
 #ifndef WEFT_CONFORM_KERNEL_CASTS_H
 #define WEFT_CONFORM_KERNEL_CASTS_H
 

@@ -1,4 +1,4 @@
-/* kernel_draws.h - random numbers of regions, since ABI 1.4. */
+/* kernel_draws.h - random numbers of regions. */
 #ifndef WEFT_CONFORM_KERNEL_DRAWS_H
 #define WEFT_CONFORM_KERNEL_DRAWS_H
 

@@ -1,4 +1,4 @@
-/* kernel_spans.h - lists of spans and merges of rows, since ABI 1.5. */
+/* kernel_spans.h - lists of spans and merges of rows. */
 #ifndef WEFT_CONFORM_KERNEL_SPANS_H
 #define WEFT_CONFORM_KERNEL_SPANS_H
 

@@ -76,7 +76,6 @@ static void run_patterns(struct kit *kit, struct kit_collective c)
         kit_collective_case(kit, &c, "", "nan");
     c.pattern = KIT_EXTREME;
     if (small && c.reduction == WEFT_REDUCE_SUM) kit_collective_case(kit, &c, "", "overflow");
-    if (kit->plugin->abi_minor < 1) return; /* the following is defined since ABI 1.1 */
     if (c.dtype == WEFT_DTYPE_F8E5M2 &&
         (c.reduction == WEFT_REDUCE_MIN || c.reduction == WEFT_REDUCE_MAX))
         kit_collective_case(kit, &c, "", "infinities");

@@ -280,7 +280,7 @@ static void reductions(struct kit *kit)
             for (uint32_t size = 1; size <= MAX_SOURCES; size += size == 1 ? 1 : 3)
                 reduce(kit, &(struct reduce_case){d, r, size, false, KIT_EXACT});
             reduce(kit, &(struct reduce_case){d, r, 2, true, KIT_EXACT});
-            if (kit->plugin->abi_minor >= 1 && (kept || r == WEFT_REDUCE_AVG))
+            if (kept || r == WEFT_REDUCE_AVG)
                 reduce(kit, &(struct reduce_case){d, r, MAX_SOURCES, false, KIT_EXTREME});
         }
 }

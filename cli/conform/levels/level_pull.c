@@ -341,7 +341,7 @@ static void other_binding(struct kit *kit)
     void *comm = NULL;
     weft_status status;
 
-    if (kit->plugin->abi_minor < 1 || !kit_begin(kit, "mismatch/plan")) return;
+    if (!kit_begin(kit, "mismatch/plan")) return;
     if (kit_ok(kit, "a communicator with WEFT_COMM_CHECK",
                kit_comm_try(kit, &kit->groups[0], request, &comm)) &&
         kit_ok(kit, "regions_create of nothing",
@@ -400,7 +400,6 @@ void kit_level_pull(struct kit *kit)
     reduced(kit, WEFT_DTYPE_F16, WEFT_REDUCE_SUM, (uint32_t)kit->size);
     reduced(kit, WEFT_DTYPE_I32, WEFT_REDUCE_MAX, (uint32_t)kit->size);
     reduced(kit, WEFT_DTYPE_F64, WEFT_REDUCE_AVG, (uint32_t)kit->size);
-    if (kit->plugin->abi_minor < 1) return;
     averaged(kit, WEFT_DTYPE_I8, 0);
     averaged(kit, WEFT_DTYPE_I32, 3);
     averaged(kit, WEFT_DTYPE_U64, 3);

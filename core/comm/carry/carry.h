@@ -53,7 +53,7 @@ weft_status wf_carry_refuse_group(const weft_comm *comm, const weft_collective_a
 
 /* ---- reduce.c ---- */
 
-/* The dtypes, one bit each, that COMM's backend averages as ABI 1.1 requires. */
+/* The dtypes, one bit each, that COMM's backend averages. */
 uint32_t wf_average_by_backend(const weft_comm *comm);
 /* True if weft computes the average of ARGS, which are checked, because the backend does not. */
 bool wf_average_is_ours(const weft_comm *comm, const weft_collective_args *args);

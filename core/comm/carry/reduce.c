@@ -1,9 +1,8 @@
 /* reduce.c - collectives that reduce, for backends that do not.
  *
- * ABI 1.0 does not define the result of an average of integers, and it has no divisor.  Some
- * devices lack the kernels, and some plugins the collective.  In these cases the backend only moves
- * the contributions, and the host reduces them before the call returns.  All backends therefore
- * give the same result. */
+ * Some devices lack the kernels, and some plugins the collective or averages of integers.  In these
+ * cases the backend only moves the contributions, and the host reduces them before the call
+ * returns.  All backends therefore give the same result. */
 #include "carry.h"
 
 #include "base/number.h"
@@ -16,7 +15,6 @@ uint32_t wf_average_by_backend(const weft_comm *comm)
                                 .size = comm->size};
     uint32_t averages = 0, level;
 
-    if (comm->context->plugin->abi_minor < 1) return 0;
     for (query.dtype = WEFT_DTYPE_I8; query.dtype < WEFT_DTYPE_COUNT; query.dtype++)
         if (comm->table->support(comm->device, &query, &level) == WEFT_OK &&
             level != WEFT_SUPPORT_NO)

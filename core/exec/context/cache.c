@@ -67,8 +67,8 @@ weft_status wf_moves_plan(weft_context *context, const weft_spec *from, const we
     WF_TRY(wf_options_read("weft_plan_options", options, &given, sizeof given));
     given.struct_size = sizeof given;
     if (given.costs == NULL) given.costs = context->costs;
-    if (moves->plans == NULL) WF_TRY(weft_plan_cache_create(MOST_PLANS, &moves->plans));
-    return weft_plan_cache_find(moves->plans, from, to, &given, out);
+    if (moves->plans == NULL) WF_TRY(wf_plan_cache_create(MOST_PLANS, &moves->plans));
+    return wf_plan_cache_find(moves->plans, from, to, &given, out);
 }
 
 /* Plan every one of ITEMS alone.  An error names the tensor. */
@@ -347,5 +347,5 @@ void wf_moves_drop(weft_context *context)
     }
     wf_free(moves->buckets);
     moves->buckets = NULL;
-    weft_plan_cache_release(&moves->plans);
+    wf_plan_cache_release(&moves->plans);
 }

@@ -142,7 +142,7 @@ struct wf_moves {
     struct wf_kept_move **buckets; /* NULL: nothing was kept yet */
     struct wf_mover *movers;
     struct wf_kept_move *left; /* evicted, but their work could not be waited for */
-    weft_plan_cache *plans;
+    struct wf_plan_cache *plans;
     int32_t *ranks;       /* room for the ranks of a move, one entry per rank of the world */
     unsigned char *among; /* the same, by rank: does it take part? */
     uint64_t kept, bound, evicted;

@@ -94,8 +94,8 @@ static weft_status run(struct wf_kept_move *kept, const weft_move_item *items,
         WF_TRY(copy_sources(&items[i], &copies[i]));
         kept->sources[i] = copies[i].at;
     }
-    return weft_simulate_batch(kept->plan, (const void *const *const *)kept->sources,
-                               (void *const *const *)kept->targets);
+    return weft_simulate(kept->plan, (const void *const *const *)kept->sources,
+                         (void *const *const *)kept->targets);
 }
 
 /* The record of a move is complete when the call returns.  It has the bytes of all ranks. */

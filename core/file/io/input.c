@@ -52,7 +52,6 @@ weft_status wf_inputs_begin(struct wf_inputs *inputs, const char *path)
     }
     *inputs = (struct wf_inputs){.path = copy, .folder = folder};
     pthread_mutex_init(&inputs->guard, NULL);
-    wf_rings_begin(&inputs->rings);
     return WEFT_OK;
 }
 
@@ -67,7 +66,6 @@ void wf_inputs_end(struct wf_inputs *inputs)
     close(inputs->folder);
     wf_free(inputs->list);
     wf_free(inputs->path);
-    wf_rings_end(&inputs->rings);
     pthread_mutex_destroy(&inputs->guard);
     *inputs = (struct wf_inputs){0};
 }
@@ -206,26 +204,10 @@ static void end_use(struct wf_inputs *inputs, struct wf_input *input)
     pthread_mutex_unlock(&inputs->guard);
 }
 
-/* As wf_read_at. */
-static int64_t read_bytes(struct wf_inputs *inputs, int fd, uint64_t offset, char *target,
-                          size_t bytes)
-{
-    struct wf_ring *ring = bytes >= WF_RING_LEAST ? wf_rings_take(&inputs->rings) : NULL;
-    size_t done = 0;
-    int64_t rest;
-
-    if (ring != NULL) {
-        done = wf_ring_read(ring, fd, target, bytes, offset);
-        wf_rings_give(&inputs->rings, ring);
-    }
-    rest = wf_read_at(fd, target + done, bytes - done, offset + (uint64_t)done);
-    return rest < 0 ? rest : (int64_t)done + rest;
-}
-
 static weft_status read_all(struct wf_inputs *inputs, const struct wf_input *input, uint64_t offset,
                             char *target, size_t bytes)
 {
-    int64_t count = read_bytes(inputs, input->fd, offset, target, bytes);
+    int64_t count = wf_read_at(input->fd, target, bytes, offset);
     struct stat info;
 
     if (count < 0) return fail_file(inputs, input->name, errno);

@@ -165,26 +165,14 @@ WEFT_API WEFT_NODISCARD weft_status weft_plan_print_json(const weft_plan *plan,
                                                          const weft_plan *runner_up, char *buffer,
                                                          size_t capacity, size_t *length);
 
-/* Run PLAN for every rank of its meshes in the calling thread, on host memory.  SOURCES[i] is the
- * source shard of the rank at position i of the source's mesh, TARGETS[i] the target shard of the
- * rank at position i of the target's mesh.  Shards are row-major without gaps and do not overlap.
- * The result is deterministic.  [any thread]  [SOURCES: one per rank of the source's mesh]
- * [TARGETS: one per rank of the target's mesh] */
-WEFT_API WEFT_NODISCARD weft_status weft_simulate(const weft_plan *plan, const void *const *sources,
-                                                  void *const *targets);
-
-/* The same for step INDEX only, from the shards of its `from` to the shards of its `to`.
- * WEFT_ERR_INVALID: PLAN has no such step, or the step moves several tensors of a batch.
- * [SOURCES: one per rank of the mesh of `from`] [TARGETS: one per rank of the mesh of `to`] */
-WEFT_API WEFT_NODISCARD weft_status weft_simulate_step(const weft_plan *plan, uint32_t index,
-                                                       const void *const *sources,
-                                                       void *const *targets);
-
-/* As weft_simulate, for a batch: SOURCES[t][i] and TARGETS[t][i] are the shards of tensor t.
- * [SOURCES, TARGETS: one per tensor of PLAN] */
-WEFT_API WEFT_NODISCARD weft_status weft_simulate_batch(const weft_plan *plan,
-                                                        const void *const *const *sources,
-                                                        void *const *const *targets);
+/* Run PLAN for every rank of its meshes in the calling thread, on host memory.  SOURCES[t][i] is
+ * the source shard of tensor t of the rank at position i of the source's mesh, TARGETS[t][i] the
+ * target shard of the rank at position i of the target's mesh.  A plan that is not a batch has one
+ * tensor. Shards are row-major without gaps and do not overlap.  The result is deterministic.  [any
+ * thread] [SOURCES, TARGETS: one per tensor of PLAN] */
+WEFT_API WEFT_NODISCARD weft_status weft_simulate(const weft_plan *plan,
+                                                  const void *const *const *sources,
+                                                  void *const *const *targets);
 
 #ifdef __cplusplus
 }

@@ -170,28 +170,6 @@ typedef struct weft_plan_tensor_info {
 WEFT_API WEFT_NODISCARD weft_status weft_plan_tensor_get(const weft_plan *plan, uint32_t index,
                                                          weft_plan_tensor_info *out);
 
-/* ---- cache --------------------------------------------------------------------- */
-
-/* A cache of plans, keyed by specs and options.  One thread at a time per cache. */
-typedef struct weft_plan_cache weft_plan_cache;
-
-/* Create a cache of at most CAPACITY plans; 0: 4096.  A full cache releases its least recently used
- * plan.  The caller releases *OUT. */
-WEFT_API WEFT_NODISCARD weft_status weft_plan_cache_create(uint32_t capacity,
-                                                           weft_plan_cache **out);
-
-/* As weft_plan_create, but return the cached plan if there is one, otherwise add the new one.  The
- * caller releases *OUT in both cases; it stays valid when the cache drops the plan.  OPTIONS may
- * be NULL. */
-WEFT_API WEFT_NODISCARD weft_status weft_plan_cache_find(weft_plan_cache *cache,
-                                                         const weft_spec *from, const weft_spec *to,
-                                                         const weft_plan_options *options,
-                                                         weft_plan **out);
-
-/* Drop the cache's references to its plans, free it and set *CACHE to NULL.  Accepts NULL and a
- * pointer to NULL. */
-WEFT_API void weft_plan_cache_release(weft_plan_cache **cache);
-
 #ifdef __cplusplus
 }
 #endif

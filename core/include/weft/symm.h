@@ -92,9 +92,6 @@ WEFT_API void *weft_symm_local(const weft_symm *symm);
  * host on a backend with WEFT_FEATURE_HOST_MEMORY.  Valid until SYMM is released.  NULL if this
  * rank cannot address the memory, or if PEER is not a rank of the communicator.  [any thread] */
 WEFT_API void *weft_symm_peer(const weft_symm *symm, int32_t peer);
-/* A device address: a store to it writes to the memory of every rank.  Valid until SYMM is
- * released.  NULL if the plugin has no such address; at present no plugin has one.  [any thread] */
-WEFT_API void *weft_symm_multicast(const weft_symm *symm);
 /* Set *OUT to the offset of POINTER in this rank's memory, in bytes.  WEFT_ERR_INVALID: the BYTES
  * bytes at POINTER do not lie in that memory; the text has both address ranges.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_symm_offset(const weft_symm *symm, const void *pointer,

@@ -27,7 +27,6 @@ typedef struct weft_symm_device {
     uint64_t bytes;           /* size of each rank's buffer */
     void *const *buffers;     /* start of each rank's buffer, in this rank's address space */
     uint64_t *const *signals; /* each rank's signal pad: CHANNELS x SIZE slots */
-    void *multicast;          /* an address whose stores reach all ranks' buffers, or NULL */
 } weft_symm_device;
 
 /* Returns the address of byte OFFSET of PEER's buffer, or NULL if this rank cannot address it.

@@ -39,14 +39,14 @@ extern "C" {
 #endif
 
 #define WEFT_ABI_MAJOR 1u
-#define WEFT_ABI_MINOR 5u
+#define WEFT_ABI_MINOR 0u
 
 /* Written by ci/fingerprints.py. The number of a table changes with every declaration that the
  * table uses. weft compares the numbers when it loads a plugin. */
 /* fingerprints begin */
 #define WEFT_DEVICE_SIGNATURE UINT64_C(0x025fe29db85c34e3)
-#define WEFT_COMM_SIGNATURE   UINT64_C(0xcd37dcfe5addd5c1)
-#define WEFT_SYMM_SIGNATURE   UINT64_C(0xa7c1e19940a4c4b2)
+#define WEFT_COMM_SIGNATURE   UINT64_C(0x80b78f5832422b73)
+#define WEFT_SYMM_SIGNATURE   UINT64_C(0x37f84e0dfbf3b904)
 #define WEFT_KERNEL_SIGNATURE UINT64_C(0x2adff501bf55501b)
 /* fingerprints end */
 
@@ -88,14 +88,12 @@ typedef int32_t weft_status;
 
 /* Results of the reductions:
  *  - Integers wrap. On bool, sum, max and bor are "or"; prod, min and band are "and".
- *  - avg is the sum divided by the number of ranks. Since 1.1 it is divided by `divisor` instead,
- *    if `divisor` is not 0. Averages of integers truncate toward zero. Since 1.1 the sum of
- *    integers is exact (128 bits), and only the quotient wraps. Since 1.1 floats are divided
- *    before they are added: avg is finite if the mean is finite.
+ *  - avg is the sum divided by the number of ranks, or by `divisor` if that is not 0. Averages of
+ *    integers truncate toward zero; the sum is exact (128 bits), and only the quotient wraps.
+ *    Floats are divided before they are added: avg is finite if the mean is finite.
  *  - min and max return NaN if an operand is NaN.
  *  - f16, bf16 and f8 are computed in f32. The plugin rounds to nearest even each time it stores
- *    an element. f8 saturates at its largest finite value. Since 1.1 an infinity of f8e5m2 stays
- *    an infinity.
+ *    an element. f8 saturates at its largest finite value; an infinity of f8e5m2 stays one.
  *  - premul_sum multiplies each rank's data by that rank's scale, rounds as above, and then sums.
  *    Ranks may have different scales.
  *  - These are undefined, and `support` denies them: band, bor and bxor on floats and complex; min
@@ -216,7 +214,7 @@ typedef struct weft_region {
     int64_t source_stride[WEFT_MAX_DIMS], target_stride[WEFT_MAX_DIMS];
 } weft_region;
 
-/* Since 1.3: one call of weft, for a tool of the vendor. */
+/* One call of weft, for a tool of the vendor. */
 typedef struct weft_range {
     uint32_t struct_size, reserved;
     const char *name;     /* "all-gather tp 8.0 MiB" */
@@ -284,16 +282,16 @@ typedef struct weft_device_table {
     weft_status (*event_wrap)(void *device, void *native, void **event);
     /* Returns the vendor event. optional: weft reports NULL. */
     void *(*event_native)(void *device, void *event);
-    /* Since 1.3: 1 if a tool of the vendor records ranges in this process, 0 if not. weft asks once
+    /* 1 if a tool of the vendor records ranges in this process, 0 if not. weft asks once
      * per context, after open, and calls the next two functions only if the answer is 1. A later
      * call gives the same answer. [any] optional: weft marks no ranges. */
     uint32_t (*ranges_wanted)(void);
-    /* Since 1.3: range_begin begins a range of the calling thread. range_end ends the newest range
+    /* range_begin begins a range of the calling thread. range_end ends the newest range
      * that the thread has begun and not ended. Both are present if ranges_wanted is. [any]
      * optional: weft marks no ranges. */
     void (*range_begin)(const weft_range *range);
     void (*range_end)(void);
-    /* Since 1.4: device memory in stream order. allocate_on: work that is posted to STREAM after
+    /* Device memory in stream order. allocate_on: work that is posted to STREAM after
      * the call may use *POINTER, and so may work that is ordered after such work. With 0 BYTES,
      * *POINTER is valid for free_on. free_on: POINTER is from allocate_on, and is not used by work
      * that is posted later; it may be NULL. Its memory is given out again when the work that is on
@@ -379,14 +377,14 @@ typedef struct weft_collective_args {
     const uint64_t *send_counts, *send_offsets, *recv_counts, *recv_offsets;
     const void *scale; /* for premul_sum: this rank's scale, one element of dtype in host memory */
     void *stream;
-    /* Since 1.1: the identity of the call. It differs between ranks that run bound plans in
+    /* The identity of the call. It differs between ranks that run bound plans in
      * different orders. PLAN is the digest of the plan, BINDING the number of its binding on its
      * communicator, STEP the number of the step; both numbers count from 1. All three are 0 if the
      * call does not belong to a plan. Ranks agree on them as on the rest of the call. */
     uint64_t plan;
     uint32_t binding, step;
-    /* Since 1.1: avg divides by DIVISOR, or by the number of ranks if DIVISOR is 0. */
-    uint32_t divisor, reserved_1_1;
+    /* Avg divides by DIVISOR, or by the number of ranks if DIVISOR is 0. */
+    uint32_t divisor, reserved_2;
 } weft_collective_args;
 
 typedef struct weft_message {
@@ -416,11 +414,11 @@ typedef struct weft_pull_args {
     uint64_t send_bytes; /* size of SEND */
     void *recv;          /* does not overlap SEND */
     void *stream;
-    /* Since 1.1: the identity of the call, as in weft_collective_args. */
+    /* The identity of the call, as in weft_collective_args. */
     uint64_t plan;
     uint32_t binding, step;
-    /* Since 1.1: avg divides by DIVISOR, or by HOLDERS if DIVISOR is 0. */
-    uint32_t divisor, reserved_1_1;
+    /* Avg divides by DIVISOR, or by HOLDERS if DIVISOR is 0. */
+    uint32_t divisor, reserved_2;
 } weft_pull_args;
 
 typedef struct weft_comm_table {
@@ -478,7 +476,7 @@ typedef struct weft_comm_table {
     weft_status (*wrap)(void *device, void *native, const weft_comm_options *options, void **comm);
     /* Returns the vendor communicator. optional: weft reports NULL. */
     void *(*native)(void *comm);
-    /* Since 1.2: like pull, but RECV has elements of dtype TO. SEND and the regions have elements
+    /* Like pull, but RECV has elements of dtype TO. SEND and the regions have elements
      * of args->dtype; each element, or its reduction in that dtype, is converted as cast of the
      * kernel table does. optional: weft calls cast before or after pull. */
     weft_status (*pull_cast)(void *comm, const weft_pull_args *args, uint32_t to);
@@ -495,7 +493,6 @@ typedef struct weft_symm_handle {
     uint64_t bytes;
     void *const *buffers;     /* host array of peer base addresses */
     uint64_t *const *signals; /* host array of peer signal pads */
-    void *multicast;          /* an address whose stores reach all ranks; NULL if unsupported */
     void *device_copy;        /* copy of buffers, then signals, in device memory; or NULL */
 } weft_symm_handle;
 
@@ -543,7 +540,7 @@ typedef struct weft_symm_table {
 
 /* ---- kernel: local data movement and arithmetic (optional) ------------------- */
 
-/* Since 1.4: how a word of random bits becomes an element. docs/random.md states the words and the
+/* How a word of random bits becomes an element. docs/random.md states the words and the
  * functions. */
 enum weft_distribution {
     WEFT_DRAW_UNIFORM = 0,   /* floats, complex: FIRST + n * UNIT, at most LAST */
@@ -554,7 +551,7 @@ enum weft_distribution {
     WEFT_DRAW_INTEGERS = 4   /* integers, bool: LEAST + the upper half of the word times RANGE */
 };
 
-/* Since 1.4: a draw of random numbers. The parts of a complex number are drawn apart, except by
+/* A draw of random numbers. The parts of a complex number are drawn apart, except by
  * CHOICE. A field that the distribution does not use is 0. */
 typedef struct weft_draw {
     uint32_t struct_size;
@@ -568,21 +565,21 @@ typedef struct weft_draw {
     uint8_t below[16], above[16]; /* one element of DTYPE each */
 } weft_draw;
 
-/* Since 1.5: COUNT elements of a float dtype, one after the other in memory. */
+/* COUNT elements of a float dtype, one after the other in memory. */
 typedef struct weft_span {
     uint64_t count;
     uint32_t dtype;
     uint32_t sum; /* the sum to which spans_powers adds them */
 } weft_span;
 
-/* Since 1.5: the treatment of elements whose norm is infinite or not a number. */
+/* The treatment of elements whose norm is infinite or not a number. */
 enum weft_nonfinite {
     WEFT_NONFINITE_SCALE = 0, /* they are scaled all the same */
     WEFT_NONFINITE_KEEP = 1,  /* they stay as they are */
     WEFT_NONFINITE_ZERO = 2   /* they become 0 */
 };
 
-/* Since 1.5: elements are multiplied so that their norm is at most MOST. With norm = sum^(1/P), or
+/* Elements are multiplied so that their norm is at most MOST. With norm = sum^(1/P), or
  * the sum itself if P is infinite, the factor is MOST / (norm + 1e-6). Elements are not touched if
  * the factor is 1 or more. */
 typedef struct weft_norm_limit {
@@ -591,13 +588,13 @@ typedef struct weft_norm_limit {
     double p, most;     /* P is above 0, MOST is not negative */
 } weft_norm_limit;
 
-/* Since 1.5: rows in memory with gaps. The elements of a row are adjacent. */
+/* Rows in memory with gaps. The elements of a row are adjacent. */
 typedef struct weft_rows {
     void *memory;
     int64_t stride[3]; /* in elements */
 } weft_rows;
 
-/* Since 1.5: partial results that become part of sums. There are extent[0] x extent[1] x extent[2]
+/* Partial results that become part of sums. There are extent[0] x extent[1] x extent[2]
  * rows, each with one logarithm in LSE and DEPTH elements in OUT. */
 typedef struct weft_merge {
     uint32_t struct_size;
@@ -629,8 +626,8 @@ typedef struct weft_kernel_table {
      * SOURCES. REDUCTION is not premul_sum, as in regions_reduce and in pull. */
     weft_status (*reduce)(void *device, uint32_t dtype, uint32_t reduction, uint64_t count,
                           uint32_t size, const void *const *sources, void *target, void *stream);
-    /* Converts COUNT elements. To floats: rounds to nearest even; f8 saturates. A NaN stays a NaN
-     * (since 1.2: with the sign and payload that docs/dtypes.md states). To integers: rounds
+    /* Converts COUNT elements. To floats: rounds to nearest even; f8 saturates. A NaN stays a NaN,
+     * with the sign and payload that docs/dtypes.md states. To integers: rounds
      * toward zero and saturates; NaN becomes 0. To bool: 0 becomes 0, all else 1. Complex converts
      * to complex only. The plugin may return WEFT_ERR_UNSUPPORTED for any pair of dtypes. */
     weft_status (*cast)(void *device, uint32_t from, uint32_t to, uint64_t count,
@@ -641,22 +638,22 @@ typedef struct weft_kernel_table {
                          void *data, void *stream);
     weft_status (*fill)(void *device, uint32_t dtype, uint64_t count, const void *value,
                         void *target, void *stream);
-    /* Since 1.1: regions_reduce with avg, divided by DIVISOR, which is at least 1. optional: weft
+    /* regions_reduce with avg, divided by DIVISOR, which is at least 1. optional: weft
      * averages in host memory. */
     weft_status (*regions_average)(void *list, uint32_t dtype, uint32_t size, uint32_t divisor,
                                    const void *const *sources, void *const *targets, void *stream);
-    /* Since 1.2: like regions_copy, but each element is converted from dtype FROM to dtype TO as
+    /* Like regions_copy, but each element is converted from dtype FROM to dtype TO as
      * cast does. LIST has elements of the size of FROM; offsets and strides count elements on both
      * sides. optional: weft calls cast before or after regions_copy. */
     weft_status (*regions_cast)(void *list, uint32_t from, uint32_t to, const void *const *sources,
                                 void *const *targets, void *stream);
-    /* Since 1.4: sets the target of every region to random numbers: the source of an element is its
+    /* Sets the target of every region to random numbers: the source of an element is its
      * number in DRAW, and SOURCE of a region is 0. Bits are those of docs/random.md. LIST has
      * elements of the size of the dtype. A call with an empty list returns whether the draw is
      * supported. optional: weft draws in host memory. */
     weft_status (*regions_draw)(void *list, const weft_draw *draw, void *const *targets,
                                 void *stream);
-    /* Since 1.5: prepares a list of spans with SUMS sums, to be run many times. The caller owns
+    /* Prepares a list of spans with SUMS sums, to be run many times. The caller owns
      * *LIST and ends it with spans_destroy. Runs of one list follow each other in stream order,
      * also if they are on different streams. Spans of one list do not overlap. A plugin takes all
      * float dtypes, or returns WEFT_ERR_UNSUPPORTED. optional: all functions of spans or none; weft
@@ -678,7 +675,7 @@ typedef struct weft_kernel_table {
     /* Elements above MOST become MOST, those below -MOST become -MOST, as cast converts them from
      * f32 (f64: from f64). NaN stays NaN. MOST is not negative. */
     weft_status (*spans_clamp)(void *list, void *const *memory, double most, void *stream);
-    /* Since 1.5: merges results of attention, o and l, into the sums O and L, row by row: with
+    /* Merges results of attention, o and l, into the sums O and L, row by row: with
      * g = 1 / (1 + exp(L - l)), O + g (o - O) and log(exp(L) + exp(l)). If l is -infinity, the row
      * keeps its sums and o is not used. If only L is -infinity, the row takes l, and g is 1. If
      * lse.memory is NULL, o is added to O instead. Sums are f32; l is not NaN. A call without rows

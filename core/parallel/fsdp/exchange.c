@@ -180,8 +180,8 @@ weft_status wf_exchange_run(struct wf_exchange *exchange, weft_stream *stream, c
 
     if (context->is_simulated) {
         WF_TRY(context->plugin->device->stream_wait(context->device, stream, WEFT_FOREVER));
-        return weft_simulate_batch(exchange->plan, (const void *const *const *)exchange->sources,
-                                   (void *const *const *)exchange->targets);
+        return weft_simulate(exchange->plan, (const void *const *const *)exchange->sources,
+                             (void *const *const *)exchange->targets);
     }
     if (exchange->bound == NULL) return WEFT_OK;
     return wf_fail_named(weft_redistribute_batch(exchange->bound, exchange->sources,

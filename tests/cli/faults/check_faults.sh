@@ -94,14 +94,6 @@ cp -r whole out
 fails 3 'Input/output error' faulty rename:1:EIO "$weft" reshard "${options[@]}" --force
 is '' diff -r whole out
 
-# What a ring does not read is read without it; so is everything where the kernel permits no ring.
-rm -rf out*
-contains 'written in' faulty ring:0:EIO "$weft" reshard "${options[@]}"
-is '' diff -r whole out
-rm -rf out*
-contains 'written in' faulty none:0:EIO "$weft" reshard "${options[@]}"
-is '' diff -r whole out
-
 # What a failed run has done is not done again.
 rm -rf out*
 fails 3 'steps are done and kept in out.weft-partial; the same command with --resume continues' \

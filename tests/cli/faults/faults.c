@@ -7,9 +7,7 @@
  * (SIGKILL), late (the same after two seconds), stop (SIGSTOP; then the call succeeds), slow (it
  * takes three seconds more) or touch (the file changes first).  With 0 in place of 3, it happens at
  * every call.  A program can also call weft_test_fault when it wants the fault.
- *
- * Files are read with pread, not with io_uring, unless the call is ring: then the calls that read
- * through a ring go wrong. */
+ */
 
 /* The C library's headers must declare the functions that this file defines, not inline or rename
  * them. */
@@ -21,14 +19,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 enum fault { NONE, FAIL, SHORT, TOUCH };
@@ -88,7 +84,6 @@ typedef int sync_function(int);
 typedef int allocate_function(int, int, off_t, off_t);
 typedef int rename_function(int, const char *, int, const char *, unsigned);
 typedef int unlink_function(int, const char *, int);
-typedef long system_function(long, ...);
 
 /* dlsym returns an object pointer. */
 #define REAL(type, name)                                                                           \
@@ -196,24 +191,4 @@ int unlinkat(int folder, const char *name, int flags)
     REAL(unlink_function, "unlinkat");
 
     return next("unlink") == FAIL ? -1 : function(folder, name, flags);
-}
-
-long syscall(long which, ...)
-{
-    REAL(system_function, "syscall");
-    bool by_ring = strcmp(wanted, "ring") == 0;
-    long arguments[6];
-    va_list list;
-
-    va_start(list, which);
-    for (int i = 0; i < 6; i++)
-        arguments[i] = va_arg(list, long);
-    va_end(list);
-    if (which == SYS_io_uring_setup && !by_ring) {
-        errno = ENOSYS;
-        return -1;
-    }
-    if (which == SYS_io_uring_enter && next("ring") == FAIL) return -1;
-    return function(which, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4],
-                    arguments[5]);
 }

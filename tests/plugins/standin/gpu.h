@@ -8,9 +8,9 @@
  * STANDIN_NO_PEERS (1: memory of other processes is inaccessible), STANDIN_MEMORY (bytes of each),
  * STANDIN_FREE (maximum of the reported free bytes), STANDIN_RECORDING (1: another stream is
  * captured, so the default stream cannot be used), STANDIN_NO_POOLS (1: there is no memory in
- * stream order), STANDIN_ABI_1_4 (1: kernels that are newer are absent), STANDIN_FAIL_LAUNCH=N (the
- * N-th launch, and any after it, fails the device), STANDIN_SLOW_CONTEXT (microseconds to switch to
- * a CUDA device). */
+ * stream order), STANDIN_NO_SPANS (1: kernels of spans and merges are absent),
+ * STANDIN_FAIL_LAUNCH=N (the N-th launch, and any after it, fails the device), STANDIN_SLOW_CONTEXT
+ * (microseconds to switch to a CUDA device). */
 #ifndef WEFT_STANDIN_GPU_H
 #define WEFT_STANDIN_GPU_H
 

@@ -107,9 +107,9 @@ std::atomic<long> launches;
 
 const struct sg_kernel *sg_kernel_find(const char *name)
 {
-    bool is_new = strncmp(name, "weft_span_", 10) == 0 || strncmp(name, "weft_merge_", 11) == 0;
+    bool is_span = strncmp(name, "weft_span_", 10) == 0 || strncmp(name, "weft_merge_", 11) == 0;
 
-    if (is_new && sg_setting("STANDIN_ABI_1_4", 0) != 0) return nullptr;
+    if (is_span && sg_setting("STANDIN_NO_SPANS", 0) != 0) return nullptr;
     for (const struct sg_kernel &kernel : kernels)
         if (strcmp(kernel.name, name) == 0) return &kernel;
     return nullptr;

@@ -46,7 +46,8 @@ static weft_status simulate(const weft_plan *plan, const weft_spec *from, const 
         const weft_mesh *mesh = weft_spec_mesh(from);
         for (int32_t i = 0; i < weft_mesh_size(mesh); i++)
             values_fill(&values, from, weft_mesh_rank_at(mesh, i), NULL, sources[i]);
-        status = weft_simulate(plan, (const void *const *)sources, targets);
+        status = weft_simulate(plan, (const void *const *const *)&sources,
+                               (void *const *const *)&targets);
         if (status == WEFT_OK) status = values_check(&values, to, (const void *const *)targets);
     }
     free_shards(from, sources);

@@ -1,6 +1,7 @@
 /* Averages of integers do not depend on the plan: random numbers at the ends of their range, by
  * every planner, for every measure, simulated and on real ranks. */
 #include "system/redistribute/averages.h"
+#include "support/simulate.h"
 #include "support/suite.h"
 #include "weft/exec.h"
 #include "weft/weft.h"
@@ -18,7 +19,7 @@ static void simulate(const struct pair *pair, uint64_t seed, int *refused)
     for (int32_t i = 0; i < weft_mesh_size(mesh); i++)
         average_fill(seed, pair->from, weft_mesh_rank_at(mesh, i), source.at[i]);
     if (dtensor_plan_create(pair->from, pair->to, &pair->options, &plan) == WEFT_OK) {
-        ck_assert_msg(weft_simulate(plan, (const void *const *)source.at, target.at) == WEFT_OK,
+        ck_assert_msg(simulate_one(plan, (const void *const *)source.at, target.at) == WEFT_OK,
                       "%s\n%s", weft_last_error(), pair_command(pair, "sim"));
         ck_assert_msg(average_same(pair->from, (const void *const *)source.at, pair->to,
                                    (const void *const *)target.at),

@@ -24,7 +24,7 @@ static void simulate(const struct batch *batch, const weft_plan *plan)
         from[i] = (const void *const *)sources[i].at;
         to[i] = targets[i].at;
     }
-    ck_assert_msg(weft_simulate_batch(plan, from, to) == WEFT_OK, "%s", weft_last_error());
+    ck_assert_msg(weft_simulate(plan, from, to) == WEFT_OK, "%s", weft_last_error());
     for (uint32_t i = 0; i < batch->count; i++) {
         struct pair pair = batch_pair(batch, i);
         ck_assert_msg(values_check(&values[i], batch->to[i], (const void *const *)targets[i].at) ==

@@ -3,6 +3,7 @@
  * bits.  Rank 0 computes what is wanted. */
 #include "base/number.h"
 #include "system/redistribute/pairs.h"
+#include "support/simulate.h"
 #include "support/suite.h"
 #include "weft/exec.h"
 #include "weft/weft.h"
@@ -91,7 +92,7 @@ static weft_status run_all(struct run *run)
 
     for (int32_t rank = 0; rank < RANKS; rank++)
         fill(run->pair.from, rank, sources.at[rank]);
-    status = weft_simulate(run->plan, (const void *const *)sources.at, wanted.at);
+    status = simulate_one(run->plan, (const void *const *)sources.at, wanted.at);
     mine = wanted.at[run->rank];
     memcpy(run->source, sources.at[run->rank], shard_bytes(run->pair.from, run->rank));
     for (int packed = 0; packed < 2 && status == WEFT_OK; packed++)
@@ -191,7 +192,7 @@ START_TEST(sums_are_computed_in_the_wider_dtype_and_rounded_once)
         ck_assert_int_eq(weft_spec_parse(mesh, i == 0 ? "bf16[1] R" : "i32[1] R", &to), WEFT_OK);
         ck_assert_int_eq(weft_plan_create(from, to, NULL, &plan), WEFT_OK);
         ck_assert_int_eq(
-            weft_simulate(plan, i == 0 ? floats : integers, i == 0 ? to_narrow : to_wide), WEFT_OK);
+            simulate_one(plan, i == 0 ? floats : integers, i == 0 ? to_narrow : to_wide), WEFT_OK);
         weft_plan_release(&plan);
         weft_spec_release(&from);
         weft_spec_release(&to);
@@ -223,7 +224,7 @@ static void check_identity(struct pair *pair, uint32_t holders, uint64_t identit
 
     ck_assert_msg(weft_plan_create(pair->from, pair->to, &pair->options, &plan) == WEFT_OK, "%s",
                   weft_last_error());
-    ck_assert_int_eq(weft_simulate(plan, (const void *const *)sources.at, targets.at), WEFT_OK);
+    ck_assert_int_eq(simulate_one(plan, (const void *const *)sources.at, targets.at), WEFT_OK);
     for (int32_t i = 0; i < weft_mesh_size(weft_spec_mesh(pair->to)); i++)
         ck_assert_msg(is_filled(pair->to, &targets, i, identity) == (holders >> i & 1),
                       "position %d: %s", i, pair_command(pair, "sim"));

@@ -1,6 +1,7 @@
 /* Redistributions that other systems do wrongly or inefficiently, each with its name. */
 #include "system/redistribute/pairs.h"
 #include "support/layout.h"
+#include "support/simulate.h"
 #include "support/suite.h"
 #include "weft/exec.h"
 
@@ -24,7 +25,7 @@ static void simulate(const struct pair *pair)
     ck_assert_msg(dtensor_plan_create(pair->from, pair->to, &pair->options, &plan) == WEFT_OK, "%s",
                   weft_last_error());
     shards_fill(&values, pair->from, &source);
-    ck_assert_int_eq(weft_simulate(plan, (const void *const *)source.at, target.at), WEFT_OK);
+    ck_assert_int_eq(simulate_one(plan, (const void *const *)source.at, target.at), WEFT_OK);
     ck_assert_msg(values_check(&values, pair->to, (const void *const *)target.at) == WEFT_OK,
                   "%s\n%s", weft_last_error(), pair_command(pair, "sim"));
     weft_plan_release(&plan);
@@ -330,10 +331,8 @@ START_TEST(wrong_arguments_are_refused)
     void *none[2] = {NULL, NULL};
 
     ck_assert_int_eq(weft_plan_create(pair.from, pair.to, NULL, &plan), WEFT_OK);
-    check_refused(weft_simulate(NULL, (const void *const *)none, none), WEFT_ERR_INVALID, "plan");
-    check_refused(weft_simulate(plan, NULL, none), WEFT_ERR_INVALID, "sources");
-    check_refused(weft_simulate_step(plan, 7, (const void *const *)none, none), WEFT_ERR_INVALID,
-                  "index is 7; the plan has");
+    check_refused(simulate_one(NULL, (const void *const *)none, none), WEFT_ERR_INVALID, "plan");
+    check_refused(simulate_one(plan, NULL, none), WEFT_ERR_INVALID, "sources");
     weft_plan_release(&plan);
     pair_release(&pair);
 }

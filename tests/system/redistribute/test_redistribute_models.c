@@ -2,6 +2,7 @@
  * back. */
 #include "system/redistribute/pairs.h"
 #include "support/expect.h"
+#include "support/simulate.h"
 #include "support/suite.h"
 #include "weft/exec.h"
 #include "weft/weft.h"
@@ -48,7 +49,7 @@ static struct shards reshard(const weft_spec *from, const weft_spec *to, int64_t
 
     number_shards(from, first_row, &source);
     ck_assert_msg(weft_plan_create(from, to, &options, &plan) == WEFT_OK, "%s", weft_last_error());
-    ck_assert_msg(weft_simulate(plan, (const void *const *)source.at, target.at) == WEFT_OK, "%s",
+    ck_assert_msg(simulate_one(plan, (const void *const *)source.at, target.at) == WEFT_OK, "%s",
                   weft_last_error());
     shards_free(from, &source);
     weft_plan_release(&plan);

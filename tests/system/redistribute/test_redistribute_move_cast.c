@@ -3,6 +3,7 @@
 #include "pairs.h"
 #include "support/expect.h"
 #include "support/layout.h"
+#include "support/simulate.h"
 #include "support/suite.h"
 #include "weft/weft.h"
 
@@ -49,7 +50,7 @@ static weft_status open_tensor(weft_context *context, int number, struct tensor 
     for (int32_t i = 0; i < RANKS; i++)
         fill(t->from, i, t->sources.at[i]);
     WF_TRY(weft_context_plan(context, t->from, t->to, NULL, &plan));
-    WF_TRY(weft_simulate(plan, (const void *const *)t->sources.at, t->wanted.at));
+    WF_TRY(simulate_one(plan, (const void *const *)t->sources.at, t->wanted.at));
     weft_plan_release(&plan);
     WF_TRY(weft_alloc(context, most, WEFT_MEMORY_DEVICE, &t->source));
     WF_TRY(weft_alloc(context, most, WEFT_MEMORY_DEVICE, &t->target));

@@ -3,6 +3,7 @@
  * infinities and NaN.  A NaN equals any NaN; test_redistribute_cast.c compares those of casts. */
 #include "base/number.h"
 #include "system/redistribute/pairs.h"
+#include "support/simulate.h"
 #include "support/suite.h"
 #include "weft/exec.h"
 #include "weft/weft.h"
@@ -168,7 +169,7 @@ static weft_status run_case(struct run *run, const struct pair *pair, uint64_t s
     run->wanted = shards_of(pair->to);
     for (int32_t i = 0; i < weft_mesh_size(mesh); i++)
         fill(seed, pair->from, weft_mesh_rank_at(mesh, i), run->sources.at[i]);
-    status = weft_simulate(plan, (const void *const *)run->sources.at, run->wanted.at);
+    status = simulate_one(plan, (const void *const *)run->sources.at, run->wanted.at);
     if (status == WEFT_OK) status = run_bound(run, pair, plan, false);
     if (status == WEFT_OK) status = run_bound(run, pair, plan, true);
     shards_free(pair->from, &run->sources);

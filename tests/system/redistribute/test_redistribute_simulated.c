@@ -1,6 +1,8 @@
 /* Random pairs of specs, run for all ranks in one thread.  After every step of a plan the tensor is
  * complete: each step is checked as a plan of its own. */
+#include "exec/exec.h"
 #include "system/redistribute/pairs.h"
+#include "support/simulate.h"
 #include "support/suite.h"
 #include "weft/exec.h"
 
@@ -33,8 +35,9 @@ static void check_steps(const struct pair *pair, const struct values *values, co
         ck_assert_msg(step.from == spec, "step %u does not go on\n%s", i,
                       pair_command(pair, "sim"));
         next = shards_of(step.to);
-        ck_assert_msg(weft_simulate_step(plan, i, as_inputs(&have), next.at) == WEFT_OK, "%s\n%s",
-                      weft_last_error(), pair_command(pair, "sim"));
+        ck_assert_msg(wf_simulate_step("step", &plan->steps[i], as_inputs(&have), next.at) ==
+                          WEFT_OK,
+                      "%s\n%s", weft_last_error(), pair_command(pair, "sim"));
         check_all(pair, values, step.to, &next, weft_step_name(step.kind));
         shards_free(spec, &have);
         have = next;
@@ -48,7 +51,7 @@ static void check_whole(const struct pair *pair, const struct values *values, co
     struct shards source = shards_of(pair->from), target = shards_of(pair->to);
 
     shards_fill(values, pair->from, &source);
-    ck_assert_int_eq(weft_simulate(plan, as_inputs(&source), target.at), WEFT_OK);
+    ck_assert_int_eq(simulate_one(plan, as_inputs(&source), target.at), WEFT_OK);
     check_all(pair, values, pair->to, &target, "the whole plan");
     shards_free(pair->from, &source);
     shards_free(pair->to, &target);

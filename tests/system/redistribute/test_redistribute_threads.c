@@ -1,5 +1,6 @@
 /* Many threads at once: plans and their caches, and one context with every function that any thread
  * may call.  ThreadSanitizer detects races. */
+#include "plan/plan.h"
 #include "comm/comm.h"
 #include "support/expect.h"
 #include "support/layout.h"
@@ -20,14 +21,15 @@ static uint64_t digests[LAYOUTS][LAYOUTS]; /* 0: no plan */
 
 static struct {
     pthread_mutex_t lock;
-    weft_plan_cache *cache;         /* of all threads, one at a time */
+    struct wf_plan_cache *cache;    /* of all threads, one at a time */
     _Atomic(weft_plan *) handed_on; /* from one thread to another, with its reference */
 } shared;
 
-static weft_status ask(weft_plan_cache *cache, int from, int to, weft_plan **out)
+static weft_status ask(struct wf_plan_cache *cache, int from, int to, weft_plan **out)
 {
+    weft_plan_options options = {.struct_size = sizeof options, .costs = wf_cost_default()};
     weft_spec *source = spec_of("2x2", layouts[from]), *target = spec_of("2x2", layouts[to]);
-    weft_status status = cache != NULL ? weft_plan_cache_find(cache, source, target, NULL, out)
+    weft_status status = cache != NULL ? wf_plan_cache_find(cache, source, target, &options, out)
                                        : weft_plan_create(source, target, NULL, out);
 
     weft_spec_release(&source);
@@ -54,10 +56,10 @@ struct thread {
 static weft_status ask_around(int number)
 {
     struct random r = {.state = wf_hash_mix((uint64_t)number, 1) | 1};
-    weft_plan_cache *own = NULL;
+    struct wf_plan_cache *own = NULL;
     weft_status status = WEFT_OK;
 
-    WF_TRY(weft_plan_cache_create(5, &own)); /* so small that entries are evicted */
+    WF_TRY(wf_plan_cache_create(5, &own)); /* so small that entries are evicted */
     for (int i = 0; i < QUESTIONS && status == WEFT_OK; i++) {
         int from = (int)random_in(&r, 0, LAYOUTS - 1), to = (int)random_in(&r, 0, LAYOUTS - 1);
         weft_plan *plan = NULL;
@@ -75,7 +77,7 @@ static weft_status ask_around(int number)
         plan = atomic_exchange(&shared.handed_on, plan);
         weft_plan_release(&plan);
     }
-    weft_plan_cache_release(&own);
+    wf_plan_cache_release(&own);
     return status;
 }
 
@@ -100,7 +102,7 @@ START_TEST(plans_and_caches_are_used_by_many_threads)
             weft_plan_release(&plan);
         }
     pthread_mutex_init(&shared.lock, NULL);
-    ck_assert_int_eq(weft_plan_cache_create(9, &shared.cache), WEFT_OK);
+    ck_assert_int_eq(wf_plan_cache_create(9, &shared.cache), WEFT_OK);
     for (int i = 0; i < HELPERS; i++) {
         threads[i].number = i;
         ck_assert_int_eq(pthread_create(&threads[i].thread, NULL, run_asker, &threads[i]), 0);
@@ -111,7 +113,7 @@ START_TEST(plans_and_caches_are_used_by_many_threads)
         ck_assert_msg(threads[i].status == WEFT_OK, "thread %d: %s", i, threads[i].text);
     left = atomic_exchange(&shared.handed_on, NULL);
     weft_plan_release(&left);
-    weft_plan_cache_release(&shared.cache);
+    wf_plan_cache_release(&shared.cache);
     pthread_mutex_destroy(&shared.lock);
 }
 END_TEST

@@ -1,30 +1,27 @@
-/* With WEFT_CHECK=1 and a plugin of ABI 1.0 the core compares which steps of which plans ranks run.
- */
+/* Where no plugin sees all calls, the core compares which steps of which plans ranks run. */
 #include "support/fake_world.h"
 #include "support/suite.h"
 
 static struct world_rank ranks[WORLD_MAX];
-static weft_plugin plugin;
 
-/* A world of three on a plugin of ABI 1.MINOR, whose last rank's call belongs to BINDING. */
-static void run_three(uint32_t minor, const char *check, uint32_t binding,
-                      void (*body)(struct world_rank *))
+/* What the calls of a world of three are. */
+struct calls {
+    bool compared;
+    uint32_t binding; /* of the last rank; the others have 1 */
+};
+
+static void run_three(struct calls calls, void (*body)(struct world_rank *))
 {
     fake_reset();
-    plugin = *fake_plugin();
-    plugin.abi_minor = minor;
-    setenv("WEFT_CHECK", check, 1);
-    world_begin(ranks, 3, body, &binding);
-    for (int i = 0; i < 3; i++)
-        ranks[i].plugin = &plugin;
+    world_begin(ranks, 3, body, &calls);
     world_go(ranks, 3);
-    unsetenv("WEFT_CHECK");
 }
 
 static weft_collective_args call_of(const struct world_rank *self, float *memory)
 {
-    uint32_t binding = *(const uint32_t *)self->argument;
+    const struct calls *calls = self->argument;
 
+    weft_world(self->context)->compares = calls->compared; /* as a second plugin sets it */
     return (weft_collective_args){.struct_size = sizeof(weft_collective_args),
                                   .collective = WEFT_COLL_ALL_REDUCE,
                                   .dtype = WEFT_DTYPE_F32,
@@ -33,7 +30,7 @@ static weft_collective_args call_of(const struct world_rank *self, float *memory
                                   .recv = &memory[1],
                                   .count = 1,
                                   .plan = 0xabc,
-                                  .binding = self->rank == 2 ? binding : 1,
+                                  .binding = self->rank == 2 ? calls->binding : 1,
                                   .step = 1};
 }
 
@@ -47,7 +44,7 @@ static void run_a_step(struct world_rank *self)
 
 START_TEST(steps_that_differ_are_found_for_a_plugin_that_does_not_look)
 {
-    run_three(0, "1", 2, run_a_step);
+    run_three((struct calls){true, 2}, run_a_step);
     all_saw(ranks, 3, WEFT_ERR_MISMATCH,
             "rank 0 runs step 1 of plan 0000000000000abc (binding 1) as all_reduce, rank 2 runs "
             "step 1 of plan 0000000000000abc (binding 2) as all_reduce");
@@ -58,17 +55,15 @@ END_TEST
 
 START_TEST(equal_steps_go_on)
 {
-    run_three(0, "1", 1, run_a_step);
+    run_three((struct calls){true, 1}, run_a_step);
     all_saw(ranks, 3, WEFT_OK, "");
     ck_assert_int_eq(fake.collectives, 3);
 }
 END_TEST
 
-START_TEST(unchecked_ranks_and_newer_plugins_are_not_delayed)
+START_TEST(calls_that_plugins_compare_are_not_delayed)
 {
-    run_three(0, "0", 2, run_a_step);
-    all_saw(ranks, 3, WEFT_OK, "");
-    run_three(1, "1", 2, run_a_step); /* which compares itself */
+    run_three((struct calls){false, 2}, run_a_step);
     all_saw(ranks, 3, WEFT_OK, "");
 }
 END_TEST
@@ -84,30 +79,27 @@ static void run_a_step_or_a_call(struct world_rank *self)
 
 START_TEST(a_call_without_a_plan_is_not_a_step)
 {
-    run_three(0, "1", 2, run_a_step_or_a_call);
+    run_three((struct calls){true, 2}, run_a_step_or_a_call);
     all_saw(ranks, 3, WEFT_ERR_MISMATCH, "rank 2 calls all_reduce;");
 }
 END_TEST
 
-/* A program that was compiled before identities existed. */
-static void call_as_in_1_0(struct world_rank *self)
+static void call_with_a_short_struct(struct world_rank *self)
 {
     float memory[2] = {0};
     weft_collective_args args = call_of(self, memory);
 
-    args.struct_size = offsetof(weft_collective_args, plan);
-    note_seen(&self->seen, weft_collective(weft_world(self->context), &args));
     args.struct_size--;
-    HOLDS(weft_collective(weft_world(self->context), &args) == WEFT_ERR_INVALID);
+    note_seen(&self->seen, weft_collective(weft_world(self->context), &args));
 }
 
-START_TEST(callers_of_1_0_make_calls_without_plans)
+START_TEST(a_struct_that_is_too_short_is_refused)
 {
-    run_three(0, "1", 2, call_as_in_1_0);
-    all_saw(ranks, 3, WEFT_OK, "");
+    run_three((struct calls){true, 2}, call_with_a_short_struct);
+    all_saw(ranks, 3, WEFT_ERR_INVALID, "weft_collective_args.struct_size is");
 }
 END_TEST
 
 SUITE(comm_compare, steps_that_differ_are_found_for_a_plugin_that_does_not_look, equal_steps_go_on,
-      unchecked_ranks_and_newer_plugins_are_not_delayed, a_call_without_a_plan_is_not_a_step,
-      callers_of_1_0_make_calls_without_plans)
+      calls_that_plugins_compare_are_not_delayed, a_call_without_a_plan_is_not_a_step,
+      a_struct_that_is_too_short_is_refused)

@@ -28,7 +28,6 @@ START_TEST(objects_of_another_kind_are_refused)
     weft_mesh *mesh = weft_mesh_retain(weft_spec_mesh(spec)), *slice = NULL;
     const weft_spec *specs[1] = {spec}, *wrong[1] = {(void *)mesh};
     weft_plan_info info = {.struct_size = sizeof info};
-    weft_plan_cache *cache = NULL;
     weft_plan *plan = NULL;
     int32_t number;
     char text[64];
@@ -46,8 +45,6 @@ START_TEST(objects_of_another_kind_are_refused)
             "weft_plan_create: from is a weft_mesh; expected a weft_spec");
     REFUSED(weft_plan_create(spec, (void *)mesh, NULL, &plan), "to is a weft_mesh");
     REFUSED(weft_plan_create_batch(1, specs, wrong, NULL, &plan), "to is a weft_mesh");
-    ck_assert_int_eq(weft_plan_cache_create(4, &cache), WEFT_OK);
-    REFUSED(weft_plan_cache_find(cache, spec, (void *)mesh, NULL, &plan), "to is a weft_mesh");
     REFUSED(weft_plan_get((void *)mesh, &info), "weft_plan_get: plan is a weft_mesh");
     REFUSED(weft_plan_print((void *)spec, text, sizeof text, NULL), "plan is a weft_spec");
     ck_assert_int_eq(weft_plan_create(spec, spec, NULL, &plan), WEFT_OK);
@@ -60,7 +57,6 @@ START_TEST(objects_of_another_kind_are_refused)
     ck_assert_ptr_null(weft_spec_retain((void *)plan));
     ck_assert_ptr_null(weft_plan_retain((void *)mesh));
     weft_plan_release(&plan);
-    weft_plan_cache_release(&cache);
     weft_mesh_release(&mesh);
     weft_spec_release(&spec);
 }

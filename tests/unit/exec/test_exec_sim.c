@@ -1,4 +1,5 @@
 #include "support/layout.h"
+#include "support/simulate.h"
 #include "support/suite.h"
 #include "weft/exec.h"
 
@@ -20,7 +21,7 @@ START_TEST(shards_are_gathered)
     const void *sources[] = {first, second};
     void *targets[] = {results[0], results[1]};
 
-    ck_assert_int_eq(weft_simulate(plan, sources, targets), WEFT_OK);
+    ck_assert_int_eq(simulate_one(plan, sources, targets), WEFT_OK);
     for (int rank = 0; rank < 2; rank++)
         for (int i = 0; i < 3; i++)
             ck_assert_int_eq(results[rank][i], i);
@@ -35,13 +36,13 @@ START_TEST(contributions_are_reduced_and_identities_filled_in)
     const void *sources[] = {first, second};
     void *targets[] = {results[0], results[1]};
 
-    ck_assert_int_eq(weft_simulate(plan, sources, targets), WEFT_OK);
+    ck_assert_int_eq(simulate_one(plan, sources, targets), WEFT_OK);
     ck_assert_int_eq(results[1][0], 5);
     ck_assert_int_eq(results[1][1], 9);
     weft_plan_release(&plan);
     plan = plan_between("2", "i16[2] R", "i16[2] P(min)");
     sources[1] = first;
-    ck_assert_int_eq(weft_simulate(plan, sources, targets), WEFT_OK);
+    ck_assert_int_eq(simulate_one(plan, sources, targets), WEFT_OK);
     ck_assert_int_eq(results[0][1], -3);
     ck_assert_int_eq(results[1][1], INT16_MAX);
     weft_plan_release(&plan);
@@ -61,11 +62,12 @@ START_TEST(a_batch_is_simulated_tensor_by_tensor)
     weft_plan *plan = NULL;
 
     ck_assert_int_eq(weft_plan_create_batch(2, from, to, NULL, &plan), WEFT_OK);
-    ck_assert_int_eq(weft_simulate_batch(plan, sources, targets), WEFT_OK);
+    ck_assert_int_eq(weft_simulate(plan, sources, targets), WEFT_OK);
     ck_assert_uint_eq(gathered[1][3], 4);
     ck_assert_uint_eq(sliced[1][0], 7);
-    check_refused(weft_simulate(plan, sources0, targets0), WEFT_ERR_INVALID, "weft_simulate_batch");
-    check_refused(weft_simulate_batch(NULL, sources, targets), WEFT_ERR_INVALID, "plan");
+    sources[1] = NULL;
+    check_refused(weft_simulate(plan, sources, targets), WEFT_ERR_INVALID, "sources[1] is NULL");
+    check_refused(weft_simulate(NULL, sources, targets), WEFT_ERR_INVALID, "plan");
     weft_plan_release(&plan);
     weft_spec_release(&rows);
     weft_spec_release(&all);

@@ -225,6 +225,16 @@ START_TEST(fingerprints_are_compared_and_both_are_named)
 }
 END_TEST
 
+/* 1.0 changed before it was released. */
+START_TEST(plugins_of_an_unreleased_header_are_refused_by_their_fingerprint)
+{
+    make_good();
+    comm.signature = UINT64_C(0x515084483af48e11); /* of the first header that said 1.0 */
+    ck_assert_uint_eq(judged(), WEFT_REASON_FINGERPRINT);
+    ck_assert_ptr_nonnull(strstr(verdict.text, "differs from ABI 1.0; build it again"));
+}
+END_TEST
+
 #define OFFSET(table, function) offsetof(weft_##table##_table, function)
 
 /* The optional entries of weft_plugin.h, by table. */
@@ -284,4 +294,5 @@ SUITE(plugin_abi, good_tables_are_copied, optional_tables_may_be_absent_and_the_
       a_longer_descriptor_is_taken_up_to_what_is_known, sizes_that_lie_are_malformed,
       a_table_that_ends_beyond_the_image_is_malformed, pointers_out_of_the_image_are_malformed,
       strings_are_one_line_of_the_image, fingerprints_are_compared_and_both_are_named,
+      plugins_of_an_unreleased_header_are_refused_by_their_fingerprint,
       every_function_that_is_not_optional_is_required)

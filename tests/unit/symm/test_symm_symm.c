@@ -43,7 +43,6 @@ START_TEST(null_has_an_answer)
     ck_assert_ptr_null(weft_symm_comm(NULL));
     ck_assert_ptr_null(weft_symm_local(NULL));
     ck_assert_ptr_null(weft_symm_peer(NULL, 0));
-    ck_assert_ptr_null(weft_symm_multicast(NULL));
     ck_assert_uint_eq(weft_symm_bytes(NULL), 0);
     ck_assert_uint_eq(weft_symm_channels(NULL), 0);
     ck_assert_ptr_null(weft_symm_backend(NULL));

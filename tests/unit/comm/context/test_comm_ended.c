@@ -180,7 +180,6 @@ static void every_call_is_refused(weft_symm *symm, const char *text)
     ck_assert_ptr_null(weft_symm_comm(symm));
     ck_assert_ptr_null(weft_symm_local(symm));
     ck_assert_ptr_null(weft_symm_peer(symm, 0));
-    ck_assert_ptr_null(weft_symm_multicast(symm));
     ck_assert_uint_eq(weft_symm_bytes(symm), 64);
 }
 
