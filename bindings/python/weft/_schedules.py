@@ -23,6 +23,9 @@ class Schedule(_weft.Schedule):
     def __new__(cls, name: str, ranks: int, microbatches: int, chunks: int = 0) -> Schedule:
         return _weft.Schedule.create(name, ranks, chunks, microbatches)
 
+    def __repr__(self) -> str:
+        return f"<weft.Schedule {self.name}, {self.ranks} ranks, {self.microbatches} microbatches>"
+
     @staticmethod
     def known() -> list[str]:
         """The names of the schedules that weft makes."""
