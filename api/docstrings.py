@@ -213,9 +213,17 @@ def figures(generator, text, rows):
     return plain(about) if about else "The figures, by name."
 
 
+def before(generator, member):
+    """The function that "the same" speaks of: the last one above in the header that has a text of another kind."""
+    names = [name for name, one in generator.api["functions"].items() if one["header"] == member.one["header"]]
+    above = reversed(names[: names.index(member.function)])
+    return next(name for name in above if not generator.api["functions"][name]["text"].startswith("The same"))
+
+
 def contract(generator, member, rows, result):
     """The docstring of a member."""
     text = plain(member.one["text"])
+    text = re.sub(r"^The same(?:, | (?=for |with ))", lambda _: f"As {before(generator, member)}, ", text)
     if "WEFT_IN_PROGRESS" in text:
         text = text.replace("WEFT_OK", "True").replace("WEFT_IN_PROGRESS", "False")
     text = figures(generator, results(text, rows, result, member.kind), rows)

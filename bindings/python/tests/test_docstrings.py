@@ -69,3 +69,8 @@ def test_what_c_writes_is_the_result():
 def test_classes_by_hand_have_signatures():
     assert list(inspect.signature(weft.Context).parameters)[:3] == ["backend", "rank", "size"]
     assert str(inspect.signature(weft.Context.wait)) == "(self, /, stream=None)"
+
+
+def test_a_docstring_says_what_it_compares_with():
+    assert [place for place, text in DOCSTRINGS if re.match(r"The same(?:,| for | with )", text)] == []
+    assert _weft.Context.save_begin.__doc__.startswith("As weft.Context.save, while the caller goes on")

@@ -157,7 +157,7 @@ class Calls(Base):
             self._copy(target, data)
 
     def _keep(self, work: weft.Work, tensors: Sequence[object]) -> None:
-        """Keep the tensors of a message until a message after its end, also if the caller keeps no work object."""
+        """Keep the tensors of a message until a message after its end, even if the caller keeps no work object."""
         self._under_way = [entry for entry in self._under_way if not is_over(entry[0])]
         self._under_way.append((work, tensors))
 
