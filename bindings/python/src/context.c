@@ -236,22 +236,20 @@ int context_type_add(PyObject *module)
         {0}};
     static PyMethodDef methods[] = {
         {"close", context_close, METH_NOARGS,
-         "close($self, /)\n--\n\nLeave the job.  Tensors, streams and moves of the context must be "
-         "gone."},
+         "close()\n\nLeave the job.  Tensors, streams and moves of the context must be gone."},
         {"_leave", context_leave, METH_NOARGS, "Leave the job when the process ends."},
         {"wait", (PyCFunction)(void (*)(void))context_wait, METH_VARARGS | METH_KEYWORDS,
-         "wait($self, stream=None)\n--\n\nWait for the work on a stream."},
+         "wait(stream=None)\n\nWait for the work on a stream."},
         {"__enter__", context_enter, METH_NOARGS, NULL},
         {"__exit__", context_exit, METH_VARARGS, NULL},
         {0}};
     static PyType_Slot slots[] = {
-        {Py_tp_doc,
-         "Context(backend=None, *, rank=0, size=0, rendezvous=None, token=None, "
-         "plugin_path=None, device=-1, timeout=0, simulated_ranks=0, exchange=None)\n--\n\n"
-         "This process's connection to its job.  Without rank and size they come from "
-         "the launcher.  timeout is in seconds; 0: WEFT_TIMEOUT, math.inf: no limit.  "
-         "exchange is a function that gets the bytes of this rank and returns those of "
-         "all ranks, joined."},
+        {Py_tp_doc, "Context(backend=None, *, rank=0, size=0, rendezvous=None, token=None, "
+                    "plugin_path=None, device=-1, timeout=0, simulated_ranks=0, exchange=None)\n\n"
+                    "This process's connection to its job.  Without rank and size they come from "
+                    "the launcher.  timeout is in seconds; 0: WEFT_TIMEOUT, math.inf: no limit.  "
+                    "exchange is a function that gets the bytes of this rank and returns those of "
+                    "all ranks, joined."},
         {Py_tp_new, context_new},
         {Py_tp_dealloc, context_dealloc},
         {Py_tp_repr, context_repr},

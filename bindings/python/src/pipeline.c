@@ -236,7 +236,7 @@ int pipeline_type_add(PyObject *module)
     static PyMethodDef methods[] = {
         {"open", pipeline_open, METH_VARARGS, NULL},
         {"run", pipeline_run, METH_NOARGS,
-         "run($self, /)\n--\n\nRun all actions of this rank, once each.  Collective."},
+         "run()\n\nRun all actions of this rank, once each.  Collective."},
         {0}};
     static PyType_Slot slots[] = {{Py_tp_doc, "The base of weft.Pipeline."},
                                   {Py_tp_new, PyType_GenericNew},

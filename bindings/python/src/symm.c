@@ -127,18 +127,16 @@ int symm_type_add(PyObject *module)
 {
     static PyMethodDef methods[] = {
         {"memory", symm_memory, METH_VARARGS,
-         "memory($self, peer=None, /)\n--\n\nThe bytes of this rank, or of a peer, for "
-         "from_dlpack; None: this "
+         "memory(peer=None)\n\nThe bytes of this rank, or of a peer, for from_dlpack; None: this "
          "rank cannot address them."},
-        {"close", symm_close, METH_NOARGS, "close($self, /)\n--\n\nFree the memory.  Collective."},
+        {"close", symm_close, METH_NOARGS, "close()\n\nFree the memory.  Collective."},
         {"__enter__", symm_enter, METH_NOARGS, NULL},
         {"__exit__", symm_exit, METH_VARARGS, NULL},
         {0}};
     static PyType_Slot slots[] = {
-        {Py_tp_doc,
-         "Symm(comm, bytes, channels=0)\n--\n\nMemory of the same size on all ranks of a "
-         "communicator, which each of them reads and writes.  Collective, and so is its "
-         "end (docs/symmetric-memory.md)."},
+        {Py_tp_doc, "Symm(comm, bytes, channels=0)\n\nMemory of the same size on all ranks of a "
+                    "communicator, which each of them reads and writes.  Collective, and so is its "
+                    "end (docs/symmetric-memory.md)."},
         {Py_tp_new, symm_new},
         {Py_tp_dealloc, symm_dealloc},
         {Py_tp_methods, methods},
