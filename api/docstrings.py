@@ -21,7 +21,8 @@ PHRASES = [(re.compile(pattern), new) for pattern, new in (
     (r"\s*STREAM NULL is the default stream\.|; an empty shard reads nothing[^.]*|NULL: WEFT_\w+_COUNT\b|, WEFT_\w+ specs\b", ""),
     # ownership
     (r"\s*(?:The caller|Callers) (?:then |still |may )?(?:releases?|closes?|frees?)[^.]*\.", ""),
-    (r",? that the caller releases|; (?:otherwise )?the caller (?:releases|closes|frees) \*?[A-Z_]+", ""),
+    (r",? that the caller releases|[;,](?: and| otherwise)* the caller (?:releases|closes|frees) (?:\*?[A-Z_]+|them|it)\b", ""),
+    (r"(?<=\.)\s*[A-Z_]+ has room for [^.;]*[.;]", ""),
     (r"\s*(?:\*?[A-Z_]+|The \w+|They) (?:is|are) borrowed[^.]*\.", ""),
     (r"[;,] borrowed\b(?:, valid as long as [^.;]*)?", ""),
     (r"(^|[.;] ?)\s*Borrowed\b[^.;]*(?:[.;]|$)", r"\1"),
@@ -50,7 +51,8 @@ PHRASES = [(re.compile(pattern), new) for pattern, new in (
     (r"\s*(?:Unless )?WORK (?:is|may be) NULL[^.]*\.", ""),
     (r"\s*FLAGS: enum \w+\.", ""),
     (r"\bFLAGS \(enum \w+\)", "the keywords"),
-    (r"\b(?:out|run)->(\w+)", r"`\1`"),
+    (r"\b[a-z]+->(\w+)", r"`\1`"),
+    (r"\bOPTIONS (?:is|are) copied(?:\.|; )", ""),
     # statuses
     (r"WEFT_OK, or the cause\b", "Raise the cause"),
     (r"; weft_last_error has its text", ""),
