@@ -10,6 +10,7 @@ import json
 import pathlib
 import sys
 
+import docstrings
 import members
 import reach
 import stubs
@@ -265,7 +266,7 @@ class Generator:
             for member, rows, result in entries:
                 if member.kind == "property":
                     lines += [f'    {{"{member.name}", call_property, NULL,',
-                              f"     {c_text(stubs.contract(member), 5)}, (void *)&function_{member.function}}},"]
+                              f"     {c_text(docstrings.contract(self, member, rows, result), 5)}, (void *)&function_{member.function}}},"]
             lines += ["    {0}};", ""]
         return lines
 

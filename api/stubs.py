@@ -1,20 +1,12 @@
-"""Docstrings and type hints of the generated members of the Python package."""
+"""Signatures and type hints of the generated members of the Python package."""
 import re
+
+import docstrings
 
 TYPES = {"BOOL": "bool", "U8": "int", "I32": "int", "U32": "int", "I64": "int", "U64": "int", "SIZE": "int", "F64": "float",
          "TIMEOUT": "float", "TEXT": "str", "PATH": "_Path", "ADDRESS": "int", "STREAM": "_StreamLike", "BUFFER": "str", "ARRAY": "_Array",
          "BYTES": "Buffer"}
 DEFAULTS = {"BOOL": "False", "F64": "0.0", "TIMEOUT": "0", "U8": "0", "I32": "0", "U32": "0", "I64": "0", "U64": "0", "SIZE": "0"}
-NOISE = re.compile(r"\s*\[(?:any thread|[A-Z_, ]+: [^\[\]]+)\]|\s*The caller (?:then )?(?:releases|closes|frees)[^.]*\.")
-
-
-def contract(member):
-    """The contract of C in the words of Python."""
-    text = " ".join(NOISE.sub("", " ".join(member.one["text"].split())).split())
-    names = {argument["name"] for argument in member.one["arguments"]}
-    text = re.sub(r"\*?\b([A-Z][A-Z_]*)\b", lambda m: f"`{m[1].lower()}`" if m[1].lower() in names else m[0], text)
-    text = re.sub(r"\bWEFT_ERR_([A-Z_]+)\b", lambda m: m[1].title().replace("_", "") + "Error", text)
-    return text.replace("NULL", "None").replace("  ", " ")
 
 
 def stated(generator, member, rows):
@@ -108,23 +100,23 @@ def signature(generator, member, rows, with_hints):
 
 
 def docstring(generator, member, rows, result):
-    return f"{member.name}({signature(generator, member, rows, False)})\n--\n\n{contract(member)}"
+    return f"{member.name}({signature(generator, member, rows, False)})\n--\n\n{docstrings.contract(generator, member, rows, result)}"
 
 
 def field_doc(generator, member, row):
     struct = member.one["arguments"][-1]["type"].split(" ")[0]
-    for field in generator.api["structs"][struct]["fields"]:
-        if field["name"] == row.c_name:
-            return " ".join(field["text"].split()).replace("NULL", "None") or f"{row.name} of `info`"
-    return ""
+    return next(docstrings.field(generator, member, row, field["text"]) for field in generator.api["structs"][struct]["fields"]
+                if field["name"] == row.c_name)
 
 
 def class_doc(generator, handle):
+    """The text of the handle, of the function that makes one, or of its header."""
     import python
-    new = python.constructor(generator, handle)
-    text = generator.api["handles"][handle]["text"] or contract(new) if new else generator.api["handles"][handle]["text"]
+    text, new = generator.api["handles"][handle]["text"], python.constructor(generator, handle)
+    if new and not text:
+        return next(docstrings.contract(generator, *entry) for entries in generator.members.values() for entry in entries if entry[0] is new)
     header = generator.api["headers"][generator.api["handles"][handle]["header"]]
-    return text or header["summary"].split(" - ", 1)[-1].strip().capitalize()
+    return docstrings.described(generator, text or header["summary"].split(" - ", 1)[-1].strip())
 
 
 def member_lines(generator, member, rows, result):

@@ -104,7 +104,7 @@ class Maker:
                   facts=field)
         c_type, base = field["type"], base_of(field["type"])
         pointers = c_type.count("*")
-        if field["name"] == "struct_size" or field["name"].startswith("reserved"):
+        if field["name"] in ("struct_size", "zero") or field["name"].startswith("reserved"):
             row.name = ""
             return row
         if "(*)" in c_type or base in self.api["callbacks"]:

@@ -274,14 +274,14 @@ static int fixed_type_add(PyObject *module)
 
 int bound_types_add(PyObject *module)
 {
-    static PyMethodDef methods[] = {
-        {"fix", KEYWORDS(bound_fix),
-         "fix(sources, targets)\n\nA function that moves these arrays; it keeps them, and reads "
-         "their addresses once."},
-        {0}};
+    static PyMethodDef methods[] = {{"fix", KEYWORDS(bound_fix),
+                                     "fix($self, sources, targets)\n--\n\nA function that moves "
+                                     "these arrays; it keeps them, and reads "
+                                     "their addresses once."},
+                                    {0}};
     static PyType_Slot slots[] = {
         {Py_tp_doc,
-         "Move(context, sources, targets)\n\nA plan that is bound once and called often: "
+         "Move(context, sources, targets)\n--\n\nA plan that is bound once and called often: "
          "move(arrays, outs, stream=None).  Collective."},
         {Py_tp_new, bound_new},
         {Py_tp_dealloc, bound_dealloc},

@@ -192,9 +192,10 @@ int array_functions_add(PyObject *module)
 {
     static PyMethodDef functions[] = {
         {"describe", describe, METH_O,
-         "describe(array)\n\nThe dtype and the shape of an array: (\"f32\", (3, 4))."},
+         "describe($module, array, /)\n--\n\nThe dtype and the shape of an array: (\"f32\", (3, "
+         "4))."},
         {"move_array", KEYWORDS(move_array),
-         "move_array(context, array, source, target, out=None, stream=None)\n\n"
+         "move_array($module, context, array, source, target, out=None, stream=None)\n--\n\n"
          "Move this rank's shard from one layout to another.  Collective."},
         {0}};
 

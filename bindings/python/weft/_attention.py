@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from . import _weft
 from ._layouts import Mesh
@@ -56,8 +55,7 @@ class AttentionPlan(_weft.AttentionPlan):
         return found
 
 
-@dataclasses.dataclass(frozen=True)
-class Problem:
+class Problem(NamedTuple):
     """What a kernel computes: some queries of this rank against some keys.
 
     With the mask "full" query i sees all keys, with "causal" keys j <= i + diagonal, with "window" of these the last

@@ -22,6 +22,9 @@ class Comm(_weft.Comm):
     def __new__(cls, context: _weft.Context) -> Comm:
         return context.world
 
+    def __repr__(self) -> str:
+        return f"<weft.Comm {self.name}, rank {self.rank} of {self.size}>"
+
     def split(  # type: ignore[override]
         self, colour: int, key: int = 0, name: str | None = None, timeout: float = 0
     ) -> Comm | None:

@@ -3,6 +3,12 @@
 import builtins
 import re
 
+__all__ = [  # what users catch
+    "Error", "InvalidError", "UnsupportedError", "NotFoundError", "OutOfMemoryError", "SystemCallError", "DeviceError", "PeerError",
+    "TimeoutError", "AbortedError", "VersionError", "InternalError", "MismatchError", "ParseError", "NoBackendError",
+    "NoLibraryError", "OldLibraryError", "NoDeviceError",
+]  # fmt: skip
+
 
 class Error(Exception):
     """A call of weft failed.
@@ -104,6 +110,8 @@ BY_CODE = {
     -16: OldLibraryError,
     -17: NoDeviceError,
 }
+for _class in (Error, *BY_CODE.values()):
+    _class.__module__ = "weft"  # where users find it, as tracebacks show
 
 
 def error_of(code: int, name: str, text: str, vendor: str | None = None, vendor_code: int = 0) -> Error:

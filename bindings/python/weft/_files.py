@@ -27,6 +27,12 @@ class Checkpoint(_weft.Checkpoint):
 
     __slots__ = ()
 
+    def __repr__(self) -> str:
+        try:
+            return f"<weft.Checkpoint, {self.format}, {self.tensors} tensors>"
+        except RuntimeError:
+            return "<weft.Checkpoint, closed>"
+
     def __len__(self) -> int:
         return self.tensors
 

@@ -155,7 +155,7 @@ class Plan(_weft.Plan):
 
     @property
     def steps(self) -> list[dict[str, Any]]:
-        """A dictionary per step."""
+        """A dictionary per step.  Bit i of its "axes" stands for axis i of the mesh."""
         return [self.step(index) for index in range(self.info["steps"])]
 
     @property
@@ -187,6 +187,9 @@ class Plan(_weft.Plan):
         from . import _pictures  # few programs draw
 
         return _pictures.of_plan(self, getattr(self, "_options", None))
+
+    def __str__(self) -> str:
+        return super().__str__().rstrip("\n")
 
     def __repr__(self) -> str:
         return str(self)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _weft
 from ._comm import Comm
@@ -17,8 +16,7 @@ if TYPE_CHECKING:
 _Value = str | tuple[str, bool]  # a tensor that a stage passes on, and True if it has no gradient
 
 
-@dataclasses.dataclass(frozen=True)
-class Action:
+class Action(NamedTuple):
     """What a function of a pipeline computes.  Tensors are shards, which from_dlpack makes arrays of."""
 
     kind: str  # "F", "B", "I" or "W"; otherwise "UNSHARD", "RESHARD" or "REDUCE_GRAD"

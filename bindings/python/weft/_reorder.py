@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from . import _weft
 
 
-@dataclasses.dataclass(frozen=True)
-class Node:
+class Node(NamedTuple):
     """A part of a program.  Times are in nanoseconds, memory in bytes."""
 
     kind: Literal["compute", "start", "wait"] = "compute"  # "start" begins a collective, "wait" waits for its first input, a start
@@ -22,8 +20,7 @@ class Node:
     kept: bool = False  # its result stays to the end
 
 
-@dataclasses.dataclass(frozen=True)
-class Reordered:
+class Reordered(NamedTuple):
     """A better order of the nodes, with times in nanoseconds and memory in bytes."""
 
     order: list[int]  # indices of nodes
@@ -50,7 +47,7 @@ def reorder(
     >>> weft.reorder(nodes).order
     [0, 1, 3, 2]
     """
-    given = [dataclasses.asdict(node) for node in nodes]
+    given = [node._asdict() for node in nodes]
     made = _weft.Reorder.create(given, pass_=method, memory_limit=memory_limit)
     figures = made.info
     collectives = [made.collective(index) for index in range(figures.pop("collectives"))]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from . import _weft
 
@@ -23,6 +22,9 @@ class Schedule(_weft.Schedule):
 
     def __new__(cls, name: str, ranks: int, microbatches: int, chunks: int = 0) -> Schedule:
         return _weft.Schedule.create(name, ranks, chunks, microbatches)
+
+    def __repr__(self) -> str:
+        return f"<weft.Schedule {self.name}, {self.ranks} ranks, {self.microbatches} microbatches>"
 
     @staticmethod
     def known() -> list[str]:

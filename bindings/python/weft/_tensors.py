@@ -26,8 +26,21 @@ class Tensor(_weft.Tensor):
     def __new__(cls, context: _weft.Context, spec: Spec, name: str | None = None) -> Tensor:
         return _weft.Tensor.create(context, spec, name)
 
+    def __str__(self) -> str:
+        return super().__str__().rstrip("\n")
+
     def __repr__(self) -> str:
         return str(self)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes of the whole tensor; those of a shard are in local(rank).shape."""
+        return self.spec.shape
+
+    @property
+    def dtype(self) -> str:
+        """The dtype, such as "f32"."""
+        return self.spec.dtype
 
     def move(self, target: Spec | str, stream: _weft._StreamLike = None) -> Tensor:
         """The tensor in another layout, a spec or placements.  Collective."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from typing import Any
 
@@ -73,6 +72,8 @@ class Trace:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the records as JSON that Perfetto and chrome://tracing show."""
+        import json  # few programs write
+
         events = [
             {
                 "name": record["text"], "cat": record["operation"], "ph": "X", "pid": self.rank,

@@ -128,6 +128,9 @@ class Choice(_weft.Choice):
         """The layouts in which the operator reads its inputs."""
         return tuple(map(self.input, range(self.info["inputs"])))
 
+    def __repr__(self) -> str:
+        return f"<weft.ops.Choice, {', '.join(map(str, self.inputs))} -> {', '.join(map(str, self.outputs))}>"
+
     @property
     def outputs(self) -> tuple[Spec, ...]:  # type: ignore[override]
         """The layouts of the outputs."""
@@ -239,8 +242,10 @@ def _context_of(context: _weft.Context | None, inputs: Sequence[Tensor | None]) 
     if context is not None:
         return context
     for tensor in inputs:
-        if tensor is not None:
+        if isinstance(tensor, Tensor):
             return tensor.context
+        if tensor is not None:
+            raise TypeError(f"a kernel runs on objects of weft.Tensor, or None, not on {tensor!r}; Tensor.wrap makes one of an array")
     import weft
 
     return weft.current()

@@ -4,12 +4,18 @@ PyTorch calls `register` at the end of its own import (the entry point group "to
 TORCH_DEVICE_BACKEND_AUTOLOAD=0.  Nothing of weft is loaded before a group is made, and nothing here raises an exception.
 """
 
+from __future__ import annotations
+
 import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch._C._distributed_c10d import Backend, _DistributedBackendOptions
 
 DEVICE_BACKENDS = ("nccl", "rccl", "nvshmem")
 
 
-def devices():
+def devices() -> list[str]:
     """The types of devices of torch whose tensors can be served here."""
     import torch
 
@@ -18,14 +24,14 @@ def devices():
     return ["cpu"] if is_for_hosts or torch.cuda.device_count() == 0 else ["cpu", "cuda"]
 
 
-def create(options, group_options=None):
+def create(options: _DistributedBackendOptions, group_options: Backend.Options | None = None) -> Backend:
     """The backend of a new group, as torch.distributed calls it."""
     from weft.torch import _group
 
     return _group.create(options, group_options)
 
 
-def register():
+def register() -> None:
     """Register the backend "weft" of torch.distributed."""
     try:
         import torch.distributed

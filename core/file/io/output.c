@@ -84,7 +84,7 @@ static weft_status check_target(const struct wf_outputs *output)
     if (!output->replace)
         return wf_fail(WEFT_ERR_INVALID,
                        "%s exists already; weft replaces it only if told to "
-                       "(in C the option replace, in the tool --force)",
+                       "(the option replace, in the tool --force)",
                        output->path);
     if (output->is_folder != S_ISDIR(info.st_mode) ||
         (!output->is_folder && !S_ISREG(info.st_mode)))

@@ -37,7 +37,7 @@ extern "C" {
 #endif
 
 typedef struct weft_context weft_context;
-typedef struct weft_comm weft_comm;
+typedef struct weft_comm weft_comm; /* an ordered list of ranks that communicate */
 typedef struct weft_threads weft_threads;
 
 /* ---- joining and leaving the job ---------------------------------------------- */
@@ -96,11 +96,17 @@ WEFT_API void weft_context_release(weft_context **context);
 
 /* ---- properties ---------------------------------------------------------------- */
 
-/* Rank and number of ranks, in the job and on this host.  With simulated ranks, both ranks are 0
- * and both numbers are that of the simulated ranks.  -1 and 0 for NULL.  [any thread] */
+/* This rank's number in the job; 0 with simulated ranks, -1 for NULL.  [any thread] */
 WEFT_API int32_t weft_rank(const weft_context *context);
+
+/* Number of ranks of the job, also of simulated ones; 0 for NULL.  [any thread] */
 WEFT_API int32_t weft_size(const weft_context *context);
+
+/* This rank's number among the ranks on this host; 0 with simulated ranks, -1 for NULL.  [any
+ * thread] */
 WEFT_API int32_t weft_local_rank(const weft_context *context);
+
+/* Number of ranks on this host; with simulated ranks, of all of them; 0 for NULL.  [any thread] */
 WEFT_API int32_t weft_local_size(const weft_context *context);
 
 /* The communicator of all ranks.  With simulated ranks it has their number, and refuses every call.

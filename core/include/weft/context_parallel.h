@@ -107,9 +107,10 @@ WEFT_API void weft_cp_plan_release(weft_cp_plan **plan);
 
 typedef struct weft_cp_plan_info {
     size_t struct_size;
-    int32_t ranks;           /* of the axis */
-    int32_t steps;           /* RING: as many as ranks; otherwise 1 */
-    int64_t length, longest; /* of the sequence, and of the largest shard of it */
+    int32_t ranks;   /* of the axis */
+    int32_t steps;   /* RING: as many as ranks; otherwise 1 */
+    int64_t length;  /* of the sequence */
+    int64_t longest; /* length of the largest shard of it */
     /* Pairs of a query and a key that it sees: of the coordinate that has most of them, and of all
      * coordinates.  Elements of custom blocks count as seen.  With HEADS, ranks share the heads:
      * the first number is the second one divided by the ranks, rounded up. */
@@ -190,7 +191,7 @@ WEFT_API void weft_cp_release(weft_cp **cp);
 
 typedef struct weft_cp_info {
     size_t struct_size;
-    int64_t batch, heads, depth, key_heads; /* of the sizes */
+    int64_t batch, heads, depth, key_heads; /* as given to weft_cp_create */
     uint32_t dtype;                         /* enum weft_dtype */
     int32_t sequence_dim;                   /* 1 or 2 */
     int64_t length;                         /* of this rank's part of the sequence */

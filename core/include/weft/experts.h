@@ -77,7 +77,7 @@ typedef struct weft_routing_info {
     int64_t tokens;                /* of this rank: the sum of its counts */
     int64_t sent;                  /* of these, without the dropped ones */
     int64_t received;              /* by this rank */
-    int32_t first_expert, experts; /* those of this rank */
+    int32_t first_expert, experts; /* the first expert of this rank, and how many it has */
     /* Tokens received for each expert of this rank.  Borrowed until the routing or its experts are
      * released.  [experts entries] */
     const int64_t *counts;

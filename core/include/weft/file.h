@@ -28,10 +28,15 @@ extern "C" {
 #endif
 
 typedef struct weft_checkpoint weft_checkpoint;
+/* A checkpoint that is being written. */
 typedef struct weft_checkpoint_writer weft_checkpoint_writer;
+/* The placements of tensors, by patterns of their names. */
 typedef struct weft_layout weft_layout;
+/* A plan that writes a checkpoint in another layout or format. */
 typedef struct weft_reshard weft_reshard;
+/* How tensors of one checkpoint become those of another. */
 typedef struct weft_rules weft_rules;
+/* A checkpoint that is written while the program goes on. */
 typedef struct weft_saving weft_saving;
 
 enum weft_file_format {
@@ -70,7 +75,7 @@ typedef struct weft_checkpoint_info {
     uint64_t bytes;        /* of the elements of all tensors, each counted once */
     uint64_t others;       /* items of a DCP checkpoint that are not tensors; weft does not read
                             * them */
-    const weft_mesh *mesh; /* WEFT_FILE_RANKS; otherwise NULL.  Borrowed */
+    const weft_mesh *mesh; /* of WEFT_FILE_RANKS; otherwise NULL.  Borrowed */
     uint64_t metadata;     /* number of pairs of weft_checkpoint_metadata_get */
     uint64_t bytes_read;   /* from the files so far, headers included */
     uint64_t unlisted;     /* number of tensors of weft_checkpoint_unlisted_get */
@@ -441,11 +446,10 @@ typedef struct weft_save_options {
  * PATH.weft-partial, and gives them their names after all ranks have flushed what they wrote.
  * OPTIONS may be NULL.  After a failure there is nothing new at PATH on any rank's disk; only the
  * error WEFT_ERR_PEER, after rank 0 was lost, leaves it open whether the checkpoint is there.
- * WEFT_ERR_INVALID: a tensor is of another context or has no name, two have one name, `name_count`
- * is not COUNT, PATH exists and `replace` is not set, or another process writes to it.
- * WEFT_ERR_MISMATCH: ranks save
- * different tensors, or to different paths.  WEFT_ERR_SYSTEM: a disk is full, or a file cannot be
- * written. */
+ * WEFT_ERR_INVALID: a tensor is of another context or has no name, two have one name, the number
+ * of names is not that of tensors, PATH exists and `replace` is not set, or another process writes
+ * to it.  WEFT_ERR_MISMATCH: ranks save different tensors, or to different paths.
+ * WEFT_ERR_SYSTEM: a disk is full, or a file cannot be written. */
 WEFT_API WEFT_NODISCARD weft_status weft_save(weft_context *context, const char *path,
                                               weft_tensor *const *tensors, size_t count,
                                               const weft_save_options *options);

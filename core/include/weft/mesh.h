@@ -64,8 +64,10 @@ WEFT_API WEFT_NODISCARD weft_status weft_mesh_print(const weft_mesh *mesh, char 
 
 /* ---- properties ---- */
 
-/* Number of axes, and number of ranks; 0 for NULL. */
+/* Number of axes; 0 for NULL. */
 WEFT_API int32_t weft_mesh_axes(const weft_mesh *mesh);
+
+/* Number of ranks; 0 for NULL. */
 WEFT_API int32_t weft_mesh_size(const weft_mesh *mesh);
 
 /* Size and name of axis AXIS.  If MESH has no such axis, the size is 0 and the name is NULL.  If

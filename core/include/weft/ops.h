@@ -337,7 +337,7 @@ WEFT_API void weft_op_cache_clear(void);
 
 /* ---- lists --------------------------------------------------------------------- */
 
-typedef struct weft_op_list weft_op_list;
+typedef struct weft_op_list weft_op_list; /* all strategies for one call */
 
 /* List all strategies of CALL that OPTIONS allow, without the plans of moves.  The order is: a row
  * of the first axis, then of the second, and so on; a row is first every rank alike, then the split

@@ -74,9 +74,10 @@ typedef struct weft_plan_info {
     uint64_t digest;     /* 64-bit hash: equal plans have equal digests */
     uint32_t tensors;    /* number of tensors: 1, or more for a batch */
     uint32_t together;   /* tensors of a batch that share one exchange */
-    /* Counted; false: an estimate, or UINT64_MAX, which stands for as many bytes or more. */
-    bool exact;         /* bytes_received_max */
-    bool scratch_exact; /* peak_bytes */
+    /* bytes_received_max was counted.  False: it is an estimate, or UINT64_MAX, which stands for as
+     * many bytes or more. */
+    bool exact;
+    bool scratch_exact; /* likewise peak_bytes */
     /* It is shown that no plan of those that docs/planner.md lists is better.  False: the search
      * was ended early, bytes were minimized for more than 64 ranks, or the plan is a batch or goes
      * between two meshes whose ranks differ. */

@@ -138,8 +138,9 @@ WEFT_API const int64_t *weft_spec_shape(const weft_spec *spec);
  * dimension, its `turn` counts from 1 and is set even in the default order, in which the text shows
  * no turn. */
 WEFT_API const weft_placement *weft_spec_placements(const weft_spec *spec);
-WEFT_API int64_t weft_spec_elements(const weft_spec *spec); /* of the whole tensor */
-WEFT_API uint64_t weft_spec_hash(const weft_spec *spec);    /* the same in every process */
+/* Elements of the whole tensor. */
+WEFT_API int64_t weft_spec_elements(const weft_spec *spec);
+WEFT_API uint64_t weft_spec_hash(const weft_spec *spec); /* the same in every process */
 
 /* ---- shards ---- */
 

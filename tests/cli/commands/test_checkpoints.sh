@@ -195,7 +195,7 @@ if [[ -e killed.weft-partial || -e killed.weft-journal ]]; then not_so "a resume
 rm -rf killed large.safetensors
 
 # Refusals.
-fails 1 'exists already; weft replaces it only if told to (in C the option replace, in the tool --force)' \
+fails 1 'exists already; weft replaces it only if told to (the option replace, in the tool --force)' \
     "$weft" reshard hf tp4
 fails 1 'the path is empty' "$weft" reshard hf ''
 fails 1 'config.json' bash -c "touch tp4/config.json && '$weft' reshard hf tp4 --force"

@@ -1,21 +1,28 @@
 """What the tensors of a call must be like, compared before anything moves."""
 
+from __future__ import annotations
+
 import math
+from collections.abc import Sequence
+from typing import TypeVar
 
 import torch
+from torch._C._distributed_c10d import BroadcastOptions, GatherOptions, ReduceOptions, ScatterOptions
 
 import weft
 
+_Value = TypeVar("_Value")
 
-def _sides(call, one, other):
+
+def _sides(call: str, one: str, other: str) -> str:
     return f"weft: {call}: {one}, but {other}"
 
 
-def _describe(name, tensor):
+def _describe(name: str, tensor: torch.Tensor) -> str:
     return f"{name} is {str(tensor.dtype).removeprefix('torch.')}{list(tensor.shape)} on {tensor.device}"
 
 
-def refuse_sparse(call, tensors):
+def refuse_sparse(call: str, tensors: Sequence[torch.Tensor]) -> None:
     """weft moves dense memory."""
     for tensor in tensors:
         if tensor.layout is not torch.strided:
@@ -24,7 +31,7 @@ def refuse_sparse(call, tensors):
                 "or its indices and values one after the other")
 
 
-def alike(call, names, tensors):
+def alike(call: str, names: str, tensors: Sequence[torch.Tensor]) -> None:
     """Dense tensors of one dtype and on one kind of device.  `names` is a format of a number."""
     refuse_sparse(call, tensors)
     first = tensors[0]
@@ -33,7 +40,7 @@ def alike(call, names, tensors):
             raise ValueError(_sides(call, _describe(names.format(0), first), _describe(names.format(number), tensor)))
 
 
-def equal(call, names, tensors, name, like):
+def equal(call: str, names: str, tensors: Sequence[torch.Tensor], name: str, like: torch.Tensor) -> None:
     """Dense tensors with the dtype, the shape and the kind of device of another one."""
     refuse_sparse(call, [like, *tensors])
     for number, tensor in enumerate(tensors):
@@ -41,20 +48,22 @@ def equal(call, names, tensors, name, like):
             raise ValueError(_sides(call, _describe(names.format(number), tensor), _describe(name, like)))
 
 
-def one(call, name, values):
+def one(call: str, name: str, values: Sequence[_Value]) -> _Value:
     """The only value of a list."""
     if len(values) != 1:
         raise ValueError(_sides(call, f"{name} has {len(values)} entries", "it must have 1"))
     return values[0]
 
 
-def count(call, name, values, expected, of):
+def count(call: str, name: str, values: Sequence[object], expected: int, of: str) -> None:
     """A list with an entry for each of something."""
     if len(values) != expected:
         raise ValueError(_sides(call, f"{name} has {len(values)} entries", f"{of} {expected}"))
 
 
-def root(call, options, size, tensors):
+def root(
+    call: str, options: BroadcastOptions | ReduceOptions | GatherOptions | ScatterOptions, size: int, tensors: int
+) -> tuple[int, int]:
     """The rank and the tensor that options name as the root."""
     if not 0 <= options.rootRank < size:
         raise ValueError(_sides(call, f"the root is rank {options.rootRank}", f"the ranks of the group are 0 to {size - 1}"))
@@ -64,7 +73,7 @@ def root(call, options, size, tensors):
     return options.rootRank, number
 
 
-def joined(call, name, whole, part_name, part, size):
+def joined(call: str, name: str, whole: torch.Tensor, part_name: str, part: torch.Tensor, size: int) -> None:
     """`whole` is `size` tensors like `part`, one after the other along dimension 0 or stacked in a new one.
 
     On a device the number of elements decides, as with NCCL.
@@ -78,7 +87,7 @@ def joined(call, name, whole, part_name, part, size):
         raise ValueError(_sides(call, _describe(name, whole), f"{_describe(part_name, part)}; {name} must be {size} of it"))
 
 
-def rows(call, name, tensor, splits, size):
+def rows(call: str, name: str, tensor: torch.Tensor, splits: Sequence[int] | None, size: int) -> list[int]:
     """The elements of each rank's part of a tensor.  Without splits, the parts are equal."""
     if tensor.dim() == 0:
         raise ValueError(_sides(call, f"{name} has no dimensions", "its dimension 0 is split among the ranks"))
@@ -94,14 +103,16 @@ def rows(call, name, tensor, splits, size):
     return [number * row for number in splits]
 
 
-def overlapping(tensors):
+def overlapping(tensors: Sequence[torch.Tensor]) -> set[int]:
     """The numbers of tensors that share memory with another one of the list."""
     ranges = []
     for number, tensor in enumerate(tensors):
         if tensor.numel() > 0:
             span = 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride()))
             ranges.append((tensor.data_ptr(), tensor.data_ptr() + span * tensor.element_size(), number))
-    found, cluster, end = set(), [], 0
+    found: set[int] = set()
+    cluster: list[int] = []
+    end = 0
     for start, stop, number in sorted(ranges):
         cluster = [*cluster, number] if start < end else [number]
         if len(cluster) > 1:

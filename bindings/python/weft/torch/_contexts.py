@@ -1,34 +1,41 @@
 """The contexts of a job of torch.distributed: one for each kind of memory that its tensors are in."""
 
+from __future__ import annotations
+
 import gc
 import os
+from collections.abc import Callable
+from typing import TypeAlias, TypeGuard, cast
 
 import torch
 import torch.distributed as dist
+from torch._C._distributed_c10d import Store
 
 import weft
 from weft_autoload import DEVICE_BACKENDS
 
-_job = None  # (rank, size, limit in seconds) of the first group; its store is not kept, so that its port becomes free
-_made = {}  # by the type of a device of torch
-_limits = {}  # of those, in seconds; a context of weft.init is not listed
+Job: TypeAlias = tuple[int, int, float]  # rank, size, limit in seconds
+
+_job: Job | None = None  # of the first group; its store is not kept, so that its port becomes free
+_made: dict[str, weft.Context] = {}  # by the type of a device of torch
+_limits: dict[str, float] = {}  # of those, in seconds; a context of weft.init is not listed
 _count = 0  # of contexts that were made, the same on all ranks
 
 
-def exchange_through(store, rank, size, name):
+def exchange_through(store: Store, rank: int, size: int, name: int) -> Callable[[bytes], bytes]:
     """An all-gather over a store of torch, for weft.Context."""
     calls = 0
 
-    def exchange(mine):
+    def exchange(mine: bytes) -> bytes:
         nonlocal calls
         calls += 1
-        store.set(f"weft/{name}/{calls}/{rank}", mine)
+        store.set(f"weft/{name}/{calls}/{rank}", cast(str, mine))  # PyTorch takes bytes, too
         return b"".join(bytes(store.get(f"weft/{name}/{calls}/{other}")) for other in range(size))
 
     return exchange
 
 
-def join(rank, size, limit):
+def join(rank: int, size: int, limit: float) -> Job:
     """Note the job whose contexts are made when they are used.  Those of a job before it that differs are closed."""
     global _job
     for kind, context in list(_made.items()):
@@ -39,23 +46,24 @@ def join(rank, size, limit):
         del _made[kind]
         _limits.pop(kind, None)
     _job = (rank, size, limit)
+    return _job
 
 
-def limit_of(device):
+def limit_of(device: torch.device) -> float | None:
     """The seconds of the limit of a context that was made for a device; None if they are not known."""
     return _limits.get(device.type)
 
 
-def joined():
+def joined() -> bool:
     """Whether the job of torch.distributed is known."""
     return _job is not None and not _is_over()
 
 
-def _place(context):
+def _place(context: weft.Context) -> tuple[int, int]:
     return context.rank, context.size
 
 
-def _close(context):
+def _close(context: weft.Context) -> None:
     """Close the context of a job that is over.  Groups that were destroyed may wait for the garbage collector."""
     rank, size = _place(context)
     gc.collect()
@@ -67,13 +75,13 @@ def _close(context):
             f"before, in which this process was rank {rank} of {size}: {error}") from error
 
 
-def _is_over():
+def _is_over() -> bool:
     """Whether torch.distributed was initialized again, with another rank or size than the job that is known has."""
     group = dist.group.WORLD
     return _job is not None and group is not None and (group.rank(), group.size()) != _job[:2]
 
 
-def _backend_for(kind):
+def _backend_for(kind: str) -> str | None:
     """What carries tensors on a kind of device; None: what WEFT_BACKEND names."""
     setting = os.environ.get("WEFT_BACKEND", "auto")
     names = setting.split(",")
@@ -82,22 +90,21 @@ def _backend_for(kind):
     return None
 
 
-def _serves(context, kind):
+def _serves(context: weft.Context | None, kind: str) -> TypeGuard[weft.Context]:
     """Whether a context works in the memory of a kind of device.  ROCm's devices are "cuda" in PyTorch."""
     return context is not None and not context.closed and (context.kind == "cpu") == (kind == "cpu")
 
 
-def _make(kind, store):
+def _make(kind: str, store: Store | None, job: Job) -> weft.Context:
     global _count
     _count += 1
-    rank, size, limit = _job
-    options = {"rank": rank, "size": size, "timeout": limit}
-    if kind != "cpu":
-        options["device"] = torch.cuda.current_device()
+    rank, size, limit = job
+    device = -1 if kind == "cpu" else torch.cuda.current_device()
+    exchange = None
     if size > 1:
         store = dist.distributed_c10d._get_default_store() if store is None else store
-        options["exchange"] = exchange_through(store, rank, size, _count)
-    context = weft.Context(_backend_for(kind), **options)
+        exchange = exchange_through(store, rank, size, _count)
+    context = weft.Context(_backend_for(kind), rank=rank, size=size, device=device, timeout=limit, exchange=exchange)
     if not _serves(context, kind):
         backend = context.backend
         context.close()
@@ -106,12 +113,11 @@ def _make(kind, store):
     return context
 
 
-def _join_default():
-    group = dist.group.WORLD
-    join(group.rank(), group.size(), 0)
+def _join_default() -> Job:
+    return join(dist.get_rank(), dist.get_world_size(), 0)
 
 
-def context_for(device, store=None):
+def context_for(device: torch.device | str | int, store: Store | None = None) -> weft.Context:
     """The context for tensors on a device.  If it is not yet there, all ranks of the job make it: collective.
 
     It is made through a store of torch; without one, through that of the default group.
@@ -125,11 +131,10 @@ def context_for(device, store=None):
     if not _serves(weft._current, kind):
         if _job is None and not dist.is_initialized():
             return weft.current()
-        if _job is None:
-            _join_default()
-        context = _make(kind, store)
+        job = _join_default() if _job is None else _job
+        context = _make(kind, store, job)
         weft._adopt(context)
-        _limits[kind] = _job[2]
+        _limits[kind] = job[2]
     else:
         context = weft._current
         if _job is not None and _place(context) != _job[:2]:

@@ -1,11 +1,15 @@
 """Layouts of DTensor as layouts of weft, and back."""
 
+from __future__ import annotations
+
 import re
+from collections.abc import Sequence
 
 import torch
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Partial, Replicate, Shard
-from torch.distributed.tensor.placement_types import _StridedShard
+from torch.distributed.tensor.placement_types import Placement, _StridedShard
+from torch.utils.dlpack import from_dlpack
 
 import weft
 
@@ -18,7 +22,7 @@ PLACEMENT = re.compile(r"(?P<kind>R|SS|S|P)(?:\((?P<values>[^)]*)\))?(?:\[(?P<tu
 # ---- meshes ----
 
 
-def to_mesh(device_mesh):
+def to_mesh(device_mesh: DeviceMesh) -> weft.Mesh:
     """The mesh of weft with the ranks and the names of a DeviceMesh."""
     ranks = device_mesh.mesh
     names = device_mesh.mesh_dim_names
@@ -28,7 +32,7 @@ def to_mesh(device_mesh):
     return weft.mesh(f"{sizes}@{','.join(map(str, ranks.flatten().tolist()))}")
 
 
-def to_device_mesh(mesh, device_type="cpu"):
+def to_device_mesh(mesh: weft.Mesh | str, device_type: str = "cpu") -> DeviceMesh:
     """The DeviceMesh with the ranks and the names of a mesh of weft.  Collective, as DeviceMesh is."""
     mesh = weft.mesh(mesh)
     names = mesh.names if any(mesh.names) else None
@@ -38,7 +42,7 @@ def to_device_mesh(mesh, device_type="cpu"):
 # ---- placements ----
 
 
-def _turns(shard_order):
+def _turns(shard_order: Sequence[tuple[int, Sequence[int]]] | None) -> dict[tuple[int, int], int]:
     """(tensor dimension, mesh dimension) -> turn, for dimensions whose splits are not in the default order."""
     turns = {}
     for tensor_dim, mesh_dims in shard_order or ():
@@ -47,7 +51,9 @@ def _turns(shard_order):
     return turns
 
 
-def to_placements(placements, shard_order=None):
+def to_placements(
+    placements: Sequence[Placement], shard_order: Sequence[tuple[int, Sequence[int]]] | None = None
+) -> str:
     """The text of placements of DTensor, in the order in which `shard_order` splits.
 
     >>> from torch.distributed.tensor import Replicate, Shard
@@ -70,7 +76,7 @@ def to_placements(placements, shard_order=None):
     return ",".join(texts)
 
 
-def _placement_of(text):
+def _placement_of(text: str) -> Placement:
     match = PLACEMENT.fullmatch(text)
     if match is None or match["turn"]:
         raise weft.UnsupportedError(f"DTensor has no placement for {text}")
@@ -85,7 +91,7 @@ def _placement_of(text):
     return Shard(numbers[0]) if match["kind"] == "S" else _StridedShard(numbers[0], split_factor=numbers[1])
 
 
-def from_spec(spec):
+def from_spec(spec: weft.Spec) -> tuple[Placement, ...]:
     """The placements of DTensor for a layout of weft.  Splits in another order become strided ones."""
     if "[" in spec.placements:
         spec = spec.order_to_strides()
@@ -95,11 +101,11 @@ def from_spec(spec):
 # ---- tensors ----
 
 
-def _text(dtype, shape, placements):
+def _text(dtype: str, shape: Sequence[int], placements: str) -> str:
     return f"{dtype}[{','.join(map(str, shape))}] {placements}"
 
 
-def to_spec(tensor):
+def to_spec(tensor: DTensor) -> weft.Spec:
     """The layout of a DTensor."""
     dtype, _ = weft.describe(tensor.to_local().detach())
     order = getattr(tensor._spec, "shard_order", None)
@@ -107,31 +113,31 @@ def to_spec(tensor):
     return weft.Spec(_text(dtype, tensor.shape, placements), to_mesh(tensor.device_mesh))
 
 
-def from_dtensor(tensor, context=None, name=None):
+def from_dtensor(tensor: DTensor, context: weft.Context | None = None, name: str | None = None) -> weft.Tensor:
     """A tensor of weft with the memory of a DTensor's shard."""
     local = tensor.to_local().detach()
     context = context_for(local.device) if context is None else context
     return weft.Tensor.wrap(context, to_spec(tensor), local, name)
 
 
-def _strides(shape):
+def _strides(shape: Sequence[int]) -> tuple[int, ...]:
     strides = [1] * len(shape)
     for i in range(len(shape) - 2, -1, -1):
         strides[i] = strides[i + 1] * shape[i + 1]
     return tuple(strides)
 
 
-def wrap_local(local, device_mesh, spec):
+def wrap_local(local: torch.Tensor, device_mesh: DeviceMesh, spec: weft.Spec) -> DTensor:
     """The DTensor with this shard in a layout of weft."""
     return DTensor.from_local(
         local, device_mesh, from_spec(spec), run_check=False, shape=torch.Size(spec.shape),
         stride=_strides(spec.shape))  # fmt: skip
 
 
-def to_dtensor(tensor, device_mesh=None):
+def to_dtensor(tensor: weft.Tensor, device_mesh: DeviceMesh | None = None) -> DTensor:
     """The DTensor with the memory of a tensor of weft.  Without a DeviceMesh, one is made: collective."""
     if device_mesh is None:
         device_mesh = to_device_mesh(tensor.spec.mesh, "cpu" if tensor.context.kind == "cpu" else "cuda")
     elif to_mesh(device_mesh).ranks != tensor.spec.mesh.ranks:
         raise ValueError(f"the tensor is on {tensor.spec.mesh}, but device_mesh is {to_mesh(device_mesh)}")
-    return wrap_local(torch.from_dlpack(tensor), device_mesh, tensor.spec)
+    return wrap_local(from_dlpack(tensor), device_mesh, tensor.spec)

@@ -1,7 +1,13 @@
 """Redistribution as an operator of PyTorch, with a fake kernel and its gradient."""
 
+from collections.abc import Sequence
+from typing import Protocol
+
 import torch
 import torch.distributed as dist
+from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.tensor import DTensor
+from torch.distributed.tensor.placement_types import Placement
 
 import weft
 
@@ -15,26 +21,34 @@ def move_local(
 ) -> torch.Tensor:
     """This rank's shard in the layout `target`, from its shard in the layout `source`.  Collective."""
     begin, end = weft.spec(source, source_mesh), weft.spec(target, target_mesh)
-    return weft.move_array(context_for(local.device), local.detach().contiguous(), begin, end)
+    moved: torch.Tensor = weft.move_array(context_for(local.device), local.detach().contiguous(), begin, end)
+    return moved
 
 
-def _rank():
+def _rank() -> int:
     if dist.is_initialized():
-        return dist.get_rank()
+        rank: int = dist.get_rank()
+        return rank
     return weft._current.rank if weft._current is not None and not weft._current.closed else 0
 
 
 @move_local.register_fake
-def _(local, source_mesh, source, target_mesh, target):
+def _(local: torch.Tensor, source_mesh: str, source: str, target_mesh: str, target: str) -> torch.Tensor:
     shape, _ = weft.spec(target, target_mesh).shard(_rank())
     return local.new_empty(shape)
 
 
-def _setup(ctx, inputs, output):
+class _Saved(Protocol):
+    """What the forward pass leaves to the backward pass: source mesh, source, target mesh and target."""
+
+    layouts: tuple[str, str, str, str]
+
+
+def _setup(ctx: _Saved, inputs: tuple[torch.Tensor, str, str, str, str], output: torch.Tensor) -> None:
     ctx.layouts = inputs[1:]
 
 
-def _backward(ctx, gradient):
+def _backward(ctx: _Saved, gradient: torch.Tensor) -> tuple[torch.Tensor, None, None, None, None]:
     source_mesh, source, target_mesh, target = ctx.layouts
     arrives = weft.spec(target, target_mesh).gradient()
     back = weft.spec(source, source_mesh).gradient_of_move(arrives)
@@ -45,7 +59,9 @@ def _backward(ctx, gradient):
 move_local.register_autograd(_backward, setup_context=_setup)
 
 
-def redistribute(tensor, device_mesh=None, placements=None):
+def redistribute(
+    tensor: DTensor, device_mesh: DeviceMesh | None = None, placements: Sequence[Placement] | None = None
+) -> DTensor:
     """A DTensor in other placements, also on another DeviceMesh.  weft moves the data.  Collective.
 
     The gradient is moved back; it is never partial, as with DTensor.redistribute.
@@ -59,7 +75,7 @@ def redistribute(tensor, device_mesh=None, placements=None):
     return wrap_local(local, device_mesh, target)
 
 
-def full_tensor(tensor, ranks=None):
+def full_tensor(tensor: DTensor, ranks: Sequence[int] | None = None) -> torch.Tensor:
     """The whole of a DTensor on every rank of its mesh, or on `ranks` of the job.  Collective.
 
     Ranks that are neither in the mesh nor in `ranks` need not call it.
@@ -68,4 +84,5 @@ def full_tensor(tensor, ranks=None):
     mesh = source.mesh if ranks is None else weft.mesh(f"{len(ranks)}@{','.join(map(str, ranks))}")
     placements = ",".join("R" for _ in mesh.shape)
     target = source.with_(placements, mesh=mesh)
-    return move_local(tensor.to_local(), str(source.mesh), str(source), str(mesh), str(target))
+    whole: torch.Tensor = move_local(tensor.to_local(), str(source.mesh), str(source), str(mesh), str(target))
+    return whole

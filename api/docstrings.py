@@ -1,0 +1,256 @@
+"""The contracts of C in the words of Python: docstrings of the generated members.
+
+Names of arguments are in capitals in C, and `so` here.  What only C has goes: ownership, NULL handles, sizes of structs,
+buffers.  A status is an exception, what a function writes is its result, and functions, classes and constants have the
+names or values of Python."""
+import functools
+import re
+import textwrap
+
+EXCEPTIONS = {"NO_MEMORY": "OutOfMemoryError", "SYSTEM": "SystemCallError"}  # that are not called as their status
+INNER = ("weft_alloc", "weft_free", "weft_memory_copy", "weft_memory_fill", "weft_fail", "weft_dtype_bytes")  # used inside of other calls
+NUMBERS = {"UINT32_MAX": "2**32 - 1", "UINT64_MAX": "2**64 - 1", "INT64_MAX": "2**63 - 1", "an int64_t": "an integer of 64 bits"}
+
+# Phrases of C, before names are replaced, and what Python says instead.
+PHRASES = [(re.compile(pattern), new) for pattern, new in (
+    # marks for the description; loops that show a call
+    (r"\s*\[(?:any thread|[A-Z_, ]+: [^\[\]]+|\w+ entries)\]", ""),
+    (r":? for \(int64_t .*$", "."),
+    (r"\s*\((?:see )?\w+\.h\)|,? in \w+\.h\b", ""),
+    (r"\s*weft_plugin\.h declares the struct\.|[;,] do not call weft_\w+", ""),
+    (r"\s*STREAM NULL is the default stream\.|; an empty shard reads nothing[^.]*|NULL: WEFT_\w+_COUNT\b|, WEFT_\w+ specs\b", ""),
+    # ownership
+    (r"\s*(?:The caller|Callers) (?:then |still |may )?(?:releases?|closes?|frees?)[^.]*\.", ""),
+    (r",? that the caller releases|[;,](?: and| otherwise)* the caller (?:releases|closes|frees) (?:\*?[A-Z_]+|them|it)\b", ""),
+    (r"(?<=\.)\s*[A-Z_]+ has room for [^.;]*[.;]", ""),
+    (r"\s*(?:\*?[A-Z_]+|The \w+|They) (?:is|are) borrowed[^.]*\.", ""),
+    (r"[;,] borrowed\b(?:, valid as long as [^.;]*)?", ""),
+    (r"(^|[.;] ?)\s*Borrowed\b[^.;]*(?:[.;]|$)", r"\1"),
+    (r"(^|[.;] ?)\s*[Vv]alid as long as [^.;]*(?:[.;]|$)", r"\1"),
+    (r"\s*\*OUT keeps a reference to [A-Z_]+\.", ""),
+    (r"(?:^|\s+)(?:borrowed|A constant text\.)$", ""),
+    (r"(\w)(?:; a|\.? A)ll (?:of it is|arguments are) copied\.", r"\1."),
+    # handles that are NULL
+    (r"[;,]? ?(?:and )?(?:-1 and 0|NULL and 0|-1|0|NULL|false),? (?:and )?for NULL(?=[.;,]|$)", ""),
+    (r",? and for NULL(?=[.;,])", ""),
+    (r"\s*Accepts NULL[^.]*\.|\s*For NULL [^.]*\.", ""),
+    (r", or (?:[A-Z]+ )?is NULL(?=\.)", ""),
+    (r"(?<=, )([A-Z]+) is NULL or (?=has)", r"\1 "),
+    (r"NULL arguments(?:, a COUNT of 0)?(?:(?:,| and) a bad struct_size)?", "Wrong arguments"),
+    # structs, buffers, counts, works
+    (r", whose struct_size the caller sets", ""),
+    (r"[.;]?\s*BUFFER, CAPACITY and LENGTH as in [^.]*\.", "."),
+    (r"\bBYTES (?=bytes\b)| of DIMS dimensions|\s*An empty shard reads nothing, whatever BYTES is\.", ""),
+    (r"\bCopy BYTES\b", "Copy the bytes"),
+    (r"\bthe shard is larger than BYTES\b", "the shard is larger than HOST"),
+    (r"\bOPTIONS excludes\b", "OPTIONS exclude"),
+    (r"\s*[A-Z_]+ may be NULL if COUNT is 0\.", ""),
+    (r",? and \*COUNT to their number", ""),
+    (r"\bCOUNT 0\b", "an empty list"),
+    (r"\b(?:NAME_)?COUNT (?=[a-zA-Z]|`)", ""),
+    (r"\s*(?:Unless )?WORK (?:is|may be) NULL[^.]*\.", ""),
+    (r"\s*FLAGS: enum \w+\.", ""),
+    (r"\bFLAGS \(enum \w+\)", "the keywords"),
+    (r"\b[a-z]+->(\w+)", r"`\1`"),
+    (r"\bOPTIONS (?:is|are) copied(?:\.|; )", ""),
+    # statuses
+    (r"WEFT_OK, or the cause\b", "Raise the cause"),
+    (r"; weft_last_error has its text", ""),
+    (r"\s*Any other status is the error of the work\.", " An error of the work is raised."),
+    (r"\breturns? the cause in place of WEFT_OK", "raise the cause"),
+    (r"\bgets WEFT_OK\b", "succeeds"),
+    (r"\bWEFT_OK: [^.]*\. (?!WEFT_IN_PROGRESS)", ""),
+    (r"\bWEFT_OK if\b", "It succeeds if"),
+    (r", and return what weft_stream_test would return then", ""),
+    (r"\breturn(s?) (its|the|that|an) (error|cause)\b", r"raise\1 \2 \3"),
+    (r"\breturned the (error|cause)\b", r"raised the \1"),
+)]
+
+
+class Words:
+    """The names of the API in Python."""
+
+    def __init__(self, generator):
+        import python  # it imports this file
+        self.generator, self.api = generator, generator.api
+        self.places = {name: match["place"] for name, match in generator.reach.lines().items() if match["place"] and name not in INNER}
+        for entries in generator.members.values():
+            self.places |= {member.function: "str()" if member.kind == "str" else generator.place(member).replace("._", ".") for member, _, _ in entries}
+        self.places |= {handle: generator.reach.place(handle) for handle in generator.used_handles()}
+        self.places |= {rows[-1].record.removesuffix("_out"): generator.place(member) for entries in generator.members.values()
+                        for member, rows, _ in entries if member.kind == "property" and rows and rows[-1].kind == "RECORD"}
+        rows = [row for entries in generator.members.values() for _, own, _ in entries for row in own]
+        rows += [row for record in generator.maker.records.values() for row in record]
+        bits = {row.enum for row in rows if row.kind == "BITS"}
+        self.texts = {}  # of values of enums; a bit is a keyword
+        for enum, one in self.api["enums"].items():
+            by_value = {value: text for text, value in python.choices(self.api, enum)}
+            quote = "`" if enum in bits else '"'
+            self.texts |= {value["name"]: f"{quote}{by_value[value['value']]}{quote}" for value in one["values"] if value["value"] in by_value}
+
+    def short(self, rows, handle=""):
+        """HEADS -> "heads": values of the enums of arguments, of their structs, and of what makes their handles."""
+        import python
+        handles = {handle, *(row.handle for row in rows)} - {""}
+        makers = {id(python.constructor(self.generator, each)) for each in handles}
+        rows = [*rows, *(row for entries in self.generator.members.values() for member, own, _ in entries if id(member) in makers for row in own)]
+        rows += [field for row in rows if row.record for field in self.generator.maker.records[row.record]]
+        enums = {row.enum for row in rows if row.enum and row.kind != "BITS"}
+        return {text.upper().replace("-", "_"): f'"{text}"' for enum in enums for text, _ in python.choices(self.api, enum)}
+
+    def replaced(self, text, rows=(), handle=""):
+        """Exceptions, functions, classes and constants by their names or values in Python."""
+        text = re.sub(r"\bWEFT_ERR_([A-Z_]+)\b",
+                      lambda m: "weft." + EXCEPTIONS.get(m[1], m[1].title().replace("_", "") + "Error"), text)
+        text = re.sub(r"\s*\((weft_\w+)\)|; see (weft_\w+)", lambda m: m[0] if (m[1] or m[2]) in self.places else "", text)
+        text = re.sub(r"\bweft_\w+\b", lambda m: self.places.get(m[0], m[0]), text)
+        for old, new in NUMBERS.items():
+            text = text.replace(old, new)
+        short = self.short(rows, handle)
+
+        def constant(match):
+            name = match[0]
+            if name in self.texts:
+                return self.texts[name]
+            if name in self.api["constants"]:
+                return number(self.api["constants"][name]["value"])
+            return short.get(name, name)
+        text = re.sub(r'(?<!")\b[A-Z][A-Z_0-9]+\b', constant, text)
+        return re.sub(r"\bfalse\b", "False", re.sub(r"\btrue\b", "True", text.replace("NULL", "None")))
+
+
+def number(text):
+    """The value of a constant of C, in Python."""
+    bare = re.sub(r"\bU?INT64_C\b|(?<=\d)[uUlL]+\b", "", text)
+    if not re.fullmatch(r"[\s()<*+-]*(?:(?:0x[0-9a-fA-F]+|\d+)[\s()<*+-]*)+", bare):
+        return text
+    value = eval(bare)  # noqa: S307 - of digits and operators
+    return f"2**{value.bit_length() - 1}" if value >= 2**20 and value & (value - 1) == 0 else str(value)
+
+
+def plain(text):
+    """The text of C in one line, without what only C has."""
+    text = " ".join(text.split())
+    for pattern, new in PHRASES:
+        text = pattern.sub(new, text)
+    return text
+
+
+def results(text, rows, result, kind):
+    """What a function writes is its result."""
+    outs = [row for row in rows if row.is_out and row.kind not in ("UNUSED", "COUNT")]
+    text = re.sub(r"^Write (.*?),? to BUFFER\b", r"Return \1", text)
+    text = re.sub(r"(,? and) write (.*?) to BUFFER\b", r"\1 return \2", text)
+    for row in outs:
+        text = re.sub(rf"(?<=\.)\s*\*?{row.c_name.upper()} may be NULL\.|;\s*\*?{row.c_name.upper()} may be NULL\b", "", text)
+    if len(outs) == 1:
+        name = outs[0].c_name.upper()
+        text = re.sub(rf"^Set \*{name} to ", "Return ", text)
+        text = re.sub(rf"\bset \*{name} to ", "return ", text)
+        text = re.sub(rf"^(?:Write|Copy) (.*?) to \*?{name}\b", r"Return \1", text)
+        text = re.sub(rf"\bwrite (.*?) to \*{name}\b", r"return \1", text)
+        text = re.sub(rf"\b([Ss])et \*{name}\b", lambda m: "Return the figures" if m[1] == "S" else "return the figures", text)
+        text = re.sub(r"^Write ", "Return ", text)
+        text = re.sub(rf"\*{name}\b", "the result", text)
+    elif outs:
+        all_of_them = r",? (?:and )?".join(rf"\*{row.c_name.upper()}" for row in outs)
+        text = re.sub(rf"^Set ({all_of_them}) to ", r"Return \1, ", text)
+        returned = " Returns (" + ", ".join(f"`{row.name}`" for row in outs) + ")."
+        before, error, after = re.match(r"(.*?)( WEFT_ERR_[A-Z_]+\b[^.]*?:|$)(.*)", text).groups()
+        text = before + ("" if before.startswith("Return *") else returned) + error + after
+    if result and outs and result.kind == "BOOL":
+        text = re.sub(r"\b[Ff]alse if\b", "None if", text)
+    if kind == "property":
+        text = re.sub(r"^Return (\w)", lambda m: m[1].upper(), text)
+    return text
+
+
+def named(text, member, rows):
+    """Names of arguments: `so`; the object itself is `self`, and a struct of options is the keywords."""
+    names = {}
+    for index, row in enumerate(rows):
+        name = "self" if index == member.self_index else row.name or row.c_name
+        upper = row.c_name.upper()
+        names[upper] = f"`{name}`"
+        if index == member.self_index:
+            text = re.sub(rf"\s*\b{upper} may be NULL[^.]*\.", "", text)
+        elif row.kind == "RECORD" and not row.is_out:
+            names[upper] = "the keywords" if row.c_name in ("options", "sizes") else f"the {name}"
+            text = re.sub(rf"(;?)\s*\b{upper} may be NULL(?:\.|(; ))", lambda m: " " if m[2] else m[1] and ".", text)
+            text = re.sub(rf"\b{upper}->(\w+)", r"`\1`", text)
+    for one, other in (("PATH", ", or the file at PATH"), ("TEXT", "that TEXT describes, or ")):
+        text = text if one in names else text.replace(other, "" if one == "PATH" else "of ")
+    return re.sub(r"\*?\b([A-Z][A-Z_]*)\b", lambda m: names.get(m[1], m[0]), text)
+
+
+def tidy(text):
+    text = re.sub(r"\s+([.;,])(?!\.)", r"\1", " ".join(text.split()))
+    text = re.sub(r"(?<!\.)\.(?: \.|\.(?= [A-Zw`]|$))|;\.", ".", text).strip(" ;")
+    text = re.sub(r"(^|(?<=[^.]\. ))(?!weft\b|docs/|\w+_)([a-z])", lambda m: m[2].upper(), text)
+    return text + ("." if text and text[-1] not in ".!?" else "")
+
+
+def wrapped(text):
+    """The first sentence, then the rest, then a line for each error."""
+    first, *errors = re.split(r"(?<=\.) (?=weft\.\w+Error\b[^.]*?:)", text)
+    sentence, *rest = re.split(r"(?<=[^.]\.) ", first, maxsplit=1)
+    parts = [fill(sentence), fill(" ".join(rest)), "\n".join(map(fill, errors))]
+    return "\n\n".join(part for part in parts if part)
+
+
+def fill(text):
+    return textwrap.fill(text, 100, break_long_words=False, break_on_hyphens=False)
+
+
+@functools.cache
+def words_of(generator):
+    return Words(generator)
+
+
+def figures(generator, text, rows):
+    """A struct says more than `the figures`."""
+    if text != "The figures.":
+        return text
+    about = generator.api["structs"].get(rows[-1].record.removesuffix("_out"), {}).get("text")
+    return plain(about) if about else "The figures, by name."
+
+
+def before(generator, member):
+    """The function that "the same" speaks of: the last one above in the header that has a text of another kind."""
+    names = [name for name, one in generator.api["functions"].items() if one["header"] == member.one["header"]]
+    above = reversed(names[: names.index(member.function)])
+    return next(name for name in above if not generator.api["functions"][name]["text"].startswith("The same"))
+
+
+def contract(generator, member, rows, result):
+    """The docstring of a member."""
+    text = plain(member.one["text"])
+    text = re.sub(r"^The same(?:, | (?=for |with ))", lambda _: f"As {before(generator, member)}, ", text)
+    if "WEFT_IN_PROGRESS" in text:
+        text = text.replace("WEFT_OK", "True").replace("WEFT_IN_PROGRESS", "False")
+    text = figures(generator, results(text, rows, result, member.kind), rows)
+    text = words_of(generator).replaced(named(text, member, rows), rows, member.handle).strip(" .;")
+    if not text or (member.kind == "property" and re.match(r'""|None|\d', text)):
+        text = f"The {member.name.replace('_', ' ')}; {text}"
+    return wrapped(tidy(text))
+
+
+def field(generator, member, row, text):
+    """The docstring of a property that is a field of a struct."""
+    words = words_of(generator)
+    text = plain(text).removeprefix(f"{row.c_name}: ")
+    if row.enum:
+        known = ", ".join(words.texts[value["name"]] for value in words.api["enums"][row.enum]["values"] if value["name"] in words.texts)
+        text = re.sub(r"\b(?:bits of )?enum weft_\w+", 'Such as "f32"' if row.enum == "weft_dtype" else f"One of {known}", text)
+    name = row.name.replace("_", " ")
+    text = words.replaced(re.sub(r"^1: ", "Whether ", text), [row], member.handle).strip(" .;")
+    if re.match(r"(?:of|from|for|by|that|in|as) ", text):
+        text = f"{'bytes' if name.startswith('bytes ') and text.startswith('of ') else name} {text}"
+    elif re.match(r'""|None|\d|"|[a-z]+$', text) or not text:
+        text = f"The {name}; {text}"
+    return wrapped(tidy(text))
+
+
+def described(generator, text):
+    """The docstring of a class, from the text of its handle."""
+    return wrapped(tidy(words_of(generator).replaced(plain(text))))
