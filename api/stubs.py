@@ -62,7 +62,7 @@ def hint_of(generator, row, kind=None):
     if kind == "BITS":
         return "frozenset[str]"
     if kind == "HANDLE":
-        return generator.reach.hint(row.handle)
+        return generator.reach.hint(row.handle, row.is_out)
     if kind == "RECORD":
         return "dict[str, Any]"
     if kind == "STATE":
@@ -176,7 +176,7 @@ def stub(generator, by_hand):
         for entry in entries:
             by_class.setdefault(entry[0].handle, []).append(entry)
     lines = by_hand.rstrip("\n").split("\n")
-    modules = sorted({where.removeprefix("in ") for _, where in generator.reach.classes.values() if where.startswith("in ")})
+    modules = sorted({generator.reach.module(handle) for handle in generator.reach.classes} - {""})
     lines.insert(next(number for number, line in enumerate(lines) if not line.startswith(("from ", "import "))),
                  f"\nfrom . import {', '.join(modules)}")
     for handle in generator.used_handles():
