@@ -133,6 +133,32 @@ weft_status weft_clip_grad_norm(weft_context *context, uint32_t count, weft_tens
                          what);
 }
 
+/* Clip, with the norm in TOTAL, and copy it to NORM. */
+static weft_status clip_to(double *total, double *norm, weft_context *context, uint32_t count,
+                           weft_tensor *const *tensors, double max_norm,
+                           const weft_clip_options *options, weft_stream *stream)
+{
+    WF_TRY(weft_memory_fill(context, total, 0, sizeof *total, stream));
+    WF_TRY(weft_clip_grad_norm(context, count, tensors, max_norm, options, stream, total));
+    WF_TRY(weft_memory_copy(context, total, norm, sizeof *norm, stream));
+    return weft_stream_wait(context, stream, WEFT_FOREVER);
+}
+
+weft_status weft_clip_grad_norm_wait(weft_context *context, uint32_t count,
+                                     weft_tensor *const *tensors, double max_norm,
+                                     const weft_clip_options *options, weft_stream *stream,
+                                     double *norm)
+{
+    void *total = NULL;
+    weft_status status, freed;
+
+    WF_TRY(wf_require(norm, "weft_clip_grad_norm_wait: norm"));
+    WF_TRY(weft_alloc(context, sizeof *norm, WEFT_MEMORY_DEVICE, &total));
+    status = clip_to(total, norm, context, count, tensors, max_norm, options, stream);
+    freed = weft_free(context, total);
+    return status != WEFT_OK ? status : freed;
+}
+
 weft_status weft_clip_grad_value(weft_context *context, uint32_t count, weft_tensor *const *tensors,
                                  double most, weft_stream *stream)
 {
