@@ -63,7 +63,6 @@ typedef struct {
 typedef struct context_object {
     HANDLE_HEAD(weft_context)    /* without a context and what it keeps */
     Py_ssize_t used;             /* objects that need the context */
-    PyObject *layouts;           /* a dictionary for weft.redistribute */
     weft_dl_device device;       /* where its backend works */
     int groups;                  /* groups of calls that have begun */
     PyObject *held;              /* a list of the arrays that their calls use; may be NULL */
@@ -76,11 +75,6 @@ typedef struct context_object {
 PyObject *raise_status(weft_status status);
 /* 0, or -1 with the exception of STATUS. */
 int check(weft_status status);
-
-/* ---- library.c ---- */
-
-/* 0, or -1 with ImportError if another libweft is loaded in this process. */
-int refuse_second_library(void);
 
 /* ---- objects.c ---- */
 
@@ -149,7 +143,6 @@ int stream_of(PyObject *object, context_object *context, weft_stream **out, weft
 
 /* ---- types, added by their files ---- */
 
-int shards_functions_add(PyObject *module);
 int context_type_add(PyObject *module);
 int tensor_members_add(void); /* to the generated type */
 int comm_members_add(void);
@@ -157,7 +150,6 @@ int array_functions_add(PyObject *module);
 int bound_types_add(PyObject *module);
 int apply_functions_add(PyObject *module);
 int file_functions_add(PyObject *module);
-int clip_functions_add(PyObject *module);
 int trace_types_add(PyObject *module);
 int shard_type_add(PyObject *module);
 int symm_type_add(PyObject *module);
