@@ -219,7 +219,7 @@ class Generator:
             return f"values[{index}].pointer"
         if row.kind == "UNUSED":
             return f"values[{index}].{'size' if '*' not in row.c_type else 'pointer'}"
-        if row.kind == "ENUM":
+        if row.kind in ("ENUM", "DTYPE"):
             return f"({row.c_type})values[{index}].i32"
         if row.kind == "COUNT":
             return f"values[{index}].{values.MEMBERS[row.element]}"

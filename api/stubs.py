@@ -22,7 +22,7 @@ def stated(generator, member, rows):
     groups = [[], [], []]
     keywords = []
     for index, row in enumerate(rows):
-        if row.is_out or index == member.self_index or row.kind in ("UNUSED", "COUNT", "CONTEXT"):
+        if row.is_out or index == member.self_index or row.kind in ("UNUSED", "COUNT", "CONTEXT", "DTYPE"):
             continue
         if row.kind == "RECORD":
             keywords += fields(generator, generator.maker.records[row.record])
