@@ -95,14 +95,6 @@ PyObject *dependent_new(PyTypeObject *type, void *raw, context_object *context);
 /* Free such an object, whose RAW is released. */
 void dependent_free(PyObject *object);
 
-/* SELF, which is new, with RAW of the comm_object COMM, which SELF keeps; if STATUS, of the call
- * that has made RAW, is an error, SELF is freed and its exception is set. */
-PyObject *comm_part_made(PyObject *self, weft_status status, void *raw, PyObject *comm);
-/* Its handle; NULL with RuntimeError if it was closed.  WHAT names the object. */
-void *comm_part_raw(PyObject *self, const char *what);
-/* Free it; its RAW is released. */
-void comm_part_free(PyObject *self);
-
 /* Whether OBJECT is of TYPE; otherwise TypeError.  NAME is the argument's name. */
 bool is_of(PyObject *object, PyTypeObject *type, const char *name);
 
@@ -146,13 +138,13 @@ int stream_of(PyObject *object, context_object *context, weft_stream **out, weft
 int context_type_add(PyObject *module);
 int tensor_members_add(void); /* to the generated type */
 int comm_members_add(void);
+int symm_members_add(void);
 int array_functions_add(PyObject *module);
 int bound_types_add(PyObject *module);
 int apply_functions_add(PyObject *module);
 int file_functions_add(PyObject *module);
 int trace_types_add(PyObject *module);
 int shard_type_add(PyObject *module);
-int symm_type_add(PyObject *module);
 int overlap_functions_add(PyObject *module);
 int pairs_functions_add(PyObject *module);
 int pipeline_type_add(PyObject *module);
