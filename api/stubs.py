@@ -166,6 +166,10 @@ def exports(generator):
     names = [member.name for entries in generator.members.values() for member, _, _ in entries if not member.handle]
     names += [generator.reach.class_name(handle) for handle in generator.used_handles() if not generator.reach.classes.get(handle, ("", ""))[1]]
     lines = [f"from ._weft import {name} as {name}" for name in sorted(names)]
+    counted = {match[1] for struct in generator.api["structs"].values() for field in struct["fields"]
+               if "array" in field and (match := re.search(r"\bby enum (weft_\w+)", field["text"]))}
+    lines += [f"_{enum.upper()} = {dict((value, text) for text, value in generator_choices(generator, enum))}  # lists by this enum have its numbers"
+              for enum in sorted(counted)]
     return '"""Classes and functions of the C library as the build generates them (api/python.py)."""\n\n' + "\n".join(lines) + "\n"
 
 

@@ -19,7 +19,7 @@
 struct binding {
     HANDLE_TYPES /* of handle_types.h: the type of weft_mesh is `mesh` */
         PyTypeObject *shard,
-        *counts, *trace, *fixed;
+        *trace, *fixed;
     PyObject *error_of; /* weft._errors.error_of */
 };
 
