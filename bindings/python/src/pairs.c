@@ -3,7 +3,6 @@
 #include "classes.h"
 #include "interrupt.h"
 #include "place.h"
-#include "tensor.h"
 
 struct job {
     void *raw;
@@ -19,30 +18,18 @@ struct way {
     weft_status (*post)(const struct job *job, weft_stream *stream);
 };
 
-static int check_all(const struct job *job, const struct way *way)
-{
-    if (way->check(job) < 0 || check_dense(&job->source, "source", false) < 0 ||
-        check_dense(&job->target, "target", true) < 0 ||
-        place_fits(&job->source, job->context, "source") < 0)
-        return -1;
-    return place_fits(&job->target, job->context, "target");
-}
-
-static PyObject *run_job(struct job *job, const struct way *way, handle_object *object,
-                         PyObject *on)
+/* Check the sizes of the arrays of JOB, which are open, and post it. */
+static PyObject *post_job(struct job *job, const struct way *way, PyObject *on)
 {
     weft_stream *stream, *owned;
     weft_status status;
 
-    if (check_all(job, way) < 0 ||
-        place_stream(on, &job->source, job->context, &stream, &owned) < 0)
+    if (way->check(job) < 0 || place_stream(on, &job->source, job->context, &stream, &owned) < 0)
         return NULL;
-    object->calls++;
     WAIT_BEGIN
     status = way->post(job, stream);
     weft_stream_release(job->context->raw, &owned);
     WAIT_END
-    object->calls--;
     if (status != WEFT_OK) return raise_status(status);
     Py_RETURN_NONE;
 }
@@ -60,12 +47,15 @@ static PyObject *run_pair(PyObject *args, const struct way *way)
     if (job.raw == NULL) return NULL;
     job.context = ((handle_object *)object)->context;
     job.reverse = reverse != 0;
-    if (array_open(from, &job.source) < 0) return NULL;
-    if (array_open(to, &job.target) == 0) {
-        result = run_job(&job, way, (handle_object *)object, on);
-        array_close(&job.target);
+    ((handle_object *)object)->calls++; /* the arrays cannot close it */
+    if (place_open(from, false, "source", job.context, &job.source) == 0) {
+        if (place_open(to, true, "target", job.context, &job.target) == 0) {
+            result = post_job(&job, way, on);
+            array_close(&job.target);
+        }
+        array_close(&job.source);
     }
-    array_close(&job.source);
+    ((handle_object *)object)->calls--;
     return result;
 }
 

@@ -1,8 +1,6 @@
 /* shard.c - see shard.h. */
 #include "shard.h"
 
-#include <stdlib.h>
-
 typedef struct {
     PyObject_HEAD void *data; /* NULL: the shard is empty */
     PyObject *spec;           /* or None */
@@ -37,19 +35,21 @@ static void count_export(shard_object *self, int change)
     if (self->owner != NULL) self->owner->users += change;
 }
 
-static void end_export(weft_dl_versioned *managed)
+static void end_export(PyObject *shard)
 {
-    PyObject *shard = managed->manager_ctx;
-
     count_export(self_of(shard), -1);
-    Py_DECREF(shard);
-    free(managed);
 }
 
 static PyObject *shard_dlpack(PyObject *object, PyObject *args, PyObject *kwargs)
 {
     shard_object *self = self_of(object);
-    weft_dl_versioned *managed;
+    const weft_dl_tensor tensor = {.data = self->data,
+                                   .device = self->device,
+                                   .ndim = self->dims,
+                                   .dtype = self->dtype,
+                                   .shape = self->shape,
+                                   .strides = self->strides};
+    PyObject *capsule;
 
     if (self->is_closed || (self->owner != NULL && self->owner->raw == NULL)) {
         PyErr_SetString(PyExc_BufferError,
@@ -57,20 +57,9 @@ static PyObject *shard_dlpack(PyObject *object, PyObject *args, PyObject *kwargs
                                             : "the kernel has returned; its shards cannot be used");
         return NULL;
     }
-    managed = calloc(1, sizeof *managed);
-    if (managed == NULL) return PyErr_NoMemory();
-    managed->version = (weft_dl_version){1, 1};
-    managed->manager_ctx = Py_NewRef(object);
-    managed->deleter = end_export;
-    managed->flags = self->is_read_only ? WEFT_DL_READ_ONLY : 0;
-    managed->tensor = (weft_dl_tensor){.data = self->data,
-                                       .device = self->device,
-                                       .ndim = self->dims,
-                                       .dtype = self->dtype,
-                                       .shape = self->shape,
-                                       .strides = self->strides};
-    count_export(self, 1);
-    return share_capsule(managed, object, args, kwargs);
+    capsule = share_capsule(&tensor, self->is_read_only, object, end_export, args, kwargs);
+    if (capsule != NULL) count_export(self, 1);
+    return capsule;
 }
 
 static PyObject *shard_device(PyObject *self, PyObject *unused)

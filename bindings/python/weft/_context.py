@@ -48,6 +48,11 @@ def _on_thread(make: Callable[[], _Made]) -> _Made:
     return result
 
 
+def raises_interrupt() -> bool:
+    """Whether the program has left SIGINT to Python."""
+    return signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
 def refuse_second_library() -> None:
     """ImportError if the process has two copies of libweft: objects of one are not known to the other."""
     try:
