@@ -66,7 +66,7 @@ weft_status weft_spec_parse_shards(const weft_mesh *mesh, enum weft_dtype dtype,
                        " sizes; expected %d for each of %d ranks",
                        count, dims, mesh->size);
     WF_TRY(wf_placements_parse_on(mesh, placements, read));
-    status = weft_spec_from_shards(mesh, dtype, dims, read, shards, out);
+    status = wf_spec_from_shards("weft_spec_parse_shards", mesh, dtype, dims, read, shards, out);
     weft_placements_free(mesh->axes, read);
     return status;
 }

@@ -150,6 +150,7 @@ OBJECTS = {
     ("*", "tokens"): "w->buffer", ("*", "received"): "w->target", ("*", "outputs"): "w->target",
     ("weft_cp_forward", "user"): "w", ("weft_cp_backward", "user"): "w",
     ("weft_fsdp_group_release", "group"): "w->group", ("weft_clip_grad_norm", "total"): "w->target",
+    ("weft_clip_grad_norm_wait", "norm"): "w->target",
     ("weft_checkpoint_read", "offset"): "w->zeros64",
     ("weft_checkpoint_write", "offset"): "w->zeros64",
     "const weft_collective_args *": "collective_args(w, %d)",
