@@ -283,6 +283,7 @@ class Maker:
             row.kind, row.name, row.is_optional = "TIMEOUT", "timeout", True
         elif base in NUMBERS:
             row.kind = NUMBERS[base]
+            row.is_optional = row.is_optional or argument["name"] == "tag"  # 0 by default
         else:
             raise Undecided(f"`{argument['name']}` is of the type {argument['type']}")
 

@@ -34,26 +34,29 @@ static int side_open(PyObject *object, bool written, const char *name, context_o
 static int read_counts(PyObject *list, size_t size, struct arena *arena, const uint64_t **counts,
                        const uint64_t **offsets)
 {
-    static const struct value_type type = {
-        .name = "counts", .kind = VALUE_LIST, .element = VALUE_U64, .of = -1};
-    void *read = NULL;
-    uint64_t *sums;
-    size_t count;
+    Py_ssize_t given = list != Py_None ? PySequence_Size(list) : 0;
+    unsigned long long number = 0;
+    uint64_t *read;
 
-    if (list == Py_None) return 0;
-    if (list_read(&type, list, arena, &read, &count) < 0) return -1;
-    if (count != size) {
-        PyErr_Format(PyExc_ValueError, "expected one count for each of %zu ranks, not %zu", size,
-                     count);
+    if (list == Py_None || given < 0) return (int)given;
+    if ((size_t)given != size) {
+        PyErr_Format(PyExc_ValueError, "expected one count for each of %zu ranks, not %zd", size,
+                     given);
         return -1;
     }
-    sums = arena_take(arena, size * sizeof *sums);
-    if (sums == NULL) return -1;
+    read = arena_take(arena, 2 * size * sizeof *read);
+    for (size_t i = 0; read != NULL && i < size; i++) {
+        PyObject *item = PySequence_GetItem(list, (Py_ssize_t)i);
+        int is_read = item != NULL && to_u64(item, &number);
+
+        Py_XDECREF(item);
+        if (!is_read) return -1;
+        read[i] = number;
+        if (i > 0) read[size + i] = read[size + i - 1] + read[i - 1];
+    }
     *counts = read;
-    *offsets = sums;
-    for (size_t i = 1; i < size; i++)
-        sums[i] = sums[i - 1] + (*counts)[i - 1];
-    return 0;
+    *offsets = read != NULL ? read + size : NULL;
+    return read != NULL ? 0 : -1;
 }
 
 /* The numbers of a collective and a reduction, by their names. */

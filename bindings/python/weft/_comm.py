@@ -107,14 +107,6 @@ class Comm(_weft.Comm):
         """Wait for all ranks, in stream order."""
         self.collective("barrier", stream=stream)
 
-    def send(self, array: _weft._Array, peer: int, tag: int = 0, stream: _weft._StreamLike = None) -> None:
-        """Send an array to a rank."""
-        super().send(array, peer, tag, stream)
-
-    def receive(self, array: _weft._Array, peer: int, tag: int = 0, stream: _weft._StreamLike = None) -> None:
-        """Receive an array from a rank."""
-        super().receive(array, peer, tag, stream)
-
     @contextlib.contextmanager
     def group(self) -> Iterator[Comm]:
         """Operations in the block start together at its end."""

@@ -39,9 +39,9 @@ class Symm(_weft.Symm):
     def __new__(cls, comm: Comm, bytes: int, channels: int = 0) -> Symm:
         return _weft.Symm.create(comm, bytes, channels=channels)
 
-    def __exit__(self, kind: object, *exception: object) -> None:
+    def __exit__(self, *exception: object) -> None:
         """An exception of the block is not replaced: the memory then ends with the object."""
-        if kind is None:
+        if not any(exception):
             self.close()
 
     @property
