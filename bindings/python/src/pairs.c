@@ -61,24 +61,20 @@ static PyObject *run_pair(PyObject *args, const struct way *way)
 
 /* ---- tokens ---- */
 
-static int check_rows(const struct array *array, int64_t rows, const char *name)
-{
-    if (array->dims == 2 && array->shape[0] == rows) return 0;
-    PyErr_Format(PyExc_ValueError, "%s must have %lld rows of one width", name, (long long)rows);
-    return -1;
-}
-
 static int check_tokens(const struct job *job)
 {
+    const struct array *tokens = job->reverse ? &job->target : &job->source;
+    const struct array *received = job->reverse ? &job->source : &job->target;
     weft_routing_info info = {.struct_size = sizeof info};
 
-    if (check(weft_routing_get(job->raw, &info)) < 0 ||
-        check_rows(&job->source, job->reverse ? info.received : info.tokens, "source") < 0 ||
-        check_rows(&job->target, job->reverse ? info.tokens : info.received, "target") < 0)
-        return -1;
-    if (job->source.dtype == job->target.dtype && job->source.shape[1] == job->target.shape[1])
+    if (check(weft_routing_get(job->raw, &info)) < 0) return -1;
+    if (tokens->dims == 2 && received->dims == 2 && tokens->dtype == received->dtype &&
+        tokens->shape[0] == info.tokens && received->shape[0] == info.received &&
+        tokens->shape[1] == received->shape[1])
         return 0;
-    PyErr_SetString(PyExc_ValueError, "source and target differ in width or dtype");
+    PyErr_Format(PyExc_ValueError, "%s must have %lld rows and %s %lld, of one width and dtype",
+                 job->reverse ? "target" : "source", (long long)info.tokens,
+                 job->reverse ? "source" : "target", (long long)info.received);
     return -1;
 }
 

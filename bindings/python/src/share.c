@@ -41,20 +41,6 @@ static void capsule_destroy(PyObject *capsule)
         drop(PyCapsule_GetContext(capsule));
 }
 
-/* Whether *VERSION, None or a pair, permits the versioned form. */
-static int wants_versions(PyObject *version, bool *out)
-{
-    PyObject *major;
-
-    *out = false;
-    if (version == Py_None) return 0;
-    major = PySequence_GetItem(version, 0);
-    if (major == NULL) return -1;
-    *out = PyLong_AsLong(major) >= 1;
-    Py_DECREF(major);
-    return PyErr_Occurred() ? -1 : 0;
-}
-
 /* DEVICE is None, or the type and number of the tensor's own device. */
 static int check_device(const weft_dl_device *own, PyObject *device)
 {
@@ -77,12 +63,13 @@ PyObject *share_capsule(const weft_dl_tensor *tensor, bool is_read_only, PyObjec
 {
     static char *names[] = {"stream", "max_version", "dl_device", "copy", NULL};
     PyObject *stream = Py_None, *version = Py_None, *device = Py_None, *copy = Py_None, *capsule;
+    int major = 0, minor = 0;
     struct shared *shared;
-    bool versioned;
 
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOO:__dlpack__", names, &stream, &version,
                                      &device, &copy) ||
-        wants_versions(version, &versioned) < 0 || check_device(&tensor->device, device) < 0)
+        (version != Py_None && !PyArg_Parse(version, "(ii):max_version", &major, &minor)) ||
+        check_device(&tensor->device, device) < 0)
         return NULL;
     if (copy == Py_True) {
         PyErr_SetString(PyExc_BufferError, "a tensor of weft is shared without a copy");
@@ -98,8 +85,8 @@ PyObject *share_capsule(const weft_dl_tensor *tensor, bool is_read_only, PyObjec
                               .old = {*tensor, shared, delete_old},
                               .owner = Py_NewRef(owner),
                               .end = end};
-    capsule = versioned ? PyCapsule_New(&shared->versioned, "dltensor_versioned", capsule_destroy)
-                        : PyCapsule_New(&shared->old, "dltensor", capsule_destroy);
+    capsule = major >= 1 ? PyCapsule_New(&shared->versioned, "dltensor_versioned", capsule_destroy)
+                         : PyCapsule_New(&shared->old, "dltensor", capsule_destroy);
     if (capsule != NULL && PyCapsule_SetContext(capsule, shared) == 0) return capsule;
     Py_XDECREF(capsule);
     Py_DECREF(owner);

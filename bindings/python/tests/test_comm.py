@@ -128,6 +128,27 @@ def test_an_exchange_returns_the_bytes_of_all_ranks(ranks):
     """)
 
 
+def test_a_context_ends_with_its_block(ranks):
+    ranks(1, """
+        import numpy as np, weft
+        def work(context):
+            weft.redistribute(np.ones(4), "1", "S(0)", "R", context=context)  # the context keeps layouts and tensors
+            raise KeyError("mine")
+        try:
+            with weft.Context() as context:
+                work(context)
+        except KeyError:
+            assert context.closed, context
+        def fails(mine): raise OSError("no way to other ranks")
+        try:
+            weft.Context(rank=0, size=2, exchange=fails)
+        except weft.InvalidError as error:
+            assert "`exchange` failed" in str(error), error
+        else:
+            raise AssertionError("an exchange that fails")
+    """)
+
+
 def test_a_rank_that_ends_is_named(tmp_path):
     import os
     import subprocess
