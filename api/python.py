@@ -90,7 +90,7 @@ class Generator:
         """Those with a class in Python."""
         rows = [row for entries in self.members.values() for _, rows, result in entries for row in rows + ([result] if result else [])]
         rows += [row for record in self.maker.records.values() for row in record]
-        used = {row.handle for row in rows} | {handle for handle, (_, where) in self.reach.classes.items() if where == "by hand"}
+        used = {row.handle for row in rows} | set(filter(self.reach.is_by_hand, self.reach.classes))
         return [handle for handle in self.api["handles"] if handle in used]
 
     def classes_h(self):
@@ -220,7 +220,7 @@ class Generator:
             return f"values[{index}].pointer"
         if row.kind == "UNUSED":
             return f"values[{index}].{'size' if '*' not in row.c_type else 'pointer'}"
-        if row.kind == "ENUM":
+        if row.kind in ("ENUM", "DTYPE"):
             return f"({row.c_type})values[{index}].i32"
         if row.kind == "COUNT":
             return f"values[{index}].{values.MEMBERS[row.element]}"

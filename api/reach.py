@@ -3,7 +3,8 @@
     [classes]                            handles whose class has another name than the usual,
     weft_cost_table = CostTable
     weft_tensor = Tensor by hand         whose class is written by hand in C,
-    weft_mesh = Mesh in _layouts         or that a subclass in weft/_layouts.py replaces (weft._weft.use)
+    weft_mesh = Mesh in _layouts         or that a subclass in weft/_layouts.py replaces (weft._weft.use),
+    weft_symm = Symm by hand in _device  or both
     [structs]                            that files by hand read or make with the generated tables, which leave out the
     weft_counts out                      fields that need a person's decision
     [mesh.h]                             a section per header
@@ -18,7 +19,7 @@ import sys
 
 LINE = re.compile(r"(?P<function>weft_\w+(?:\.\w+)?) "
                   r"(?:= (?P<place>[\w.]+)(?: through (?P<through>.+))?|- (?P<reason>.+)|as (?:(?P<class>\w+)\.)?(?P<name>\w+))")
-CLASS = re.compile(r"(?P<handle>weft_\w+) = (?P<name>\w+)(?: (?P<where>by hand|in \w+))?")
+CLASS = re.compile(r"(?P<handle>weft_\w+) = (?P<name>\w+)(?: (?P<where>by hand|(?:by hand )?in \w+))?")
 STRUCT = re.compile(r"(?P<struct>weft_\w+) (?P<direction>in|out)")
 
 
@@ -39,18 +40,21 @@ class Reach:
         return next(handle for handle in handles if self.class_name(handle) == name)
 
     def is_by_hand(self, handle):
-        return self.classes.get(handle, ("", ""))[1] == "by hand"
+        return self.classes.get(handle, ("", ""))[1].startswith("by hand")
+
+    def module(self, handle):
+        """The module of the subclass; "": there is none."""
+        return self.classes.get(handle, ("", ""))[1].removeprefix("by hand").strip().removeprefix("in ")
 
     def place(self, handle):
         """The class as users write it: classes of modules without `_` are there only."""
-        name, where = self.classes.get(handle, (self.class_name(handle), ""))
-        module = where.removeprefix("in ") if where.startswith("in ") else "_"
+        name, module = self.class_name(handle), self.module(handle) or "_"
         return f"weft.{name}" if module.startswith("_") else f"weft.{module}.{name}"
 
-    def hint(self, handle):
-        """The class in hints."""
-        name, where = self.classes.get(handle, (self.class_name(handle), ""))
-        return f"{where.removeprefix('in ')}.{name}" if where.startswith("in ") else name
+    def hint(self, handle, is_out):
+        """The class in hints.  Arguments may be of a base class that is written by hand."""
+        name, module = self.class_name(handle), self.module(handle)
+        return f"{module}.{name}" if module and (is_out or not self.is_by_hand(handle)) else name
 
 
 def read(path):

@@ -14,7 +14,7 @@ def stated(generator, member, rows):
     groups = [[], [], []]
     keywords = []
     for index, row in enumerate(rows):
-        if row.is_out or index == member.self_index or row.kind in ("UNUSED", "COUNT", "CONTEXT"):
+        if row.is_out or index == member.self_index or row.kind in ("UNUSED", "COUNT", "CONTEXT", "DTYPE"):
             continue
         if row.kind == "RECORD":
             keywords += fields(generator, generator.maker.records[row.record])
@@ -54,7 +54,7 @@ def hint_of(generator, row, kind=None):
     if kind == "BITS":
         return "frozenset[str]"
     if kind == "HANDLE":
-        return generator.reach.hint(row.handle)
+        return generator.reach.hint(row.handle, row.is_out)
     if kind == "RECORD":
         return "dict[str, Any]"
     if kind == "STATE":
@@ -158,6 +158,10 @@ def exports(generator):
     names = [member.name for entries in generator.members.values() for member, _, _ in entries if not member.handle]
     names += [generator.reach.class_name(handle) for handle in generator.used_handles() if not generator.reach.classes.get(handle, ("", ""))[1]]
     lines = [f"from ._weft import {name} as {name}" for name in sorted(names)]
+    counted = {match[1] for struct in generator.api["structs"].values() for field in struct["fields"]
+               if "array" in field and (match := re.search(r"\bby enum (weft_\w+)", field["text"]))}
+    lines += [f"_{enum.upper()} = {dict((value, text) for text, value in generator_choices(generator, enum))}  # lists by this enum have its numbers"
+              for enum in sorted(counted)]
     return '"""Classes and functions of the C library as the build generates them (api/python.py)."""\n\n' + "\n".join(lines) + "\n"
 
 
@@ -168,7 +172,7 @@ def stub(generator, by_hand):
         for entry in entries:
             by_class.setdefault(entry[0].handle, []).append(entry)
     lines = by_hand.rstrip("\n").split("\n")
-    modules = sorted({where.removeprefix("in ") for _, where in generator.reach.classes.values() if where.startswith("in ")})
+    modules = sorted({generator.reach.module(handle) for handle in generator.reach.classes} - {""})
     lines.insert(next(number for number, line in enumerate(lines) if not line.startswith(("from ", "import "))),
                  f"\nfrom . import {', '.join(modules)}")
     for handle in generator.used_handles():

@@ -7,7 +7,7 @@ NUMBERS = {"bool": "BOOL", "uint8_t": "U8", "int32_t": "I32", "int": "I32", "wef
            "uint64_t": "U64", "size_t": "SIZE", "double": "F64"}
 MEMBERS = {"BOOL": "flag", "U8": "u8", "I32": "i32", "U32": "u32", "I64": "i64", "U64": "u64", "SIZE": "size", "F64": "f64",
            "TIMEOUT": "i64", "ENUM": "i32", "BITS": "u32"}
-RENAMED = {"from": "source", "to": "target"}
+RENAMED = {"from": "source", "to": "target", "buffer": "array"}
 
 
 class Undecided(Exception):
@@ -201,8 +201,10 @@ class Maker:
         for index, row in enumerate(made):
             self.count(made, one, index)
             if row.kind in ("ARRAY", "BYTES"):
-                row.of = [argument["name"] for argument in one["arguments"]].index("bytes")
+                row.of = [bool(other.c_name in ("bytes", "count")) for other in made].index(True)
                 made[row.of].kind, made[row.of].name = "UNUSED", ""
+                if made[row.of].c_name == "count":
+                    made[row.of + 1].kind, made[row.of + 1].name = "DTYPE", ""
             if row.kind == "BUFFER":
                 made[index + 1].kind, made[index + 1].name = "UNUSED", ""
                 made[index + 2].kind, made[index + 2].name = "UNUSED", ""
@@ -250,7 +252,7 @@ class Maker:
             self.handle(row, argument, base, self_index)
         elif kind == "memory" and (row.is_out or argument["name"] == "native"):  # an object of the vendor
             row.kind = "ADDRESS"
-        elif kind == "memory" and "bytes" in [other["name"] for other in one["arguments"]]:
+        elif kind == "memory" and self.has_size(one):
             row.kind, row.is_pointer = "BYTES" if argument["name"] == "host" else "ARRAY", not c_type.startswith("const ")
         elif kind in ("array", "texts", "handles", "structs"):
             row.is_pointer = kind == "structs" and row.is_out and c_type.count("*") == 2
@@ -262,6 +264,12 @@ class Maker:
         else:
             raise Undecided(f"`{argument['name']}` is a {kind}")
         return row
+
+    @staticmethod
+    def has_size(one):
+        """Has memory a number of bytes, or a count of elements and their dtype after it?"""
+        names = [argument["name"] for argument in one["arguments"]]
+        return "bytes" in names or ("count", "dtype") in zip(names, names[1:])
 
     def number(self, row, one, argument, base):
         bits = re.search(rf"\b{argument['name'].upper()}:? (?:are |is )?(?:bits of |\()?enum (weft_\w+)", " ".join(one["text"].split()))
@@ -275,6 +283,7 @@ class Maker:
             row.kind, row.name, row.is_optional = "TIMEOUT", "timeout", True
         elif base in NUMBERS:
             row.kind = NUMBERS[base]
+            row.is_optional = row.is_optional or argument["name"] == "tag"  # 0 by default
         else:
             raise Undecided(f"`{argument['name']}` is of the type {argument['type']}")
 

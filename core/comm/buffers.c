@@ -255,6 +255,16 @@ static void find_sides(const weft_comm *comm, const weft_collective_args *args, 
     }
 }
 
+void wf_buffers_sizes(const weft_comm *comm, const weft_collective_args *args, uint64_t *send,
+                      uint64_t *recv)
+{
+    struct side sent, received;
+
+    find_sides(comm, args, &sent, &received);
+    *send = sent.end;
+    *recv = received.end;
+}
+
 static bool side_is_known(const struct question *q, const struct side *side)
 {
     return wf_room_is_known(q->comm, (const void *)(side->at + side->first * q->element),

@@ -66,16 +66,11 @@ static weft_status check_arrays(const weft_comm *comm, const weft_collective_arg
     return WEFT_OK;
 }
 
-/* The arrays of this rank, and its memory unless it has no elements. */
+/* The memory of this rank, unless it has no elements. */
 static weft_status check_memory(weft_comm *comm, const weft_collective_args *args)
 {
-    struct plug_use use = plug_collective_arrays(args->collective, args->root, comm->rank);
+    struct plug_use use = plug_collective_use(args, comm->rank, comm->size);
 
-    if (use.send_arrays)
-        WF_TRY(check_arrays(comm, args, "send", args->send_counts, args->send_offsets));
-    if (use.recv_arrays)
-        WF_TRY(check_arrays(comm, args, "recv", args->recv_counts, args->recv_offsets));
-    use = plug_collective_use(args, comm->rank, comm->size);
     if (use.send > 0 && args->send == NULL) return refuse(comm, args, "send is NULL");
     if (use.recv > 0 && args->recv == NULL) return refuse(comm, args, "recv is NULL");
     /* The memory of a step is the bound plan's, and was checked. */
@@ -91,8 +86,9 @@ static weft_status check_stream(const weft_comm *comm, const weft_collective_arg
     return wf_stream_find(comm->context, args->stream, function);
 }
 
-weft_status wf_check_collective(weft_comm *comm, const weft_collective_args *args)
+weft_status wf_check_numbers(const weft_comm *comm, const weft_collective_args *args)
 {
+    struct plug_use use = plug_collective_arrays(args->collective, args->root, comm->rank);
     uint64_t bytes;
 
     if (args->collective >= WEFT_COLL_COUNT)
@@ -100,7 +96,6 @@ weft_status wf_check_collective(weft_comm *comm, const weft_collective_args *arg
             WEFT_ERR_INVALID,
             "weft_collective on %s: collective %u is unknown; the collectives are 0 to %d",
             comm->name, args->collective, WEFT_COLL_COUNT - 1);
-    WF_TRY(check_stream(comm, args));
     if (args->collective == WEFT_COLL_BARRIER) return WEFT_OK;
     WF_TRY(check_vocabulary(comm, args));
     if (__builtin_mul_overflow(args->count, wf_dtype_bytes(args->dtype), &bytes) ||
@@ -108,7 +103,17 @@ weft_status wf_check_collective(weft_comm *comm, const weft_collective_args *arg
         return refuse(comm, args,
                       "count %" PRIu64 " of %s on each of %d ranks is more than 2^63 - 1 bytes",
                       args->count, wf_dtype_name(args->dtype), comm->size);
-    return check_memory(comm, args);
+    if (use.send_arrays)
+        WF_TRY(check_arrays(comm, args, "send", args->send_counts, args->send_offsets));
+    return use.recv_arrays ? check_arrays(comm, args, "recv", args->recv_counts, args->recv_offsets)
+                           : WEFT_OK;
+}
+
+weft_status wf_check_collective(weft_comm *comm, const weft_collective_args *args)
+{
+    if (args->collective < WEFT_COLL_COUNT) WF_TRY(check_stream(comm, args));
+    WF_TRY(wf_check_numbers(comm, args));
+    return args->collective == WEFT_COLL_BARRIER ? WEFT_OK : check_memory(comm, args);
 }
 
 weft_status wf_check_call(weft_comm *comm, const weft_collective_args *args)

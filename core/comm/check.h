@@ -9,6 +9,8 @@
 
 /* OK if ARGS can be given to the plugin. */
 weft_status wf_check_collective(weft_comm *comm, const weft_collective_args *args);
+/* The same without its stream and its memory. */
+weft_status wf_check_numbers(const weft_comm *comm, const weft_collective_args *args);
 /* Set the fields that wf_check_fast reads; AVERAGES is set. */
 void wf_check_begin(weft_comm *comm);
 
@@ -65,7 +67,11 @@ weft_status wf_place_check(const weft_context *context, const void *memory,
  * needs; with WEFT_CHECK also unless it is misaligned or overlaps other than in place. */
 weft_status wf_buffers_check_collective(weft_comm *comm,
                                         const weft_collective_args *args) WF_NODISCARD;
-/* The same for the memory of a message of FUNCTION. */
+/* The numbers of elements that SEND and RECV of ARGS, whose numbers are valid, need on this rank.
+ */
+void wf_buffers_sizes(const weft_comm *comm, const weft_collective_args *args, uint64_t *send,
+                      uint64_t *recv);
+/* The same as wf_buffers_check_collective for the memory of a message of FUNCTION. */
 weft_status wf_buffers_check_message(weft_comm *comm, const char *function,
                                      const weft_message *message) WF_NODISCARD;
 

@@ -187,16 +187,22 @@ weft_status wf_comm_pull(weft_comm *comm, const weft_pull_args *args, uint32_t t
 }
 
 /* From a caller who was compiled with the header of another version of the ABI. */
+static weft_status read_other(const weft_collective_args *given, weft_collective_args *args)
+{
+    if (given->struct_size < sizeof *args)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "weft_collective_args.struct_size is %u; set it to %zu, the struct's size",
+                       given->struct_size, sizeof *args);
+    WF_TRY(wf_abi_options_read("weft_collective_args", given, args, sizeof *args));
+    args->struct_size = sizeof *args;
+    return WEFT_OK;
+}
+
 static weft_status post_other(weft_comm *comm, const weft_collective_args *given)
 {
     weft_collective_args args = {0};
 
-    if (given->struct_size < sizeof args)
-        return wf_fail(WEFT_ERR_INVALID,
-                       "weft_collective_args.struct_size is %u; set it to %zu, the struct's size",
-                       given->struct_size, sizeof args);
-    WF_TRY(wf_abi_options_read("weft_collective_args", given, &args, sizeof args));
-    args.struct_size = sizeof args;
+    WF_TRY(read_other(given, &args));
     return post(comm, "weft_collective", &args, false);
 }
 
@@ -205,6 +211,22 @@ WF_HOT weft_status weft_collective(weft_comm *comm, const weft_collective_args *
     if (args == NULL) return wf_fail_null("weft_collective", "args");
     if (UNLIKELY(args->struct_size != sizeof *args)) return post_other(comm, args);
     return post(comm, "weft_collective", args, false);
+}
+
+weft_status weft_collective_sizes(const weft_comm *comm, const weft_collective_args *args,
+                                  uint64_t *send, uint64_t *recv)
+{
+    static const char what[] = "weft_collective_sizes";
+    weft_collective_args read = {0};
+
+    WF_TRY(wf_comm_check(comm, what));
+    if (args == NULL) return wf_fail_null(what, "args");
+    if (send == NULL) return wf_fail_null(what, "send");
+    if (recv == NULL) return wf_fail_null(what, "recv");
+    WF_TRY(read_other(args, &read));
+    WF_TRY(wf_check_numbers(comm, &read));
+    wf_buffers_sizes(comm, &read, send, recv);
+    return WEFT_OK;
 }
 
 WF_HOT weft_status wf_comm_collective_step(weft_comm *comm, const weft_collective_args *args)

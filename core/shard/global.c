@@ -450,15 +450,15 @@ static weft_status check_lists(const weft_mesh *mesh, const weft_placement *plac
     return WEFT_OK;
 }
 
-weft_status weft_spec_from_shards(const weft_mesh *mesh, enum weft_dtype dtype, int32_t dims,
-                                  const weft_placement *placements, const int64_t *shards,
-                                  weft_spec **out)
+weft_status wf_spec_from_shards(const char *function, const weft_mesh *mesh, enum weft_dtype dtype,
+                                int32_t dims, const weft_placement *placements,
+                                const int64_t *shards, weft_spec **out)
 {
     struct wf_layout layout = {.mesh = mesh, .dtype = dtype, .dims = dims};
     struct locals locals = {.layout = &layout,
                             .sizes = shards,
                             .given = placements,
-                            .function = "weft_spec_from_shards",
+                            .function = function,
                             .help = "only S(d) on an axis of at most 65536 ranks accepts sizes "
                                     "that are not chunks",
                             .list_help = "to take the sizes from the shards, pass",
@@ -466,10 +466,8 @@ weft_status weft_spec_from_shards(const weft_mesh *mesh, enum weft_dtype dtype, 
     int64_t *lists[WEFT_MAX_AXES] = {0};
     weft_status status;
 
-    WF_TRY(wf_require_kind(mesh, WF_KIND_MESH, "weft_spec_from_shards: mesh"));
-    WF_TRY(wf_require(placements, "weft_spec_from_shards: placements"));
-    if (dims != 0) WF_TRY(wf_require(shards, "weft_spec_from_shards: shards"));
-    WF_TRY(wf_require(out, "weft_spec_from_shards: out"));
+    if (dims != 0 && shards == NULL) return wf_fail_null(function, "shards");
+    if (out == NULL) return wf_fail_null(function, "out");
     WF_TRY(check_lists(mesh, placements));
     status = read_locals(&locals);
     if (status == WEFT_OK) status = list_sizes(&locals, lists);
@@ -478,4 +476,13 @@ weft_status weft_spec_from_shards(const weft_mesh *mesh, enum weft_dtype dtype, 
     for (int i = 0; i < WEFT_MAX_AXES; i++)
         wf_free(lists[i]);
     return status;
+}
+
+weft_status weft_spec_from_shards(const weft_mesh *mesh, enum weft_dtype dtype, int32_t dims,
+                                  const weft_placement *placements, const int64_t *shards,
+                                  weft_spec **out)
+{
+    WF_TRY(wf_require_kind(mesh, WF_KIND_MESH, "weft_spec_from_shards: mesh"));
+    WF_TRY(wf_require(placements, "weft_spec_from_shards: placements"));
+    return wf_spec_from_shards("weft_spec_from_shards", mesh, dtype, dims, placements, shards, out);
 }

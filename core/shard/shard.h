@@ -76,6 +76,13 @@ weft_status wf_spec_intern(struct wf_layout *layout, weft_spec **out) WF_NODISCA
  * exceed 2^63 - 1. */
 weft_status wf_shape_check(int32_t dims, const int64_t *shape, uint32_t dtype) WF_NODISCARD;
 
+/* ---- global.c ---- */
+
+/* weft_spec_from_shards for FUNCTION, whose mesh and placements are valid. */
+weft_status wf_spec_from_shards(const char *function, const weft_mesh *mesh, enum weft_dtype dtype,
+                                int32_t dims, const weft_placement *placements,
+                                const int64_t *shards, weft_spec **out) WF_NODISCARD;
+
 /* ---- text.c ---- */
 
 /* weft_placements_parse for the axes of MESH, which errors name. */

@@ -1,6 +1,7 @@
-/* with.c - the tensor of a spec in another layout or dtype. */
+/* with.c - the tensor of a spec in another layout or dtype; a spec from shards and text. */
 #include "shard.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 static struct wf_layout tensor_of(const weft_spec *spec)
@@ -48,6 +49,26 @@ weft_status weft_spec_with_mesh(const weft_spec *spec, const weft_mesh *mesh,
     layout = tensor_of(spec);
     layout.mesh = mesh;
     return place(&layout, placements, out);
+}
+
+weft_status weft_spec_parse_shards(const weft_mesh *mesh, enum weft_dtype dtype,
+                                   const char *placements, int32_t dims, uint64_t count,
+                                   const int64_t *shards, weft_spec **out)
+{
+    weft_placement read[WEFT_MAX_AXES];
+    weft_status status;
+
+    WF_TRY(wf_require_kind(mesh, WF_KIND_MESH, "weft_spec_parse_shards: mesh"));
+    WF_TRY(wf_require(placements, "weft_spec_parse_shards: placements"));
+    if (dims < 0 || count != (uint64_t)dims * (uint64_t)mesh->size)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "weft_spec_parse_shards: shards has %" PRIu64
+                       " sizes; expected %d for each of %d ranks",
+                       count, dims, mesh->size);
+    WF_TRY(wf_placements_parse_on(mesh, placements, read));
+    status = wf_spec_from_shards("weft_spec_parse_shards", mesh, dtype, dims, read, shards, out);
+    weft_placements_free(mesh->axes, read);
+    return status;
 }
 
 weft_status weft_spec_with_dtype(const weft_spec *spec, enum weft_dtype dtype, weft_spec **out)

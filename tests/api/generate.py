@@ -51,6 +51,7 @@ NUMBERS = {
     ("weft_fsdp_group_create", "count"): "1", ("weft_fsdp_prefetch_set", "count"): "0",
     ("weft_fsdp_reshard_to", "ranks"): "1",
     ("weft_clip_grad_norm", "count"): "1", ("weft_clip_grad_value", "count"): "1",
+    ("weft_clip_grad_norm_wait", "count"): "1", ("weft_spec_parse_shards", "count"): "1",
     ("*", "max_norm"): "1", ("*", "most"): "1",
     ("*", "low"): "0", ("*", "high"): "1", ("*", "mean"): "0", ("*", "deviation"): "1",
     ("*", "probability"): "0.5",
@@ -149,6 +150,7 @@ OBJECTS = {
     ("*", "tokens"): "w->buffer", ("*", "received"): "w->target", ("*", "outputs"): "w->target",
     ("weft_cp_forward", "user"): "w", ("weft_cp_backward", "user"): "w",
     ("weft_fsdp_group_release", "group"): "w->group", ("weft_clip_grad_norm", "total"): "w->target",
+    ("weft_clip_grad_norm_wait", "norm"): "w->target",
     ("weft_checkpoint_read", "offset"): "w->zeros64",
     ("weft_checkpoint_write", "offset"): "w->zeros64",
     "const weft_collective_args *": "collective_args(w, %d)",
@@ -191,6 +193,7 @@ TEXTS = {
     ("weft_mesh_slice", "axes"): "0", ("weft_mesh_flatten", "axes"): "0",
     ("weft_mesh_flatten", "name"): "flat", ("weft_spec_parse", "text"): "f32[4] R",
     ("weft_shape_parse", "text"): "4x4", ("weft_placements_parse", "text"): "R",
+    ("weft_spec_parse_shards", "placements"): "R",
     ("weft_rendezvous_report_gone", "text"): "is gone", ("weft_stream_set_name", "name"): "copies",
     ("weft_dump", "prefix"): "test_api_calls.dump",
     ("weft_op_register", "text"): "api_one: a[i] -> b[i]",
@@ -277,6 +280,7 @@ def pointer(function, result, kind, name, at):
                                             ("weft_op_backward_apply", "forward"),
                                             ("weft_clip_grad_norm", "tensors"),
                                             ("weft_clip_grad_value", "tensors"),
+                                            ("weft_clip_grad_norm_wait", "tensors"),
                                             ("weft_fsdp_reduce_begin", "gradients")}
     role = "ROLE_LIST" if kind in LISTS and not optional_entries else "ROLE_INPUT"
     return role, object_of(function, kind, name), "0", ""

@@ -409,11 +409,16 @@ void array_close(struct array *array)
     array->has_view = false;
 }
 
-uint64_t array_bytes(const struct array *array)
+uint64_t array_elements(const struct array *array)
 {
-    uint64_t bytes = weft_dtype_bytes(array->dtype);
+    uint64_t count = 1;
 
     for (int32_t i = 0; i < array->dims; i++)
-        bytes *= (uint64_t)array->shape[i];
-    return bytes;
+        count *= (uint64_t)array->shape[i];
+    return count;
+}
+
+uint64_t array_bytes(const struct array *array)
+{
+    return array_elements(array) * weft_dtype_bytes(array->dtype);
 }

@@ -47,7 +47,8 @@ int array_open(PyObject *object, struct array *out);
  */
 int array_open_host(PyObject *object, bool written, struct array *out);
 void array_close(struct array *array);
-/* The bytes of its elements. */
+/* The number of its elements, and their bytes. */
+uint64_t array_elements(const struct array *array);
 uint64_t array_bytes(const struct array *array);
 
 /* A new array of the library of LIKE, on its device, with this shape and dtype; *OUT is it, opened.

@@ -19,7 +19,7 @@
 struct binding {
     HANDLE_TYPES /* of handle_types.h: the type of weft_mesh is `mesh` */
         PyTypeObject *shard,
-        *counts, *trace, *fixed;
+        *trace, *fixed;
     PyObject *error_of; /* weft._errors.error_of */
 };
 
@@ -63,7 +63,6 @@ typedef struct {
 typedef struct context_object {
     HANDLE_HEAD(weft_context)    /* without a context and what it keeps */
     Py_ssize_t used;             /* objects that need the context */
-    PyObject *layouts;           /* a dictionary for weft.redistribute */
     weft_dl_device device;       /* where its backend works */
     int groups;                  /* groups of calls that have begun */
     PyObject *held;              /* a list of the arrays that their calls use; may be NULL */
@@ -76,11 +75,6 @@ typedef struct context_object {
 PyObject *raise_status(weft_status status);
 /* 0, or -1 with the exception of STATUS. */
 int check(weft_status status);
-
-/* ---- library.c ---- */
-
-/* 0, or -1 with ImportError if another libweft is loaded in this process. */
-int refuse_second_library(void);
 
 /* ---- objects.c ---- */
 
@@ -100,14 +94,6 @@ void object_free(PyObject *object);
 PyObject *dependent_new(PyTypeObject *type, void *raw, context_object *context);
 /* Free such an object, whose RAW is released. */
 void dependent_free(PyObject *object);
-
-/* SELF, which is new, with RAW of the comm_object COMM, which SELF keeps; if STATUS, of the call
- * that has made RAW, is an error, SELF is freed and its exception is set. */
-PyObject *comm_part_made(PyObject *self, weft_status status, void *raw, PyObject *comm);
-/* Its handle; NULL with RuntimeError if it was closed.  WHAT names the object. */
-void *comm_part_raw(PyObject *self, const char *what);
-/* Free it; its RAW is released. */
-void comm_part_free(PyObject *self);
 
 /* Whether OBJECT is of TYPE; otherwise TypeError.  NAME is the argument's name. */
 bool is_of(PyObject *object, PyTypeObject *type, const char *name);
@@ -149,18 +135,16 @@ int stream_of(PyObject *object, context_object *context, weft_stream **out, weft
 
 /* ---- types, added by their files ---- */
 
-int shards_functions_add(PyObject *module);
 int context_type_add(PyObject *module);
 int tensor_members_add(void); /* to the generated type */
 int comm_members_add(void);
+int symm_members_add(void);
 int array_functions_add(PyObject *module);
 int bound_types_add(PyObject *module);
 int apply_functions_add(PyObject *module);
 int file_functions_add(PyObject *module);
-int clip_functions_add(PyObject *module);
 int trace_types_add(PyObject *module);
 int shard_type_add(PyObject *module);
-int symm_type_add(PyObject *module);
 int overlap_functions_add(PyObject *module);
 int pairs_functions_add(PyObject *module);
 int pipeline_type_add(PyObject *module);

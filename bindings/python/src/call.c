@@ -253,7 +253,11 @@ static int open_array(struct call *call, int index)
     call->has_array = true;
     call->values[index].pointer = call->array.data;
     call->values[type->of].u64 = array_bytes(&call->array);
-    return 0;
+    if (type->of + 1 < call->function->count && type[type->of + 1 - index].kind == VALUE_DTYPE) {
+        call->values[type->of].u64 = array_elements(&call->array);
+        call->values[type->of + 1].i32 = (int32_t)call->array.dtype;
+    }
+    return call->arena.context != NULL ? place_hold(call->arena.context, object) : 0;
 }
 
 /* The stream at INDEX; if it is not given, the stream of the array. */

@@ -29,7 +29,9 @@ enum value_kind {
     VALUE_LIST,    /* entries of the kind `element` */
     VALUE_RECORD,  /* a struct; as an argument, its fields are keywords */
     VALUE_BUFFER,  /* for a text; a capacity and a length follow */
-    VALUE_ARRAY,   /* the memory of a dense array; its bytes are the argument `of` */
+    VALUE_ARRAY,   /* the memory of a dense array; its bytes are the argument `of`, or its elements
+                      if VALUE_DTYPE follows that */
+    VALUE_DTYPE,   /* that of the array */
     VALUE_BYTES,   /* likewise in host memory, of an object with the buffer protocol */
     VALUE_STATE,   /* a struct that the call reads and changes; its fields in Python */
     VALUE_UNUSED   /* 0 or NULL */

@@ -1,8 +1,9 @@
-/* context.c - weft.Context: joining and leaving a job, and the streams of calls. */
-#include "binding.h"
+/* context.c - weft.Context: joining and leaving a job, and the streams of calls.  weft/_context.py
+ * has its other members. */
 #include "interrupt.h"
-#include "join.h"
 #include "place.h"
+
+#include <string.h>
 
 static context_object *self_of(PyObject *self)
 {
@@ -22,40 +23,73 @@ context_object *context_of(PyObject *object)
     return self_of(object);
 }
 
+/* ---- joining and leaving ---- */
+
+struct gather {
+    PyObject *function; /* the caller's all-gather */
+    int ranks;
+};
+
+static weft_status gather_by_call(void *self, const void *mine, void *all, uint64_t bytes)
+{
+    const struct gather *gather = self;
+    weft_status status = WEFT_OK;
+    PyGILState_STATE state;
+    char *chars = NULL;
+    Py_ssize_t length = 0;
+    PyObject *result;
+
+    if (!Py_IsInitialized()) return weft_fail(WEFT_ERR_ABORTED, "the interpreter has ended");
+    state = PyGILState_Ensure();
+    result = PyObject_CallFunction(gather->function, "y#", mine, (Py_ssize_t)bytes);
+    if (result == NULL || PyBytes_AsStringAndSize(result, &chars, &length) < 0) {
+        PyErr_WriteUnraisable(gather->function);
+        status = weft_fail(WEFT_ERR_INVALID, "the function `exchange` failed");
+    } else if ((uint64_t)length != (uint64_t)gather->ranks * bytes) {
+        status = weft_fail(WEFT_ERR_INVALID,
+                           "the function `exchange` returned %lld bytes for %llu of each of %d "
+                           "ranks",
+                           (long long)length, (unsigned long long)bytes, gather->ranks);
+    } else {
+        memcpy(all, chars, (size_t)length);
+    }
+    Py_XDECREF(result);
+    PyGILState_Release(state);
+    return status;
+}
+
+/* It waits for the other ranks, and nothing interrupts it: weft/_context.py calls it on a thread of
+ * its own. */
 static PyObject *context_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"backend",         "rank",        "size",   "rendezvous",
                             "token",           "plugin_path", "device", "timeout",
                             "simulated_ranks", "exchange",    NULL};
     weft_options options = {.struct_size = sizeof options};
-    allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
     int rank = 0, size = 0, device = -1, simulated = 0;
+    struct gather gather = {.function = Py_None};
+    weft_exchange exchange = {.all_gather = gather_by_call, .self = &gather};
+    context_object *self;
+    weft_status status;
     int32_t chosen;
-    PyObject *function = Py_None;
-    weft_context *raw = NULL;
-    PyObject *self;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|z$iizzziO&iO:Context", names, &options.backend,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|ziizzziO&iO:Context", names, &options.backend,
                                      &rank, &size, &options.rendezvous, &options.token,
                                      &options.plugin_path, &device, to_timeout, &options.timeout_ns,
-                                     &simulated, &function))
+                                     &simulated, &gather.function))
         return NULL;
-    if (refuse_second_library() < 0) return NULL;
     options.rank = rank;
-    options.size = size;
+    options.size = gather.ranks = size;
     options.simulated_ranks = simulated;
     chosen = device;
     if (device >= 0) options.device = &chosen;
-    if (join_job(&options, function, &raw) < 0) return NULL;
-    self = allocate(type, 0);
-    if (self == NULL)
-        weft_context_release(&raw);
-    else
-        self_of(self)->raw = raw;
-    if (self != NULL && ((self_of(self)->layouts = PyDict_New()) == NULL ||
-                         place_find(self_of(self)) < 0 || interrupt_add(self_of(self)) < 0))
+    if (gather.function != Py_None) options.exchange = &exchange;
+    self = object_new(type);
+    if (self == NULL) return NULL;
+    Py_BEGIN_ALLOW_THREADS status = weft_init(&options, &self->raw);
+    Py_END_ALLOW_THREADS if (check(status) < 0 || place_find(self) < 0 || interrupt_add(self) < 0)
         Py_CLEAR(self);
-    return self;
+    return (PyObject *)self;
 }
 
 static void release(context_object *self)
@@ -72,7 +106,6 @@ static void release(context_object *self)
 static void context_dealloc(PyObject *self)
 {
     release(self_of(self));
-    Py_XDECREF(self_of(self)->layouts);
     Py_XDECREF(self_of(self)->held);
     object_free(self);
 }
@@ -85,7 +118,6 @@ static PyObject *context_close(PyObject *self, PyObject *unused)
                         "the context cannot be closed: a call that uses it is running");
         return NULL;
     }
-    PyDict_Clear(self_of(self)->layouts); /* it has tensors, which use the context */
     Py_CLEAR(self_of(self)->held);
     if (self_of(self)->used > 0) {
         PyErr_Format(PyExc_RuntimeError,
@@ -99,30 +131,14 @@ static PyObject *context_close(PyObject *self, PyObject *unused)
     Py_RETURN_NONE;
 }
 
-/* The process ends.  Objects that still use the context can only be deleted. */
 static PyObject *context_leave(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    PyDict_Clear(self_of(self)->layouts);
     release(self_of(self));
     Py_RETURN_NONE;
 }
 
-static PyObject *context_enter(PyObject *self, PyObject *unused)
-{
-    (void)unused;
-    return Py_NewRef(self);
-}
-
-/* An exception of the block is not replaced: the context then ends with the objects that use it. */
-static PyObject *context_exit(PyObject *self, PyObject *args)
-{
-    PyObject *kind, *value, *traceback;
-
-    if (!PyArg_ParseTuple(args, "OOO:__exit__", &kind, &value, &traceback)) return NULL;
-    if (kind != Py_None && self_of(self)->used > 0) Py_RETURN_NONE;
-    return context_close(self, NULL);
-}
+/* ---- properties ---- */
 
 static PyObject *get_backend(PyObject *self, void *closure)
 {
@@ -144,25 +160,10 @@ static PyObject *get_kind(PyObject *self, void *closure)
                                                                        : "rocm");
 }
 
-static PyObject *get_layouts(PyObject *self, void *closure)
-{
-    (void)closure;
-    return Py_NewRef(self_of(self)->layouts);
-}
-
 static PyObject *get_closed(PyObject *self, void *closure)
 {
     (void)closure;
     return PyBool_FromLong(self_of(self)->raw == NULL);
-}
-
-static PyObject *context_repr(PyObject *self)
-{
-    const weft_context *raw = self_of(self)->raw;
-
-    if (raw == NULL) return PyUnicode_FromString("<weft.Context, closed>");
-    return PyUnicode_FromFormat("<weft.Context, rank %d of %d on %s>", (int)weft_rank(raw),
-                                (int)weft_size(raw), weft_context_plugin(raw)->name);
 }
 
 static PyObject *context_wait(PyObject *self, PyObject *args, PyObject *kwargs)
@@ -231,33 +232,21 @@ int context_type_add(PyObject *module)
         {"backend", get_backend, NULL, "The name of the plugin that communicates.", NULL},
         {"kind", get_kind, NULL, "Where the backend's memory is: \"cpu\", \"cuda\" or \"rocm\".",
          NULL},
-        {"_layouts", get_layouts, NULL, "The layouts that weft.redistribute has used.", NULL},
         {"closed", get_closed, NULL, "Whether close was called.", NULL},
         {0}};
     static PyMethodDef methods[] = {
         {"close", context_close, METH_NOARGS,
          "close()\n\nLeave the job.  Tensors, streams and moves of the context must be gone."},
         {"_leave", context_leave, METH_NOARGS, "Leave the job when the process ends."},
-        {"wait", (PyCFunction)(void (*)(void))context_wait, METH_VARARGS | METH_KEYWORDS,
-         "wait(stream=None)\n\nWait for the work on a stream."},
-        {"__enter__", context_enter, METH_NOARGS, NULL},
-        {"__exit__", context_exit, METH_VARARGS, NULL},
+        {"wait", KEYWORDS(context_wait), "wait(stream=None)\n\nWait for the work on a stream."},
         {0}};
-    static PyType_Slot slots[] = {
-        {Py_tp_doc, "Context(backend=None, *, rank=0, size=0, rendezvous=None, token=None, "
-                    "plugin_path=None, device=-1, timeout=0, simulated_ranks=0, exchange=None)\n\n"
-                    "This process's connection to its job.  Without rank and size they come from "
-                    "the launcher.  timeout is in seconds; 0: WEFT_TIMEOUT, math.inf: no limit.  "
-                    "exchange is a function that gets the bytes of this rank and returns those of "
-                    "all ranks, joined."},
-        {Py_tp_new, context_new},
-        {Py_tp_dealloc, context_dealloc},
-        {Py_tp_repr, context_repr},
-        {Py_tp_getset, properties},
-        {Py_tp_methods, methods},
-        {0, NULL}};
-    static PyType_Spec spec = {"weft.Context", sizeof(context_object), 0, Py_TPFLAGS_DEFAULT,
-                               slots};
+    static PyType_Slot slots[] = {{Py_tp_new, context_new},
+                                  {Py_tp_dealloc, context_dealloc},
+                                  {Py_tp_getset, properties},
+                                  {Py_tp_methods, methods},
+                                  {0, NULL}};
+    static PyType_Spec spec = {"weft.Context", sizeof(context_object), 0,
+                               Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
 
     return type_add(module, &spec, &binding.context);
 }

@@ -104,7 +104,8 @@ PyObject *handle_close(PyObject *object, const struct handle_class *class)
         return PyErr_Format(PyExc_RuntimeError, "a call of the %s is running", class->name);
     if (self->users > 0)
         return PyErr_Format(PyExc_RuntimeError,
-                            "the %s is in use by an object that was made from it; close that first",
+                            "the %s is in use by an object that was made from it, such as an array "
+                            "of its memory; delete or close that first",
                             class->name);
     release(self, class);
     leave_context(self);

@@ -24,17 +24,16 @@ static int refuse_other_library(void)
 static int module_exec(PyObject *module)
 {
     static int (*const parts[])(PyObject *) = {
-        context_type_add,   shards_functions_add,   array_functions_add,   apply_functions_add,
-        file_functions_add, clip_functions_add,     trace_types_add,       bound_types_add,
-        shard_type_add,     symm_type_add,          overlap_functions_add, pairs_functions_add,
-        pipeline_type_add,  attention_functions_add};
+        context_type_add,    array_functions_add, apply_functions_add,    file_functions_add,
+        trace_types_add,     bound_types_add,     shard_type_add,         overlap_functions_add,
+        pairs_functions_add, pipeline_type_add,   attention_functions_add};
     static PyMethodDef functions[] = {{"use", handle_class_use, METH_O,
                                        "use($module, class_, /)\n--\n\nMake objects of this "
                                        "subclass of a class here from now on."},
                                       {0}};
     PyObject *errors;
 
-    if (refuse_others() < 0 || refuse_other_library() < 0 || refuse_second_library() < 0) return -1;
+    if (refuse_others() < 0 || refuse_other_library() < 0) return -1;
     errors = PyImport_ImportModule("weft._errors");
     if (errors == NULL) return -1;
     binding.error_of = PyObject_GetAttrString(errors, "error_of");
@@ -43,7 +42,7 @@ static int module_exec(PyObject *module)
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (parts[i](module) < 0) return -1;
     if (members_add(module) < 0 || tensor_members_add() < 0 || comm_members_add() < 0 ||
-        PyModule_AddFunctions(module, functions) < 0)
+        symm_members_add() < 0 || PyModule_AddFunctions(module, functions) < 0)
         return -1;
     return PyModule_AddStringConstant(module, "version", weft_version());
 }

@@ -40,34 +40,6 @@ void dependent_free(PyObject *object)
     object_free(object);
 }
 
-PyObject *comm_part_made(PyObject *self, weft_status status, void *raw, PyObject *comm)
-{
-    handle_object *part = (handle_object *)self;
-
-    if (status != WEFT_OK) {
-        Py_DECREF(self);
-        return raise_status(status);
-    }
-    part->raw = raw;
-    part->keeps = Py_NewRef(comm);
-    part->context = ((comm_object *)comm)->context;
-    return self;
-}
-
-void *comm_part_raw(PyObject *self, const char *what)
-{
-    void *raw = ((handle_object *)self)->raw;
-
-    if (raw == NULL) PyErr_Format(PyExc_RuntimeError, "%s was closed", what);
-    return raw;
-}
-
-void comm_part_free(PyObject *self)
-{
-    Py_XDECREF(((handle_object *)self)->keeps);
-    object_free(self);
-}
-
 PyObject *spec_wrap(weft_spec *raw)
 {
     return handle_make(&class_weft_spec, raw, true, NULL);

@@ -3,7 +3,6 @@
 #include "classes.h"
 #include "interrupt.h"
 #include "place.h"
-#include "tensor.h"
 
 struct job {
     void *raw;
@@ -19,30 +18,18 @@ struct way {
     weft_status (*post)(const struct job *job, weft_stream *stream);
 };
 
-static int check_all(const struct job *job, const struct way *way)
-{
-    if (way->check(job) < 0 || check_dense(&job->source, "source", false) < 0 ||
-        check_dense(&job->target, "target", true) < 0 ||
-        place_fits(&job->source, job->context, "source") < 0)
-        return -1;
-    return place_fits(&job->target, job->context, "target");
-}
-
-static PyObject *run_job(struct job *job, const struct way *way, handle_object *object,
-                         PyObject *on)
+/* Check the sizes of the arrays of JOB, which are open, and post it. */
+static PyObject *post_job(struct job *job, const struct way *way, PyObject *on)
 {
     weft_stream *stream, *owned;
     weft_status status;
 
-    if (check_all(job, way) < 0 ||
-        place_stream(on, &job->source, job->context, &stream, &owned) < 0)
+    if (way->check(job) < 0 || place_stream(on, &job->source, job->context, &stream, &owned) < 0)
         return NULL;
-    object->calls++;
     WAIT_BEGIN
     status = way->post(job, stream);
     weft_stream_release(job->context->raw, &owned);
     WAIT_END
-    object->calls--;
     if (status != WEFT_OK) return raise_status(status);
     Py_RETURN_NONE;
 }
@@ -60,35 +47,34 @@ static PyObject *run_pair(PyObject *args, const struct way *way)
     if (job.raw == NULL) return NULL;
     job.context = ((handle_object *)object)->context;
     job.reverse = reverse != 0;
-    if (array_open(from, &job.source) < 0) return NULL;
-    if (array_open(to, &job.target) == 0) {
-        result = run_job(&job, way, (handle_object *)object, on);
-        array_close(&job.target);
+    ((handle_object *)object)->calls++; /* the arrays cannot close it */
+    if (place_open(from, false, "source", job.context, &job.source) == 0) {
+        if (place_open(to, true, "target", job.context, &job.target) == 0) {
+            result = post_job(&job, way, on);
+            array_close(&job.target);
+        }
+        array_close(&job.source);
     }
-    array_close(&job.source);
+    ((handle_object *)object)->calls--;
     return result;
 }
 
 /* ---- tokens ---- */
 
-static int check_rows(const struct array *array, int64_t rows, const char *name)
-{
-    if (array->dims == 2 && array->shape[0] == rows) return 0;
-    PyErr_Format(PyExc_ValueError, "%s must have %lld rows of one width", name, (long long)rows);
-    return -1;
-}
-
 static int check_tokens(const struct job *job)
 {
+    const struct array *tokens = job->reverse ? &job->target : &job->source;
+    const struct array *received = job->reverse ? &job->source : &job->target;
     weft_routing_info info = {.struct_size = sizeof info};
 
-    if (check(weft_routing_get(job->raw, &info)) < 0 ||
-        check_rows(&job->source, job->reverse ? info.received : info.tokens, "source") < 0 ||
-        check_rows(&job->target, job->reverse ? info.tokens : info.received, "target") < 0)
-        return -1;
-    if (job->source.dtype == job->target.dtype && job->source.shape[1] == job->target.shape[1])
+    if (check(weft_routing_get(job->raw, &info)) < 0) return -1;
+    if (tokens->dims == 2 && received->dims == 2 && tokens->dtype == received->dtype &&
+        tokens->shape[0] == info.tokens && received->shape[0] == info.received &&
+        tokens->shape[1] == received->shape[1])
         return 0;
-    PyErr_SetString(PyExc_ValueError, "source and target differ in width or dtype");
+    PyErr_Format(PyExc_ValueError, "%s must have %lld rows and %s %lld, of one width and dtype",
+                 job->reverse ? "target" : "source", (long long)info.tokens,
+                 job->reverse ? "source" : "target", (long long)info.received);
     return -1;
 }
 

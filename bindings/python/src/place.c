@@ -81,6 +81,13 @@ int place_open(PyObject *object, bool written, const char *name, context_object 
     return -1;
 }
 
+int place_hold(context_object *context, PyObject *object)
+{
+    if (context->groups == 0) return 0;
+    if (context->held == NULL) context->held = PyList_New(0);
+    return context->held != NULL ? PyList_Append(context->held, object) : -1;
+}
+
 /* ---- streams ---- */
 
 int place_stream(PyObject *stream, const struct array *array, context_object *context,

@@ -17,6 +17,9 @@ int place_fits(const struct array *array, context_object *context, const char *n
 int place_open(PyObject *object, bool written, const char *name, context_object *context,
                struct array *out);
 
+/* Keep the array OBJECT until the end of the group of calls, if one has begun. */
+int place_hold(context_object *context, PyObject *object);
+
 /* The stream of STREAM as stream_of reads it, or without one that of ARRAY: the current stream of
  * its library, or the stream that it states.  ARRAY may be NULL. */
 int place_stream(PyObject *stream, const struct array *array, context_object *context,

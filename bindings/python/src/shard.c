@@ -1,8 +1,6 @@
 /* shard.c - see shard.h. */
 #include "shard.h"
 
-#include <stdlib.h>
-
 typedef struct {
     PyObject_HEAD void *data; /* NULL: the shard is empty */
     PyObject *spec;           /* or None */
@@ -10,9 +8,9 @@ typedef struct {
     int64_t shape[WEFT_MAX_DIMS], strides[WEFT_MAX_DIMS], offset[WEFT_MAX_DIMS];
     weft_dl_dtype dtype;
     weft_dl_device device;
-    PyObject *owner;      /* of the memory; NULL: a call */
-    struct shard_use own; /* without an owner */
-    struct shard_use *use;
+    handle_object *owner; /* of the memory; NULL: a call */
+    Py_ssize_t exported;  /* arrays of other libraries */
+    bool is_closed;       /* the call has ended */
     bool is_read_only;
 } shard_object;
 
@@ -24,46 +22,44 @@ static shard_object *self_of(PyObject *self)
 static void shard_dealloc(PyObject *self)
 {
     Py_XDECREF(self_of(self)->spec);
-    Py_XDECREF(self_of(self)->owner);
+    Py_XDECREF((PyObject *)self_of(self)->owner);
     object_free(self);
 }
 
 /* ---- DLPack ---- */
 
-static void end_export(weft_dl_versioned *managed)
+/* Count arrays of the memory, also at its owner. */
+static void count_export(shard_object *self, int change)
 {
-    PyObject *shard = managed->manager_ctx;
+    self->exported += change;
+    if (self->owner != NULL) self->owner->users += change;
+}
 
-    self_of(shard)->use->exported--;
-    Py_DECREF(shard);
-    free(managed);
+static void end_export(PyObject *shard)
+{
+    count_export(self_of(shard), -1);
 }
 
 static PyObject *shard_dlpack(PyObject *object, PyObject *args, PyObject *kwargs)
 {
     shard_object *self = self_of(object);
-    weft_dl_versioned *managed;
+    const weft_dl_tensor tensor = {.data = self->data,
+                                   .device = self->device,
+                                   .ndim = self->dims,
+                                   .dtype = self->dtype,
+                                   .shape = self->shape,
+                                   .strides = self->strides};
+    PyObject *capsule;
 
-    if (self->use->is_closed) {
+    if (self->is_closed || (self->owner != NULL && self->owner->raw == NULL)) {
         PyErr_SetString(PyExc_BufferError,
                         self->owner != NULL ? "the memory was closed; it cannot be used"
                                             : "the kernel has returned; its shards cannot be used");
         return NULL;
     }
-    managed = calloc(1, sizeof *managed);
-    if (managed == NULL) return PyErr_NoMemory();
-    managed->version = (weft_dl_version){1, 1};
-    managed->manager_ctx = Py_NewRef(object);
-    managed->deleter = end_export;
-    managed->flags = self->is_read_only ? WEFT_DL_READ_ONLY : 0;
-    managed->tensor = (weft_dl_tensor){.data = self->data,
-                                       .device = self->device,
-                                       .ndim = self->dims,
-                                       .dtype = self->dtype,
-                                       .shape = self->shape,
-                                       .strides = self->strides};
-    self->use->exported++;
-    return share_capsule(managed, object, args, kwargs);
+    capsule = share_capsule(&tensor, self->is_read_only, object, end_export, args, kwargs);
+    if (capsule != NULL) count_export(self, 1);
+    return capsule;
 }
 
 static PyObject *shard_device(PyObject *self, PyObject *unused)
@@ -143,8 +139,7 @@ PyObject *shard_new(const struct shard_facts *facts)
         dense *= facts->shape[i];
     }
     self->device = facts->device;
-    self->owner = Py_XNewRef(facts->owner);
-    self->use = facts->use != NULL ? facts->use : &self->own;
+    self->owner = (handle_object *)Py_XNewRef(facts->owner);
     self->is_read_only = facts->is_read_only;
     return (PyObject *)self;
 }
@@ -152,8 +147,8 @@ PyObject *shard_new(const struct shard_facts *facts)
 Py_ssize_t shard_close(PyObject *shard)
 {
     if (shard == NULL || shard == Py_None) return 0;
-    self_of(shard)->use->is_closed = true;
-    return self_of(shard)->use->exported;
+    self_of(shard)->is_closed = true;
+    return self_of(shard)->exported;
 }
 
 Py_ssize_t shards_close(PyObject *shards)

@@ -5,12 +5,6 @@
 
 #include "tensor.h"
 
-/* How memory is used that outlives a call. */
-struct shard_use {
-    Py_ssize_t exported; /* arrays of other libraries */
-    bool is_closed;
-};
-
 struct shard_facts {
     void *data; /* NULL: it is empty */
     int32_t dims;
@@ -21,8 +15,8 @@ struct shard_facts {
     weft_dl_device device;
     const weft_spec *spec; /* of the whole tensor; NULL: none */
     bool is_read_only;
-    PyObject *owner;       /* of DATA and USE, which the shard and its arrays keep; NULL: a call */
-    struct shard_use *use; /* of OWNER */
+    PyObject *owner; /* a handle whose memory DATA is, which the shard and its arrays keep; NULL: a
+                        call */
 };
 
 /* A weft.Shard, which is open. */

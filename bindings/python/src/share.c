@@ -3,12 +3,12 @@
 
 #include <stdlib.h>
 
-/* A capsule's memory: a struct of weft, and the object that keeps its memory. */
+/* What a capsule shares. */
 struct shared {
-    weft_dl_versioned outer;
+    weft_dl_versioned versioned;
     weft_dl_unversioned old;
-    weft_dl_versioned *inner;
-    PyObject *owner;
+    PyObject *owner; /* of the memory */
+    void (*end)(PyObject *owner);
 };
 
 /* Consumers may call it without the GIL, and when the interpreter has ended. */
@@ -18,7 +18,7 @@ static void drop(struct shared *shared)
 
     if (!Py_IsInitialized()) return;
     state = PyGILState_Ensure();
-    shared->inner->deleter(shared->inner);
+    shared->end(shared->owner);
     Py_DECREF(shared->owner);
     free(shared);
     PyGILState_Release(state);
@@ -34,54 +34,16 @@ static void delete_old(weft_dl_unversioned *self)
     drop(self->manager_ctx);
 }
 
+/* A consumer gives a capsule another name. */
 static void capsule_destroy(PyObject *capsule)
 {
-    if (PyCapsule_IsValid(capsule, "dltensor_versioned")) {
-        weft_dl_versioned *managed = PyCapsule_GetPointer(capsule, "dltensor_versioned");
-
-        managed->deleter(managed);
-    } else if (PyCapsule_IsValid(capsule, "dltensor")) {
-        weft_dl_unversioned *managed = PyCapsule_GetPointer(capsule, "dltensor");
-
-        managed->deleter(managed);
-    }
-}
-
-/* Whether *VERSION, None or a pair, permits the versioned form. */
-static int wants_versions(PyObject *version, bool *out)
-{
-    PyObject *major;
-
-    *out = false;
-    if (version == Py_None) return 0;
-    major = PySequence_GetItem(version, 0);
-    if (major == NULL) return -1;
-    *out = PyLong_AsLong(major) >= 1;
-    Py_DECREF(major);
-    return PyErr_Occurred() ? -1 : 0;
-}
-
-static PyObject *capsule_of(struct shared *shared, weft_dl_versioned *inner, PyObject *owner,
-                            bool versioned)
-{
-    PyObject *capsule;
-
-    shared->inner = inner;
-    shared->owner = Py_NewRef(owner);
-    shared->outer = *inner;
-    shared->outer.manager_ctx = shared;
-    shared->outer.deleter = delete_versioned;
-    shared->old = (weft_dl_unversioned){inner->tensor, shared, delete_old};
-    capsule = versioned ? PyCapsule_New(&shared->outer, "dltensor_versioned", capsule_destroy)
-                        : PyCapsule_New(&shared->old, "dltensor", capsule_destroy);
-    if (capsule == NULL) drop(shared);
-    return capsule;
+    if (PyCapsule_IsValid(capsule, "dltensor_versioned") || PyCapsule_IsValid(capsule, "dltensor"))
+        drop(PyCapsule_GetContext(capsule));
 }
 
 /* DEVICE is None, or the type and number of the tensor's own device. */
-static int check_device(const weft_dl_versioned *inner, PyObject *device)
+static int check_device(const weft_dl_device *own, PyObject *device)
 {
-    const weft_dl_device *own = &inner->tensor.device;
     int type, number;
 
     if (device == Py_None) return 0;
@@ -96,27 +58,39 @@ static int check_device(const weft_dl_versioned *inner, PyObject *device)
     return -1;
 }
 
-PyObject *share_capsule(weft_dl_versioned *inner, PyObject *owner, PyObject *args, PyObject *kwargs)
+PyObject *share_capsule(const weft_dl_tensor *tensor, bool is_read_only, PyObject *owner,
+                        void (*end)(PyObject *owner), PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"stream", "max_version", "dl_device", "copy", NULL};
-    PyObject *stream = Py_None, *version = Py_None, *device = Py_None, *copy = Py_None;
+    PyObject *stream = Py_None, *version = Py_None, *device = Py_None, *copy = Py_None, *capsule;
+    int major = 0, minor = 0;
     struct shared *shared;
-    bool versioned;
 
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOO:__dlpack__", names, &stream, &version,
                                      &device, &copy) ||
-        wants_versions(version, &versioned) < 0 || check_device(inner, device) < 0)
-        goto fail;
+        (version != Py_None && !PyArg_Parse(version, "(ii):max_version", &major, &minor)) ||
+        check_device(&tensor->device, device) < 0)
+        return NULL;
     if (copy == Py_True) {
         PyErr_SetString(PyExc_BufferError, "a tensor of weft is shared without a copy");
-        goto fail;
+        return NULL;
     }
     shared = calloc(1, sizeof *shared);
-    if (shared != NULL) return capsule_of(shared, inner, owner, versioned);
-    PyErr_NoMemory();
-
-fail:
-    inner->deleter(inner);
+    if (shared == NULL) return PyErr_NoMemory();
+    *shared = (struct shared){.versioned = {.version = {1, 1},
+                                            .manager_ctx = shared,
+                                            .deleter = delete_versioned,
+                                            .flags = is_read_only ? WEFT_DL_READ_ONLY : 0,
+                                            .tensor = *tensor},
+                              .old = {*tensor, shared, delete_old},
+                              .owner = Py_NewRef(owner),
+                              .end = end};
+    capsule = major >= 1 ? PyCapsule_New(&shared->versioned, "dltensor_versioned", capsule_destroy)
+                         : PyCapsule_New(&shared->old, "dltensor", capsule_destroy);
+    if (capsule != NULL && PyCapsule_SetContext(capsule, shared) == 0) return capsule;
+    Py_XDECREF(capsule);
+    Py_DECREF(owner);
+    free(shared);
     return NULL;
 }
 

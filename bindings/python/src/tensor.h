@@ -22,10 +22,10 @@ int writable(const struct array *array, const char *name);
 
 /* ---- share.c ---- */
 
-/* The capsule of INNER, which it takes over, also if it fails, and calls its deleter with the GIL.
- * OWNER lives as long as the capsule; ARGS and KWARGS are those of __dlpack__. */
-PyObject *share_capsule(weft_dl_versioned *inner, PyObject *owner, PyObject *args,
-                        PyObject *kwargs);
+/* The capsule of TENSOR; ARGS and KWARGS are those of __dlpack__.  OWNER, whose memory it is, lives
+ * as long as the capsule or its consumer; END is called with the GIL when that is over. */
+PyObject *share_capsule(const weft_dl_tensor *tensor, bool is_read_only, PyObject *owner,
+                        void (*end)(PyObject *owner), PyObject *args, PyObject *kwargs);
 PyObject *tensor_local(PyObject *self, PyObject *args, PyObject *kwargs);
 
 #endif

@@ -132,6 +132,7 @@ def test_operations_are_counted_and_recorded(ranks, tmp_path):
             world.barrier()
         assert counts.result["operations"] == {{"all-reduce": 3}}, counts.result
         assert outer.result["operations"] == {{"all-reduce": 3, "barrier": 1}}
+        assert counts.result["steps"] == {{}}
         assert counts.result["sent"] == 96 and sum(a["sent"] for a in counts.result["axes"].values()) == 96
         assert [r["operation"] for r in trace.records] == ["all-reduce"] * 3 and trace.lost == 0
         assert all(r["finished_ns"] >= r["submitted_ns"] > 0 for r in trace.records)

@@ -22,6 +22,7 @@ from ._errors import Error as Error
 from ._attention import Attention as Attention, AttentionPlan as AttentionPlan, Problem as Problem
 from ._clip import clip_grad_norm as clip_grad_norm, clip_grad_value as clip_grad_value
 from ._comm import Comm as Comm
+from ._context import Context as Context
 from ._device import Stream as Stream, Symm as Symm
 from ._experts import Experts as Experts, Overlap as Overlap, Routing as Routing
 from ._files import (  # fmt: skip
@@ -37,7 +38,7 @@ from ._styles import Styles as Styles, style_layouts as style_layouts
 from ._tensors import Tensor as Tensor
 from ._trace import Counts as Counts, Trace as Trace, counts as counts, dump as dump, trace as trace
 from ._weft import (  # fmt: skip
-    Context as Context, FixedMove as FixedMove, Move as Move, describe as describe, move_array as move_array,
+    FixedMove as FixedMove, Move as Move, describe as describe, move_array as move_array,
 )
 from ._weft import version as __version__
 

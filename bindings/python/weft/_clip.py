@@ -16,8 +16,8 @@ def clip_grad_norm(
     stages: Comm | None = None, stream: Any = None,
 ) -> float:  # fmt: skip
     """Scale gradients so that their norm is at most max_norm, and return the norm before.  Waits.  Collective."""
-    options = {"p": p, "nonfinite": nonfinite, "reduce_partials": reduce_partials, "stages": stages}
-    return _weft.clip_grad_norm(context, tensors, max_norm, options, stream)
+    return context.clip_grad_norm_wait(
+        tensors, max_norm, stream, p=p, nonfinite=nonfinite, reduce_partials=reduce_partials, stages=stages)
 
 
 def clip_grad_value(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import _weft
+from ._comm import Comm
 
 _COMPARISONS = {"==": "eq", "!=": "ne", ">=": "ge", ">": "gt", "<=": "le", "<": "lt"}
 
@@ -34,6 +35,14 @@ class Symm(_weft.Symm):
     """
 
     __slots__ = ()
+
+    def __new__(cls, comm: Comm, bytes: int, channels: int = 0) -> Symm:
+        return _weft.Symm.create(comm, bytes, channels=channels)
+
+    def __exit__(self, *exception: object) -> None:
+        """An exception of the block is not replaced: the memory then ends with the object."""
+        if not any(exception):
+            self.close()
 
     @property
     def info(self) -> dict[str, Any]:

@@ -59,13 +59,6 @@ class Spec(_weft.Spec):
     def __new__(cls, text: str, mesh: Mesh) -> Spec:
         return _weft.Spec.parse(mesh, text)
 
-    @classmethod
-    def from_shards(
-        cls, mesh: Mesh, dtype: str, placements: str, dims: int, shards: Sequence[int] | memoryview
-    ) -> Spec:
-        """The layout whose shards have these shapes: dims sizes for each rank of the mesh."""
-        return _weft.spec_from_shards(mesh, dtype, placements, dims, shards)
-
     @property
     def placements(self) -> str:
         """The placements as text, one per axis."""

@@ -6,6 +6,7 @@ import os
 from typing import Any
 
 from . import _weft
+from ._generated import _WEFT_OPERATION, _WEFT_STEP_KIND
 
 
 class Counts:
@@ -15,19 +16,21 @@ class Counts:
 
     def __init__(self, context: _weft.Context) -> None:
         self._context = context
-        self._counting: _weft.Counting | None = None
+        self._counting: _weft.Recording | None = None
         self._result: dict[str, Any] | None = None
 
     def __enter__(self) -> Counts:
         if self._counting is not None:
             raise RuntimeError("the block has begun")
-        self._counting, self._result = _weft.Counting(self._context), None
+        self._counting, self._result = _weft.Recording(self._context), None
         return self
 
     def __exit__(self, *exception: object) -> None:
         counting, self._counting = self._counting, None
         if counting is not None:
-            found = counting.stop()
+            _, _, found = counting.stop()
+            for key, names in (("operations", _WEFT_OPERATION), ("steps", _WEFT_STEP_KIND)):
+                found[key] = {names.get(number, str(number)): count for number, count in enumerate(found[key]) if count}
             found["axes"] = {axis.pop("axes"): axis for axis in found["axes"]}
             self._result = found
 
@@ -61,7 +64,7 @@ class Trace:
     def __exit__(self, *exception: object) -> None:
         recording, self._recording = self._recording, None
         if recording is not None:
-            self._records, self.lost = recording.stop()
+            self._records, self.lost, _ = recording.stop()
 
     @property
     def records(self) -> list[dict[str, Any]]:

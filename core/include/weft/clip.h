@@ -61,6 +61,14 @@ WEFT_API WEFT_NODISCARD weft_status weft_clip_grad_norm(weft_context *context, u
                                                         const weft_clip_options *options,
                                                         weft_stream *stream, double *total);
 
+/* The same, and wait for the norm: *NORM is set on the host when the call returns.  OPTIONS may be
+ * NULL. */
+WEFT_API WEFT_NODISCARD weft_status weft_clip_grad_norm_wait(weft_context *context, uint32_t count,
+                                                             weft_tensor *const *tensors,
+                                                             double max_norm,
+                                                             const weft_clip_options *options,
+                                                             weft_stream *stream, double *norm);
+
 /* Set every element of TENSORS that is below -MOST to -MOST, and every one above MOST to MOST, in
  * the order of STREAM.  NaN stays.  Local.  NULL tensors are skipped.  WEFT_ERR_INVALID: a tensor
  * is not of floats, is partial, or is listed twice; MOST is negative or not a number. */

@@ -160,6 +160,14 @@ WEFT_API void weft_comm_dump(weft_comm *comm, void (*line)(void *argument, const
 WEFT_API WEFT_NODISCARD weft_status weft_collective(weft_comm *comm,
                                                     const weft_collective_args *args);
 
+/* Set *SEND and *RECV to the numbers of elements that the memory of ARGS must have on this rank; 0
+ * if the rank needs no such memory.  `send`, `recv` and `stream` of ARGS are not used, and the
+ * other fields are checked as weft_collective does.  It is for callers who know the size of their
+ * memory, as most languages do.  [any thread] */
+WEFT_API WEFT_NODISCARD weft_status weft_collective_sizes(const weft_comm *comm,
+                                                          const weft_collective_args *args,
+                                                          uint64_t *send, uint64_t *recv);
+
 /* SEND and RECV hold COUNT elements, except that all_gather's RECV, reduce_scatter's SEND and both
  * of all_to_all hold size x COUNT.  Memory that is too small, as far as the device knows, is
  * WEFT_ERR_INVALID, here and in messages.  With WEFT_CHECK=1 these are WEFT_ERR_INVALID too: memory

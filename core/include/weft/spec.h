@@ -225,6 +225,14 @@ WEFT_API WEFT_NODISCARD weft_status weft_spec_from_shards(const weft_mesh *mesh,
                                                           const weft_placement *placements,
                                                           const int64_t *shards, weft_spec **out);
 
+/* The same with PLACEMENTS as text, such as "S(0),R".  COUNT is the number of entries of SHARDS:
+ * DIMS for each rank of MESH.  Otherwise WEFT_ERR_INVALID.  The caller releases *OUT. */
+WEFT_API WEFT_NODISCARD weft_status weft_spec_parse_shards(const weft_mesh *mesh,
+                                                           enum weft_dtype dtype,
+                                                           const char *placements, int32_t dims,
+                                                           uint64_t count, const int64_t *shards,
+                                                           weft_spec **out);
+
 /* Some systems express the order of splits by strides.  There, SS(d,f) on an axis means that later
  * axes, whose sizes multiply to f, have split dimension d before this axis: S(0)[1],S(0)[0] on a
  * 2x4 mesh is SS(0,4),S(0).  These functions convert between the two forms.  The new spec places

@@ -106,11 +106,12 @@ weft_status wf_clip_unpack(uint32_t count, weft_tensor *const *tensors, weft_str
 
 /* ---- the public functions ---- */
 
-weft_status weft_clip_grad_norm(weft_context *context, uint32_t count, weft_tensor *const *tensors,
-                                double max_norm, const weft_clip_options *options,
-                                weft_stream *stream, double *total)
+/* weft_clip_grad_norm for the function WHAT. */
+static weft_status clip_by_norm(const char *what, weft_context *context, uint32_t count,
+                                weft_tensor *const *tensors, double max_norm,
+                                const weft_clip_options *options, weft_stream *stream,
+                                double *total)
 {
-    static const char what[] = "weft_clip_grad_norm";
     weft_clip_options given = {0};
 
     WF_TRY(wf_context_check(context, what));
@@ -131,6 +132,36 @@ weft_status weft_clip_grad_norm(weft_context *context, uint32_t count, weft_tens
     WF_TRY(wf_fail_named(wf_clip_check_distinct(count, tensors), what));
     return wf_fail_named(wf_clip_by_norm(context, count, tensors, max_norm, &given, stream, total),
                          what);
+}
+
+weft_status weft_clip_grad_norm(weft_context *context, uint32_t count, weft_tensor *const *tensors,
+                                double max_norm, const weft_clip_options *options,
+                                weft_stream *stream, double *total)
+{
+    return clip_by_norm("weft_clip_grad_norm", context, count, tensors, max_norm, options, stream,
+                        total);
+}
+
+weft_status weft_clip_grad_norm_wait(weft_context *context, uint32_t count,
+                                     weft_tensor *const *tensors, double max_norm,
+                                     const weft_clip_options *options, weft_stream *stream,
+                                     double *norm)
+{
+    static const char what[] = "weft_clip_grad_norm_wait";
+    void *total = NULL;
+    weft_status status, freed;
+
+    WF_TRY(wf_context_check(context, what));
+    WF_TRY(wf_stream_check(context, stream, what));
+    if (norm == NULL) return wf_fail_null(what, "norm");
+    WF_TRY(wf_fail_named(weft_alloc(context, sizeof *norm, WEFT_MEMORY_DEVICE, &total), what));
+    status = weft_memory_fill(context, total, 0, sizeof *norm, stream);
+    if (status == WEFT_OK)
+        status = clip_by_norm(what, context, count, tensors, max_norm, options, stream, total);
+    if (status == WEFT_OK) status = weft_memory_copy(context, total, norm, sizeof *norm, stream);
+    if (status == WEFT_OK) status = weft_stream_wait(context, stream, WEFT_FOREVER);
+    freed = weft_free(context, total);
+    return wf_fail_named(status != WEFT_OK ? status : freed, what);
 }
 
 weft_status weft_clip_grad_value(weft_context *context, uint32_t count, weft_tensor *const *tensors,

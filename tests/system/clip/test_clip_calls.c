@@ -178,6 +178,8 @@ static weft_status clip_once(void *unused)
     WF_TRY(weft_clip_grad_norm(model.context, 1, &model.tensor, 100, NULL, NULL, model.total));
     WF_TRY(read_total(&model, &norm));
     HOLDS(fabs(norm - sqrt(24)) < 1e-12);
+    WF_TRY(weft_clip_grad_norm_wait(model.context, 1, &model.tensor, 100, NULL, NULL, &norm));
+    HOLDS(fabs(norm - sqrt(24)) < 1e-12);
     WF_TRY(all_are(model.tensor, 2));
     WF_TRY(weft_clip_grad_norm(model.context, 1, &model.tensor, sqrt(6), NULL, NULL, model.total));
     WF_TRY(all_are(model.tensor, 1));

@@ -211,7 +211,34 @@ START_TEST(arrays_are_needed_where_they_are_read)
 }
 END_TEST
 
-SUITE(comm_check, every_collective_has_arguments_that_pass, dtypes_and_reductions_are_checked,
-      roots_are_checked_where_there_is_one, buffers_are_needed_where_data_is,
-      nothing_may_be_nowhere, counts_that_do_not_fit_are_refused,
+START_TEST(sizes_are_those_of_this_rank)
+{
+    static const struct {
+        uint32_t collective;
+        uint64_t send[2], recv[2]; /* by rank; rank 0 is the root */
+    } wanted[] = {
+        {WEFT_COLL_ALL_REDUCE, {4, 4}, {4, 4}},       {WEFT_COLL_ALL_GATHER, {4, 4}, {8, 8}},
+        {WEFT_COLL_REDUCE_SCATTER, {8, 8}, {4, 4}},   {WEFT_COLL_ALL_TO_ALL, {8, 8}, {8, 8}},
+        {WEFT_COLL_BROADCAST, {4, 0}, {4, 4}},        {WEFT_COLL_REDUCE, {4, 4}, {4, 0}},
+        {WEFT_COLL_GATHER, {4, 4}, {8, 0}},           {WEFT_COLL_SCATTER, {8, 0}, {4, 4}},
+        {WEFT_COLL_BARRIER, {0, 0}, {0, 0}},          {WEFT_COLL_ALL_GATHER_V, {3, 4}, {7, 7}},
+        {WEFT_COLL_REDUCE_SCATTER_V, {7, 7}, {3, 4}}, {WEFT_COLL_ALL_TO_ALL_V, {7, 7}, {7, 7}},
+        {WEFT_COLL_GATHER_V, {4, 4}, {7, 0}},         {WEFT_COLL_SCATTER_V, {7, 0}, {4, 4}}};
+
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
+        for (comm.rank = 0; comm.rank < 2; comm.rank++) {
+            weft_collective_args args = good(wanted[i].collective);
+            uint64_t send, recv;
+
+            wf_buffers_sizes(&comm, &args, &send, &recv);
+            ck_assert_uint_eq(send, wanted[i].send[comm.rank]);
+            ck_assert_uint_eq(recv, wanted[i].recv[comm.rank]);
+        }
+    comm.rank = 0;
+}
+END_TEST
+
+SUITE(comm_check, sizes_are_those_of_this_rank, every_collective_has_arguments_that_pass,
+      dtypes_and_reductions_are_checked, roots_are_checked_where_there_is_one,
+      buffers_are_needed_where_data_is, nothing_may_be_nowhere, counts_that_do_not_fit_are_refused,
       arrays_are_needed_where_they_are_read)

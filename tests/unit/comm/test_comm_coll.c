@@ -99,6 +99,27 @@ START_TEST(every_v_function_fills_in_its_arrays)
 }
 END_TEST
 
+START_TEST(sizes_are_known_without_memory)
+{
+    weft_collective_args args = {
+        .struct_size = sizeof args, .collective = WEFT_COLL_ALL_GATHER, .count = 5};
+    uint64_t send = 0, recv = 0;
+
+    begin();
+    OK(weft_collective_sizes(world, &args, &send, &recv));
+    ck_assert_uint_eq(send, 5);
+    ck_assert_uint_eq(recv, 5);
+    args.collective = WEFT_COLL_ALL_GATHER_V;
+    ck_assert_int_eq(weft_collective_sizes(world, &args, &send, &recv), WEFT_ERR_INVALID);
+    ck_assert_ptr_nonnull(strstr(weft_last_error(), "recv_counts is NULL"));
+    args.collective = WEFT_COLL_COUNT;
+    ck_assert_int_eq(weft_collective_sizes(world, &args, &send, &recv), WEFT_ERR_INVALID);
+    args.struct_size = 1;
+    ck_assert_int_eq(weft_collective_sizes(world, &args, &send, &recv), WEFT_ERR_INVALID);
+    end();
+}
+END_TEST
+
 START_TEST(what_is_refused_does_not_reach_the_plugin)
 {
     weft_collective_args args = {.struct_size = 8, .collective = WEFT_COLL_BARRIER};
@@ -145,6 +166,6 @@ START_TEST(the_ring_knows_what_is_done)
 }
 END_TEST
 
-SUITE(comm_coll, every_function_fills_in_its_collective, every_v_function_fills_in_its_arrays,
-      what_is_refused_does_not_reach_the_plugin, the_steady_state_allocates_nothing,
-      the_ring_knows_what_is_done)
+SUITE(comm_coll, sizes_are_known_without_memory, every_function_fills_in_its_collective,
+      every_v_function_fills_in_its_arrays, what_is_refused_does_not_reach_the_plugin,
+      the_steady_state_allocates_nothing, the_ring_knows_what_is_done)

@@ -269,6 +269,27 @@ static void undo(void *argument)
     weft_spec_release(&((struct making *)argument)->spec);
 }
 
+START_TEST(the_number_of_sizes_is_checked)
+{
+    static const int64_t sizes[] = {5, 4, 1, 4, 2, 4};
+    weft_spec *want = spec_of("3", "f32[8,4] G(0;5,1,2)"), *out = NULL;
+    weft_mesh *mesh = mesh_of("3");
+
+    ck_assert_int_eq(weft_spec_parse_shards(mesh, WEFT_DTYPE_F32, "S(0)", 2, 6, sizes, &out),
+                     WEFT_OK);
+    ck_assert_ptr_eq(out, want);
+    check_refused(weft_spec_parse_shards(mesh, WEFT_DTYPE_F32, "S(0)", 2, 5, sizes, &out),
+                  WEFT_ERR_INVALID, "shards has 5 sizes; expected 2 for each of 3 ranks");
+    check_refused(weft_spec_parse_shards(mesh, WEFT_DTYPE_F32, "S(0)", -2, 6, sizes, &out),
+                  WEFT_ERR_INVALID, "shards has 6 sizes");
+    check_refused(weft_spec_parse_shards(mesh, WEFT_DTYPE_F32, "S(0", 2, 6, sizes, &out),
+                  WEFT_ERR_PARSE, "S(0");
+    weft_spec_release(&out);
+    weft_spec_release(&want);
+    weft_mesh_release(&mesh);
+}
+END_TEST
+
 START_TEST(a_spec_from_shards_survives_every_allocation_failure)
 {
     struct making m = {.mesh = mesh_of("2")};
@@ -280,6 +301,7 @@ END_TEST
 
 SUITE(shard_global, owners_hold_the_tensor_and_others_nothing, a_spec_has_the_sizes_of_its_shards,
       many_shards_make_one_list, shards_of_no_spec_are_refused, a_listed_g_is_not_replaced,
-      a_spec_from_shards_survives_every_allocation_failure, uneven_shards_add_up,
-      three_axes_of_three_dimensions_multiply, a_scalar_has_no_shape_to_agree_on,
-      ranks_that_disagree_are_named, sizes_that_cannot_be_are_refused)
+      the_number_of_sizes_is_checked, a_spec_from_shards_survives_every_allocation_failure,
+      uneven_shards_add_up, three_axes_of_three_dimensions_multiply,
+      a_scalar_has_no_shape_to_agree_on, ranks_that_disagree_are_named,
+      sizes_that_cannot_be_are_refused)
