@@ -1,5 +1,5 @@
 /* shards.c - a layout from the shapes of its shards: their number follows from the mesh. */
-#include "binding.h"
+#include "classes.h"
 
 /* The COUNT numbers of LIST. */
 static int read_numbers(PyObject *list, Py_ssize_t count, int64_t *out)
@@ -32,7 +32,7 @@ static PyObject *spec_from_shards(PyObject *module, PyObject *args, PyObject *kw
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OssiO:from_shards", names, &mesh, &name, &text,
                                      &dims, &list))
         return NULL;
-    on = mesh_of(mesh, "mesh");
+    on = handle_of(mesh, &class_weft_mesh, "mesh");
     count = on != NULL ? PySequence_Size(list) : -1;
     if (count < 0) return NULL;
     if (dims < 0 || dims > WEFT_MAX_DIMS || count != (Py_ssize_t)dims * weft_mesh_size(on))
