@@ -28,8 +28,7 @@ static int check_all(const struct job *job, const struct way *way)
     return place_fits(&job->target, job->context, "target");
 }
 
-static PyObject *run_job(struct job *job, const struct way *way, handle_object *object,
-                         PyObject *on)
+static PyObject *run_job(struct job *job, const struct way *way, PyObject *on)
 {
     weft_stream *stream, *owned;
     weft_status status;
@@ -37,12 +36,10 @@ static PyObject *run_job(struct job *job, const struct way *way, handle_object *
     if (check_all(job, way) < 0 ||
         place_stream(on, &job->source, job->context, &stream, &owned) < 0)
         return NULL;
-    object->calls++;
     WAIT_BEGIN
     status = way->post(job, stream);
     weft_stream_release(job->context->raw, &owned);
     WAIT_END
-    object->calls--;
     if (status != WEFT_OK) return raise_status(status);
     Py_RETURN_NONE;
 }
@@ -60,12 +57,15 @@ static PyObject *run_pair(PyObject *args, const struct way *way)
     if (job.raw == NULL) return NULL;
     job.context = ((handle_object *)object)->context;
     job.reverse = reverse != 0;
-    if (array_open(from, &job.source) < 0) return NULL;
-    if (array_open(to, &job.target) == 0) {
-        result = run_job(&job, way, (handle_object *)object, on);
-        array_close(&job.target);
+    ((handle_object *)object)->calls++; /* the code of arrays cannot close it */
+    if (array_open(from, &job.source) == 0) {
+        if (array_open(to, &job.target) == 0) {
+            result = run_job(&job, way, on);
+            array_close(&job.target);
+        }
+        array_close(&job.source);
     }
-    array_close(&job.source);
+    ((handle_object *)object)->calls--;
     return result;
 }
 
