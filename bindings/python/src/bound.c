@@ -167,7 +167,7 @@ static int enter(bound_object *self)
 {
     if (self->calls++ == 0) return 0;
     self->calls--;
-    PyErr_SetString(PyExc_RuntimeError, "another thread runs the move");
+    PyErr_SetString(PyExc_RuntimeError, "another call of the move is running");
     return -1;
 }
 
