@@ -21,6 +21,16 @@ PyObject *arrays_call(const char *function, const char *format, ...)
     return result;
 }
 
+/* Whether FOUND, an object or NULL, is True.  It takes over FOUND, and ends its exception. */
+static bool is_true(PyObject *found)
+{
+    bool is = found == Py_True;
+
+    PyErr_Clear();
+    Py_XDECREF(found);
+    return is;
+}
+
 /* ---- types of arrays ---- */
 
 /* Properties of a type. */
@@ -28,6 +38,7 @@ struct kind {
     PyTypeObject *type;
     const struct exchange *exchange; /* it lives as long as the process; NULL: TYPE has none */
     bool has_mask;                   /* as numpy.ma's */
+    bool is_immutable;               /* as JAX's, whatever version of DLPack they are exported in */
 };
 
 static const struct exchange *find_exchange(PyTypeObject *type)
@@ -58,6 +69,7 @@ static const struct kind *kind_of(PyTypeObject *type)
     kind.exchange = find_exchange(type);
     kind.has_mask = PyObject_HasAttrString((PyObject *)type, "mask") &&
                     PyObject_HasAttrString((PyObject *)type, "filled");
+    kind.is_immutable = is_true(arrays_call("is_immutable", "(O)", type));
     place = &kinds[next];
     next = (next + 1) % 16;
     before = place->type;
@@ -119,42 +131,9 @@ static int take_dl(struct array *array, const weft_dl_tensor *dl)
 
 /* ---- __dlpack__ ---- */
 
-/* Without a stream, a producer orders its work before the default stream of its device. */
-static PyObject *call_dlpack(PyObject *object)
-{
-    PyObject *method = PyObject_GetAttrString(object, "__dlpack__"), *none = NULL, *words = NULL;
-    PyObject *capsule = NULL;
-
-    if (method == NULL) return NULL;
-    none = PyTuple_New(0);
-    words = Py_BuildValue("{s:(ii)}", "max_version", 1, 1);
-    if (none != NULL && words != NULL) capsule = PyObject_Call(method, none, words);
-    if (capsule == NULL && words != NULL && PyErr_ExceptionMatches(PyExc_TypeError)) {
-        PyErr_Clear(); /* a producer from before DLPack 1.0 */
-        if (PyDict_DelItemString(words, "max_version") == 0)
-            capsule = PyObject_Call(method, none, words);
-    }
-    Py_XDECREF(none);
-    Py_XDECREF(words);
-    Py_DECREF(method);
-    return capsule;
-}
-
-/* Arrays of JAX cannot be written, whatever version of DLPack they are exported in. */
-static bool is_immutable(PyObject *object)
-{
-    PyObject *module = PyObject_GetAttrString((PyObject *)Py_TYPE(object), "__module__");
-    const char *name = module != NULL ? PyUnicode_AsUTF8AndSize(module, NULL) : NULL;
-    bool is = name != NULL && strncmp(name, "jax", 3) == 0;
-
-    PyErr_Clear();
-    Py_XDECREF(module);
-    return is;
-}
-
 static int open_dlpack(PyObject *object, struct array *array)
 {
-    PyObject *capsule = call_dlpack(object);
+    PyObject *capsule = arrays_call("capsule_of", "(O)", object);
     const weft_dl_tensor *dl = NULL;
 
     if (capsule == NULL) return -1;
@@ -169,7 +148,7 @@ static int open_dlpack(PyObject *object, struct array *array)
     } else if (PyCapsule_IsValid(capsule, "dltensor")) {
         array->unversioned = PyCapsule_GetPointer(capsule, "dltensor");
         PyCapsule_SetName(capsule, "used_dltensor");
-        array->is_read_only = is_immutable(object);
+        array->is_read_only = kind_of(Py_TYPE(object))->is_immutable;
         dl = &array->unversioned->tensor;
     } else {
         PyErr_SetString(PyExc_BufferError, "__dlpack__ returned no DLPack capsule");
@@ -260,16 +239,6 @@ static int open_cuda(PyObject *object, struct array *array)
 
 /* ---- any array ---- */
 
-/* Whether FOUND, an attribute or NULL, is True.  It takes over FOUND. */
-static bool is_true(PyObject *found)
-{
-    bool is = found == Py_True;
-
-    PyErr_Clear();
-    Py_XDECREF(found);
-    return is;
-}
-
 /* weft does not record what it does for automatic differentiation. */
 static int refuse_grad(PyObject *object)
 {
@@ -319,21 +288,6 @@ static bool try_buffer(PyObject *object, struct array *out)
     return false;
 }
 
-static int refuse_object(PyObject *object)
-{
-    PyObject *name;
-
-    if (PyErr_Occurred()) return -1; /* of the buffer */
-    name = PyType_GetName(Py_TYPE(object));
-    if (name != NULL)
-        PyErr_Format(PyExc_TypeError,
-                     "%U is not an array: it has neither __dlpack__, the buffer protocol nor "
-                     "__cuda_array_interface__",
-                     name);
-    Py_XDECREF(name);
-    return -1;
-}
-
 int array_open(PyObject *object, struct array *out)
 {
     int result;
@@ -353,7 +307,8 @@ int array_open(PyObject *object, struct array *out)
         PyErr_Clear();
         result = open_cuda(object, out);
     } else {
-        return refuse_object(object);
+        if (!PyErr_Occurred()) Py_XDECREF(arrays_call("refuse_type", "(O)", object));
+        result = -1; /* the exception may be that of the buffer */
     }
     if (result < 0) array_close(out);
     return result;

@@ -37,11 +37,8 @@ typedef struct {
 
 static void bound_dealloc(PyObject *object)
 {
-    bound_object *self = (bound_object *)object;
-
-    weft_bound_release(&self->raw);
-    arena_end(&self->arena);
-    dependent_free(object);
+    arena_end(&((bound_object *)object)->arena);
+    handle_dealloc(object, &class_weft_bound);
 }
 
 static const weft_spec *spec_at(const bound_object *self, uint32_t i)

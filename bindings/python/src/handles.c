@@ -100,14 +100,17 @@ static void leave_context(handle_object *self)
     Py_DECREF((PyObject *)context);
 }
 
+void dependent_free(PyObject *object)
+{
+    leave_context((handle_object *)object);
+    Py_XDECREF(((handle_object *)object)->keeps);
+    object_free(object);
+}
+
 void handle_dealloc(PyObject *object, const struct handle_class *class)
 {
-    handle_object *self = (handle_object *)object;
-
-    release(self, class);
-    leave_context(self);
-    Py_XDECREF(self->keeps);
-    object_free(object);
+    release((handle_object *)object, class);
+    dependent_free(object);
 }
 
 PyObject *handle_close(PyObject *object, const struct handle_class *class)

@@ -3,10 +3,6 @@
 #include "place.h"
 #include "tensor.h"
 
-#include <stdio.h>
-
-enum { SHAPE_TEXT = 24 * WEFT_MAX_DIMS };
-
 static PyObject *describe(PyObject *module, PyObject *object)
 {
     struct array array;
@@ -28,28 +24,16 @@ bool has_shape(const struct array *array, const weft_shard *shard)
     return true;
 }
 
-static void write_shape(char text[SHAPE_TEXT], int32_t dims, const int64_t *shape)
-{
-    size_t at = 0;
-
-    text[0] = 0;
-    for (int32_t i = 0; i < dims; i++)
-        at += (size_t)snprintf(text + at, SHAPE_TEXT - at, "%s%lld", i > 0 ? "," : "",
-                               (long long)shape[i]);
-}
-
 int shard_fits(const struct array *array, const weft_spec *spec, int32_t rank, const char *name)
 {
-    char found[SHAPE_TEXT], wanted[SHAPE_TEXT];
     weft_shard shard;
 
     weft_spec_shard(spec, rank, &shard);
     if (array->dtype == weft_spec_dtype(spec) && has_shape(array, &shard)) return 0;
-    write_shape(found, array->dims, array->shape);
-    write_shape(wanted, shard.dims, shard.shape);
-    PyErr_Format(PyExc_ValueError, "%s is %s[%s], but the shard of rank %d is %s[%s]", name,
-                 weft_dtype_name(array->dtype), found, (int)rank,
-                 weft_dtype_name(weft_spec_dtype(spec)), wanted);
+    Py_XDECREF(arrays_call("refuse_shape", "(ssNisN)", name, weft_dtype_name(array->dtype),
+                           tuple_of(array->dims, array->shape), (int)rank,
+                           weft_dtype_name(weft_spec_dtype(spec)),
+                           tuple_of(shard.dims, shard.shape)));
     return -1;
 }
 

@@ -27,18 +27,6 @@ PyObject *dependent_new(PyTypeObject *type, void *raw, context_object *context)
     return (PyObject *)self;
 }
 
-void dependent_free(PyObject *object)
-{
-    context_object *context = ((handle_object *)object)->context;
-
-    if (context != NULL) {
-        context->used--;
-        Py_DECREF((PyObject *)context);
-    }
-    Py_XDECREF(((handle_object *)object)->keeps);
-    object_free(object);
-}
-
 PyObject *comm_part_made(PyObject *self, weft_status status, void *raw, PyObject *comm)
 {
     handle_object *part = (handle_object *)self;

@@ -47,6 +47,31 @@ def move_shared(context: Any, like: Any, source: Any, target: Any, stream: Any) 
     return share(like, tensor)
 
 
+def capsule_of(given: Any) -> Any:
+    """The DLPack capsule of an array.  Without a stream, a producer orders its work before the default stream."""
+    try:
+        return given.__dlpack__(max_version=(1, 1))
+    except TypeError:  # a producer from before DLPack 1.0
+        return given.__dlpack__()
+
+
+def is_immutable(kind: type) -> bool:
+    """Are arrays of this type never written?  Those of JAX before DLPack 1.0 do not say it."""
+    return kind.__module__.startswith("jax")
+
+
+def refuse_type(given: Any) -> None:
+    """The error for what is no array."""
+    raise TypeError(
+        f"{type(given).__name__} is not an array: it has neither __dlpack__, the buffer protocol nor __cuda_array_interface__")
+
+
+def refuse_shape(name: str, dtype: str, shape: tuple[int, ...], rank: int, its_dtype: str, its_shape: tuple[int, ...]) -> None:
+    """The error for an array that is not the shard of a rank."""
+    sizes, its_sizes = (",".join(map(str, one)) for one in (shape, its_shape))
+    raise ValueError(f"{name} is {dtype}[{sizes}], but the shard of rank {rank} is {its_dtype}[{its_sizes}]")
+
+
 def refuse(error: Any) -> None:
     """The first line of an error that a library has raised: the rest is its stack."""
     raise ValueError(": ".join(["the tensor cannot be shared", *str(error or "").splitlines()[:1]]))
