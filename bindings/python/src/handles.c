@@ -82,9 +82,11 @@ static void release(handle_object *self, const struct handle_class *class)
     self->raw = NULL;
     if (raw == NULL) return;
     if (!self->is_borrowed) {
+        self->calls++; /* another thread that closes it does not leave the context meanwhile */
         WAIT_BEGIN
         class->release(context, raw);
         WAIT_END
+        self->calls--;
     }
     if (class->retain == NULL) count_user(self->keeps, -1);
 }

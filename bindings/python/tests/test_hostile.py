@@ -167,3 +167,35 @@ def test_arguments_and_objects_of_failed_calls_are_released(context):
     for _ in range(20):
         run()
     assert all(abs(now - then) < 10 for now, then in zip(counts(), before))
+
+
+def test_an_object_that_another_thread_closes_keeps_its_context(ranks, tmp_path):
+    ranks(2, f"""
+        import pathlib, threading, time
+        import pytest
+        import weft
+
+        context = weft.init()
+        other = pathlib.Path({str(tmp_path)!r}) / "other"
+        overlap = weft.Overlap(weft.Comm(context), 1024)
+        if context.rank == 1:
+            while not other.exists():
+                time.sleep(0.01)
+        closing = threading.Thread(target=overlap.close, daemon=True)  # it waits for the other rank
+        closing.start()
+        if context.rank == 0:
+            for _ in range(6000):
+                try:
+                    overlap.predict(rows=1, width=1, dtype="f32")
+                except RuntimeError as error:
+                    assert "was closed" in str(error)
+                    break
+                time.sleep(0.01)
+            with pytest.raises(RuntimeError, match="a call of the Overlap is running"):
+                overlap.close()
+            with pytest.raises(RuntimeError, match="in use"):
+                context.close()
+            other.write_text("")
+        closing.join()
+        overlap.close()
+    """)
