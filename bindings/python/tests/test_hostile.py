@@ -18,7 +18,7 @@ class Code:
     def run(self):
         try:
             self.function()
-        except RuntimeError as error:
+        except (RuntimeError, BufferError) as error:
             self.errors.append(str(error))
         return self.value
 
@@ -128,6 +128,15 @@ def test_an_array_cannot_close_the_routing_of_its_tokens(context):
         for source, target in ((Code(tokens, routing.close), tokens.copy()), (tokens, Code(tokens.copy(), routing.close))):
             routing.dispatch(source, target)
             assert "is running" in next(code for code in (source, target) if isinstance(code, Code)).errors[0]
+
+
+def test_a_version_cannot_close_the_memory_of_a_capsule(context):
+    symm = weft.Symm(weft.Comm(context), 64)
+    code = Code((1, 1), symm.close)
+    capsule = symm.memory().__dlpack__(max_version=code)
+    assert code.errors
+    del capsule
+    symm.close()
 
 
 def test_lists_with_one_count_have_one_length(context):
