@@ -26,7 +26,7 @@ def fail(problems):
 class Generator:
     def __init__(self, description, decided):
         self.api, self.reach = description, decided
-        self.maker = values.Maker(description)
+        self.maker = values.Maker(description, decided.lines())
         self.members = {}  # header -> list of (member, rows, result)
         self.counters = set()
         self.problems = []
@@ -205,8 +205,10 @@ class Generator:
             and member.one["returns"]["kind"] == "status"
         flags = [f".{flag} = true" for flag, is_set in (("returns", result), ("waits", not result and member.kind != "str" and member.kind != "property"), ("tests", tests))
                  if is_set]
-        lines += ["}", "", f"static const struct function function_{name} = {{",
-                  f'    "{member.name}", call_{name}, {f"arguments_{name}" if rows or result else "NULL"}, {len(rows)}, '
+        stated = [str(index) for group in range(3) for index in stubs.positions(member, rows, group)]
+        lines += ["}", "", f"static const int8_t stated_{name}[] = {{{', '.join([*stated, '-1'])}}};",
+                  f"static const struct function function_{name} = {{",
+                  f'    "{member.name}", call_{name}, {f"arguments_{name}" if rows or result else "NULL"}, {len(rows)}, stated_{name}, '
                   f"{member.self_index}{''.join(', ' + flag for flag in flags)}}};", ""]
         if member.kind in ("method", "class method", "function"):
             lines += [f"static PyObject *member_{name}(PyObject *self, PyObject *args, PyObject *kwargs)", "{",

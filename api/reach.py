@@ -12,7 +12,7 @@
     weft_log_to - WEFT_LOG sets it       not in Python, and why
     weft_mesh_coord_of as coordinate     generated, under this name,
     weft_stream_wait_work as Work.hold   or as a member of another class, that of one of its arguments
-    weft_plan_info.steps - REASON        the field is no property of its own, and why"""
+    weft_plan_info.steps - REASON        the field is no property of its own, or no keyword, and why"""
 import dataclasses
 import re
 import sys

@@ -9,24 +9,25 @@ TYPES = {"BOOL": "bool", "U8": "int", "I32": "int", "U32": "int", "I64": "int", 
 DEFAULTS = {"BOOL": "False", "F64": "0.0", "TIMEOUT": "0", "U8": "0", "I32": "0", "U32": "0", "I64": "0", "U64": "0", "SIZE": "0"}
 
 
+def positions(member, rows, group):
+    """The arguments of a group that Python states: 0 those that must be given, 1 those with a default, 2 streams."""
+    return [index for index, row in enumerate(rows) if row.name and not row.is_out and index != member.self_index
+            and row.kind not in ("UNUSED", "COUNT", "CONTEXT", "DTYPE", "RECORD", "BITS")
+            and group == (2 if row.kind == "STREAM" else 1 if row.is_optional else 0)]
+
+
 def stated(generator, member, rows):
     """The arguments in the order of Python: (name, hint, default or None), then the keywords."""
-    groups = [[], [], []]
-    keywords = []
-    for index, row in enumerate(rows):
-        if row.is_out or index == member.self_index or row.kind in ("UNUSED", "COUNT", "CONTEXT", "DTYPE"):
-            continue
-        if row.kind == "RECORD":
+    arguments, keywords = [], []
+    for group in range(3):
+        for row in (rows[index] for index in positions(member, rows, group)):
+            arguments.append((row.name, hint_of(generator, row) + (" | None" if group == 1 else ""), "None" if group else None))
+    for row in rows:
+        if row.kind == "RECORD" and not row.is_out:
             keywords += fields(generator, generator.maker.records[row.record])
         elif row.kind == "BITS":
             keywords += [(text, "bool", "False") for text, _ in generator_choices(generator, row.enum)]
-        else:
-            hint = hint_of(generator, row)
-            group = 2 if row.kind == "STREAM" else 1 if row.is_optional else 0
-            if row.is_optional and row.kind != "STREAM":
-                hint += " | None"
-            groups[group].append((row.name, hint, "None" if group else None))
-    return groups[0] + groups[1] + groups[2], keywords
+    return arguments, keywords
 
 
 def fields(generator, rows):

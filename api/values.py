@@ -68,8 +68,8 @@ def base_of(c_type):
 
 
 class Maker:
-    def __init__(self, description):
-        self.api = description
+    def __init__(self, description, left_out=()):
+        self.api, self.left_out = description, left_out  # names `struct.field` that Python does not set
         self.records = {}  # name -> rows; those that functions use
         self.enums = set()
 
@@ -89,6 +89,8 @@ class Maker:
         return key
 
     def field_or_none(self, struct, fields, index, out, skip):
+        if not out and f"{struct}.{fields[index]['name']}" in self.left_out:
+            return Row("", "UNUSED")
         try:
             row = self.field(struct, fields, index, out)
         except Undecided:
@@ -199,6 +201,7 @@ class Maker:
     def rows(self, name, one, self_index):
         made = [self.argument(one, index, self_index) for index in range(len(one["arguments"]))]
         for index, row in enumerate(made):
+            row.offset = f"{index} * sizeof(union value)"
             self.count(made, one, index)
             if row.kind in ("ARRAY", "BYTES"):
                 row.of = [bool(other.c_name in ("bytes", "count")) for other in made].index(True)

@@ -6,6 +6,11 @@ struct block {
     union value memory[];
 };
 
+struct use {
+    struct use *next;
+    handle_object *handle;
+};
+
 void *arena_take(struct arena *arena, size_t bytes)
 {
     struct block *block = PyMem_Calloc(1, sizeof *block + bytes + 1);
@@ -29,10 +34,13 @@ int arena_hold(struct arena *arena, PyObject *object)
 
 int arena_use(struct arena *arena, PyObject *object)
 {
+    struct use *use = arena_take(arena, sizeof *use);
+
+    if (use == NULL) return -1;
     if (arena->context == NULL) arena->context = context_behind(object);
-    if (arena->used == NULL) arena->used = PyList_New(0);
-    if (arena->used == NULL || PyList_Append(arena->used, object) < 0) return -1;
-    ((handle_object *)object)->calls++;
+    *use = (struct use){arena->used, (handle_object *)Py_NewRef(object)};
+    use->handle->calls++;
+    arena->used = use;
     return 0;
 }
 
@@ -40,10 +48,10 @@ void arena_end(struct arena *arena)
 {
     struct block *next;
 
-    for (Py_ssize_t i = 0; arena->used != NULL && i < PyList_Size(arena->used); i++)
-        ((handle_object *)PyList_GetItem(arena->used, i))->calls--;
-    Py_CLEAR(arena->used);
-
+    for (struct use *use = arena->used; use != NULL; use = use->next) {
+        use->handle->calls--;
+        Py_DECREF((PyObject *)use->handle);
+    }
     for (struct block *block = arena->blocks; block != NULL; block = next) {
         next = block->next;
         PyMem_Free(block);
@@ -51,6 +59,7 @@ void arena_end(struct arena *arena)
     Py_CLEAR(arena->held);
     Py_CLEAR(arena->kept);
     arena->blocks = NULL;
+    arena->used = NULL;
 }
 
 int arena_stream(struct arena *arena, PyObject *object, weft_stream **out)
@@ -71,8 +80,7 @@ int arena_stream(struct arena *arena, PyObject *object, weft_stream **out)
         return -1;
     }
     stream->raw = owned;
-    stream->context = (context_object *)Py_NewRef((PyObject *)arena->context);
-    stream->context->used++;
+    join_context((PyObject *)stream, arena->context);
     if (PyList_Append(arena->kept, (PyObject *)stream) < 0) *out = NULL;
     Py_DECREF((PyObject *)stream);
     return *out != NULL ? 0 : -1;

@@ -5,6 +5,32 @@
 #include <stdlib.h>
 #include <string.h>
 
+PyObject *arrays_call(const char *function, const char *format, ...)
+{
+    PyObject *module = PyImport_ImportModule("weft._arrays"), *called = NULL, *args, *result = NULL;
+    va_list given;
+
+    va_start(given, format);
+    args = Py_VaBuildValue(format, given);
+    va_end(given);
+    if (module != NULL) called = PyObject_GetAttrString(module, function);
+    if (called != NULL && args != NULL) result = PyObject_Call(called, args, NULL);
+    Py_XDECREF(module);
+    Py_XDECREF(called);
+    Py_XDECREF(args);
+    return result;
+}
+
+/* Whether FOUND, an object or NULL, is True.  It takes over FOUND, and ends its exception. */
+static bool is_true(PyObject *found)
+{
+    bool is = found == Py_True;
+
+    PyErr_Clear();
+    Py_XDECREF(found);
+    return is;
+}
+
 /* ---- types of arrays ---- */
 
 /* Properties of a type. */
@@ -12,6 +38,7 @@ struct kind {
     PyTypeObject *type;
     const struct exchange *exchange; /* it lives as long as the process; NULL: TYPE has none */
     bool has_mask;                   /* as numpy.ma's */
+    bool is_immutable;               /* as JAX's, whatever version of DLPack they are exported in */
 };
 
 static const struct exchange *find_exchange(PyTypeObject *type)
@@ -42,6 +69,7 @@ static const struct kind *kind_of(PyTypeObject *type)
     kind.exchange = find_exchange(type);
     kind.has_mask = PyObject_HasAttrString((PyObject *)type, "mask") &&
                     PyObject_HasAttrString((PyObject *)type, "filled");
+    kind.is_immutable = is_true(arrays_call("is_immutable", "(O)", type));
     place = &kinds[next];
     next = (next + 1) % 16;
     before = place->type;
@@ -59,13 +87,6 @@ int refuse_mask(PyObject *object)
 }
 
 /* ---- the parts of an array ---- */
-
-static bool has_no_elements(const struct array *array)
-{
-    for (int32_t i = 0; i < array->dims; i++)
-        if (array->shape[i] == 0) return true;
-    return false;
-}
 
 static int take_strides(struct array *array, const int64_t *strides)
 {
@@ -101,7 +122,7 @@ static int take_dl(struct array *array, const weft_dl_tensor *dl)
     array->data = dl->data != NULL ? (char *)dl->data + dl->byte_offset : NULL;
     array->device = dl->device;
     take_strides(array, dl->strides);
-    if (dl->data != NULL || has_no_elements(array)) return 0;
+    if (dl->data != NULL || array_bytes(array) == 0) return 0;
     PyErr_SetString(PyExc_ValueError, "the array has no memory of its own, as a DTensor or a fake "
                                       "tensor; give the array that has the shard (of a DTensor: "
                                       "to_local())");
@@ -110,42 +131,9 @@ static int take_dl(struct array *array, const weft_dl_tensor *dl)
 
 /* ---- __dlpack__ ---- */
 
-/* Without a stream, a producer orders its work before the default stream of its device. */
-static PyObject *call_dlpack(PyObject *object)
-{
-    PyObject *method = PyObject_GetAttrString(object, "__dlpack__"), *none = NULL, *words = NULL;
-    PyObject *capsule = NULL;
-
-    if (method == NULL) return NULL;
-    none = PyTuple_New(0);
-    words = Py_BuildValue("{s:(ii)}", "max_version", 1, 1);
-    if (none != NULL && words != NULL) capsule = PyObject_Call(method, none, words);
-    if (capsule == NULL && words != NULL && PyErr_ExceptionMatches(PyExc_TypeError)) {
-        PyErr_Clear(); /* a producer from before DLPack 1.0 */
-        if (PyDict_DelItemString(words, "max_version") == 0)
-            capsule = PyObject_Call(method, none, words);
-    }
-    Py_XDECREF(none);
-    Py_XDECREF(words);
-    Py_DECREF(method);
-    return capsule;
-}
-
-/* Arrays of JAX cannot be written, whatever version of DLPack they are exported in. */
-static bool is_immutable(PyObject *object)
-{
-    PyObject *module = PyObject_GetAttrString((PyObject *)Py_TYPE(object), "__module__");
-    const char *name = module != NULL ? PyUnicode_AsUTF8AndSize(module, NULL) : NULL;
-    bool is = name != NULL && strncmp(name, "jax", 3) == 0;
-
-    PyErr_Clear();
-    Py_XDECREF(module);
-    return is;
-}
-
 static int open_dlpack(PyObject *object, struct array *array)
 {
-    PyObject *capsule = call_dlpack(object);
+    PyObject *capsule = arrays_call("capsule_of", "(O)", object);
     const weft_dl_tensor *dl = NULL;
 
     if (capsule == NULL) return -1;
@@ -160,7 +148,7 @@ static int open_dlpack(PyObject *object, struct array *array)
     } else if (PyCapsule_IsValid(capsule, "dltensor")) {
         array->unversioned = PyCapsule_GetPointer(capsule, "dltensor");
         PyCapsule_SetName(capsule, "used_dltensor");
-        array->is_read_only = is_immutable(object);
+        array->is_read_only = kind_of(Py_TYPE(object))->is_immutable;
         dl = &array->unversioned->tensor;
     } else {
         PyErr_SetString(PyExc_BufferError, "__dlpack__ returned no DLPack capsule");
@@ -174,25 +162,15 @@ static int open_dlpack(PyObject *object, struct array *array)
 /* The dtype of a buffer's FORMAT of BYTES bytes per element. */
 static int read_format(const char *format, Py_ssize_t bytes, enum weft_dtype *out)
 {
-    static const struct {
-        char letter;
-        weft_dl_dtype dtype;
-    } formats[] = {{'?', {6, 8, 1}}, {'e', {2, 16, 1}}, {'f', {2, 32, 1}}, {'d', {2, 64, 1}}};
-    weft_dl_dtype dtype = {.lanes = 1, .bits = (uint8_t)(bytes * 8)};
-    const char *letter = format != NULL ? format : "B";
+    static const char letters[] = "bhilqncBHILQNefd?", codes[] = "00000011111112226"; /* DLPack's */
+    const char *letter = format != NULL ? format : "B", *found;
+    weft_dl_dtype dtype = {.bits = (uint8_t)(bytes * 8), .lanes = 1};
 
     if (*letter == '@' || *letter == '=') letter++;
-    if (letter[0] == 'Z' && letter[1] != 0 && letter[2] == 0)
-        dtype.code = 5;
-    else if (letter[0] != 0 && letter[1] == 0 && strchr("bhilqn", letter[0]) != NULL)
-        dtype.code = 0;
-    else if (letter[0] != 0 && letter[1] == 0 && strchr("cBHILQN", letter[0]) != NULL)
-        dtype.code = 1;
-    else
-        dtype.lanes = 0;
-    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
-        if (letter[0] == formats[i].letter && letter[1] == 0) dtype = formats[i].dtype;
-    if (dtype.lanes != 0) return check(weft_dtype_from_dlpack(dtype, out));
+    found = letter[0] != 0 && letter[1] == 0 ? strchr(letters, letter[0]) : NULL;
+    dtype.code = found != NULL ? (uint8_t)(codes[found - letters] - '0') : 5;
+    if (found != NULL || (letter[0] == 'Z' && letter[1] != 0 && letter[2] == 0))
+        return check(weft_dtype_from_dlpack(dtype, out));
     PyErr_Format(PyExc_TypeError, "the buffer has format '%s'; weft has no dtype for it",
                  format != NULL ? format : "");
     return -1;
@@ -251,12 +229,10 @@ static int take_cuda(PyObject *facts, struct array *array)
 
 static int open_cuda(PyObject *object, struct array *array)
 {
-    PyObject *module = PyImport_ImportModule("weft._arrays"), *facts = NULL;
-    int result;
+    PyObject *facts = arrays_call("cuda_facts", "(O)", object);
+    int result = facts != NULL ? take_cuda(facts, array) : -1;
 
-    if (module != NULL) facts = PyObject_CallMethod(module, "cuda_facts", "O", object);
-    result = facts != NULL ? take_cuda(facts, array) : -1;
-    Py_XDECREF(module);
+    array->owner = Py_NewRef(object);
     Py_XDECREF(facts);
     return result;
 }
@@ -266,63 +242,33 @@ static int open_cuda(PyObject *object, struct array *array)
 /* weft does not record what it does for automatic differentiation. */
 static int refuse_grad(PyObject *object)
 {
-    PyObject *requires = PyObject_GetAttrString(object, "requires_grad");
-    int result = 0;
-
-    if (requires == NULL) {
-        PyErr_Clear();
-    } else if (requires == Py_True) {
-        PyErr_SetString(PyExc_ValueError, "the tensor requires grad; detach it");
-        result = -1;
-    }
-    Py_XDECREF(requires);
-    return result;
+    if (!is_true(PyObject_GetAttrString(object, "requires_grad"))) return 0;
+    PyErr_SetString(PyExc_ValueError, "the tensor requires grad; detach it");
+    return -1;
 }
 
 /* The memory of a view that conjugates or negates has other elements than the view. */
 static int refuse_lazy_view(PyObject *object, const char *method, const char *remedy)
 {
-    PyObject *is = PyObject_CallMethod(object, method, NULL);
-    int result = 0;
-
-    if (is == NULL) {
-        PyErr_Clear();
-    } else if (is == Py_True) {
-        PyErr_Format(PyExc_ValueError,
-                     "the memory of the tensor has other elements than the tensor (%s() is true); "
-                     "give %s()",
-                     method, remedy);
-        result = -1;
-    }
-    Py_XDECREF(is);
-    return result;
-}
-
-/* The first line of the exception that a library has raised: the rest is its stack. */
-static void shorten_exception(void)
-{
-    PyObject *kind, *value, *traceback, *text, *lines = NULL;
-
-    PyErr_Fetch(&kind, &value, &traceback);
-    text = value != NULL ? PyObject_Str(value) : NULL;
-    if (text != NULL) lines = PyUnicode_Splitlines(text, 0);
-    PyErr_Clear();
-    if (lines != NULL && PyList_Size(lines) > 0)
-        PyErr_Format(PyExc_ValueError, "the tensor cannot be shared: %U", PyList_GetItem(lines, 0));
-    else
-        PyErr_SetString(PyExc_ValueError, "the tensor cannot be shared");
-    Py_XDECREF(lines);
-    Py_XDECREF(text);
-    Py_XDECREF(kind);
-    Py_XDECREF(value);
-    Py_XDECREF(traceback);
+    if (!is_true(PyObject_CallMethod(object, method, NULL))) return 0;
+    PyErr_Format(PyExc_ValueError,
+                 "the memory of the tensor has other elements than the tensor (%s() is true); give "
+                 "%s()",
+                 method, remedy);
+    return -1;
 }
 
 static int open_exchange(PyObject *object, struct array *array)
 {
     if (refuse_grad(object) < 0) return -1;
     if (array->exchange->own(object, &array->managed) != 0) {
-        shorten_exception();
+        PyObject *kind, *value, *traceback;
+
+        PyErr_Fetch(&kind, &value, &traceback);
+        Py_XDECREF(arrays_call("refuse", "(O)", value != NULL ? value : Py_None));
+        Py_XDECREF(kind);
+        Py_XDECREF(value);
+        Py_XDECREF(traceback);
         return -1;
     }
     array->is_read_only = (array->managed->flags & WEFT_DL_READ_ONLY) != 0;
@@ -340,21 +286,6 @@ static bool try_buffer(PyObject *object, struct array *out)
     if (open_buffer(object, out) == 0) return true;
     array_close(out);
     return false;
-}
-
-static int refuse_object(PyObject *object)
-{
-    PyObject *name;
-
-    if (PyErr_Occurred()) return -1; /* of the buffer */
-    name = PyType_GetName(Py_TYPE(object));
-    if (name != NULL)
-        PyErr_Format(PyExc_TypeError,
-                     "%U is not an array: it has neither __dlpack__, the buffer protocol nor "
-                     "__cuda_array_interface__",
-                     name);
-    Py_XDECREF(name);
-    return -1;
 }
 
 int array_open(PyObject *object, struct array *out)
@@ -376,7 +307,8 @@ int array_open(PyObject *object, struct array *out)
         PyErr_Clear();
         result = open_cuda(object, out);
     } else {
-        return refuse_object(object);
+        if (!PyErr_Occurred()) Py_XDECREF(arrays_call("refuse_type", "(O)", object));
+        result = -1; /* the exception may be that of the buffer */
     }
     if (result < 0) array_close(out);
     return result;
@@ -404,6 +336,7 @@ void array_close(struct array *array)
     if (array->unversioned != NULL && array->unversioned->deleter != NULL)
         array->unversioned->deleter(array->unversioned);
     if (array->has_view) PyBuffer_Release(&array->view);
+    Py_CLEAR(array->owner);
     array->managed = NULL;
     array->unversioned = NULL;
     array->has_view = false;

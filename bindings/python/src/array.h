@@ -34,9 +34,13 @@ struct array {
     weft_dl_unversioned *unversioned;
     bool has_native; /* the array states the stream that its work is on: NATIVE */
     void *native;
-    Py_buffer view; /* the members before it are 0 in an array that was not opened */
+    PyObject *owner; /* of the memory, if none of the members above keeps it; may be NULL */
+    Py_buffer view;  /* the members before it are 0 in an array that was not opened */
     bool has_view;
 };
+
+/* Call a function of weft._arrays; FORMAT is of Py_BuildValue, for a tuple. */
+PyObject *arrays_call(const char *function, const char *format, ...);
 
 /* 0, or -1 with ValueError if OBJECT has a mask: its memory does not say which elements count. */
 int refuse_mask(PyObject *object);

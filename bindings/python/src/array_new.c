@@ -25,14 +25,10 @@ static PyObject *exchange_empty(const struct array *like, weft_dl_tensor *protot
 static PyObject *python_empty(PyObject *like, int32_t dims, const int64_t *shape,
                               enum weft_dtype dtype)
 {
-    PyObject *module = PyImport_ImportModule("weft._arrays"), *sizes = tuple_of(dims, shape);
-    PyObject *object = NULL;
+    PyObject *sizes = tuple_of(dims, shape);
 
-    if (module != NULL && sizes != NULL)
-        object = PyObject_CallMethod(module, "empty", "OOs", like, sizes, weft_dtype_name(dtype));
-    Py_XDECREF(module);
-    Py_XDECREF(sizes);
-    return object;
+    if (sizes == NULL) return NULL;
+    return arrays_call("empty", "(ONs)", like, sizes, weft_dtype_name(dtype));
 }
 
 PyObject *array_empty(PyObject *like, const struct array *opened, int32_t dims,

@@ -41,14 +41,6 @@ typedef struct {
 } handle_object;
 
 typedef struct {
-    HANDLE_HEAD(weft_mesh)
-} mesh_object;
-
-typedef struct {
-    HANDLE_HEAD(weft_spec)
-} spec_object;
-
-typedef struct {
     HANDLE_HEAD(weft_stream)
 } stream_object;
 
@@ -81,9 +73,9 @@ int check(weft_status status);
 /* A new reference; it takes over the caller's reference to RAW, even if it fails. */
 PyObject *spec_wrap(weft_spec *raw);
 
-/* The raw handle of a Python object; NULL with TypeError if it is of another type.  NAME is the
- * argument's name. */
-weft_mesh *mesh_of(PyObject *object, const char *name);
+/* The raw handle of a weft.Spec; NULL with TypeError if OBJECT is none.  NAME is the argument's
+ * name.
+ */
 weft_spec *spec_of(PyObject *object, const char *name);
 
 /* A new object of TYPE whose members are 0, and its end, when its members are released. */
@@ -98,18 +90,7 @@ void dependent_free(PyObject *object);
 /* Whether OBJECT is of TYPE; otherwise TypeError.  NAME is the argument's name. */
 bool is_of(PyObject *object, PyTypeObject *type, const char *name);
 
-/* The handles of a list of objects.  The objects live until handles_close. */
-struct handles {
-    PyObject *items;
-    void **raw;
-    uint32_t count;
-};
-
-/* Read LIST, whose items are of TYPE, or None if it is OPTIONAL; None for LIST has no handles. NAME
- * is the argument's name.  After a failure there is nothing to close. */
-int handles_open(PyObject *list, PyTypeObject *type, bool optional, const char *name,
-                 struct handles *out);
-void handles_close(struct handles *handles);
+/* ---- records.c, which reads most arguments by the tables of call.h ---- */
 
 /* A tuple of COUNT numbers. */
 PyObject *tuple_of(int32_t count, const int64_t *numbers);
@@ -122,8 +103,6 @@ int to_u32(PyObject *object, void *out);
 /* The same for a time limit in seconds, which becomes an int64_t of nanoseconds: 0 is the default,
  * math.inf no limit.  ValueError: it is negative or not a number. */
 int to_timeout(PyObject *object, void *out);
-/* A time limit of a wait; with less than 0 seconds or math.inf it waits forever. */
-int64_t nanoseconds(double seconds);
 
 /* ---- context.c ---- */
 

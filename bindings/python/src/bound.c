@@ -1,16 +1,14 @@
 /* bound.c - weft.Move and weft.FixedMove: moves of many arrays that are bound once, for hot loops.
  */
+#include "classes.h"
 #include "interrupt.h"
 #include "place.h"
 #include "tensor.h"
 
-#include <stdlib.h>
-
-/* The arrays of a call: COUNT sources, then COUNT targets. */
+/* The arrays of a call, and their memory: those of the sources, then those of the targets. */
 struct opened {
     struct array *arrays;
-    const void **sources;
-    void **targets;
+    void **memory;
     uint32_t count; /* of arrays that are open */
 };
 
@@ -20,65 +18,59 @@ static void close_arrays(struct opened *opened)
         array_close(&opened->arrays[--opened->count]);
 }
 
-static void free_arrays(struct opened *opened)
+static int allocate_arrays(struct opened *opened, struct arena *arena, uint32_t count)
 {
-    close_arrays(opened);
-    free(opened->arrays);
-    free(opened->sources);
-    free(opened->targets);
-}
-
-static int allocate_arrays(struct opened *opened, uint32_t count)
-{
-    opened->arrays = calloc(2 * (size_t)count, sizeof *opened->arrays);
-    opened->sources = calloc(count, sizeof *opened->sources);
-    opened->targets = calloc(count, sizeof *opened->targets);
-    if (opened->arrays != NULL && opened->sources != NULL && opened->targets != NULL) return 0;
-    PyErr_NoMemory();
-    return -1;
+    opened->arrays = arena_take(arena, 2 * (size_t)count * sizeof *opened->arrays);
+    opened->memory = arena_take(arena, 2 * (size_t)count * sizeof *opened->memory);
+    return opened->arrays != NULL && opened->memory != NULL ? 0 : -1;
 }
 
 typedef struct {
     HANDLE_HEAD(weft_bound)
-    uint32_t count;
-    struct handles from, to; /* the specs */
-    weft_shard *shards;      /* of this rank: COUNT sources, then COUNT targets */
-    struct opened memory;    /* of a call */
+    uint32_t count;               /* of sources, and of targets */
+    struct arena arena;           /* of what follows */
+    const weft_spec *const *from; /* COUNT */
+    const weft_spec *const *to;   /* COUNT */
+    weft_shard *shards;           /* of this rank: COUNT sources, then COUNT targets */
+    struct opened opened;         /* of a call */
 } bound_object;
 
 static void bound_dealloc(PyObject *object)
 {
-    bound_object *self = (bound_object *)object;
-
-    weft_bound_release(&self->raw);
-    handles_close(&self->from);
-    handles_close(&self->to);
-    free(self->shards);
-    free_arrays(&self->memory);
-    dependent_free(object);
+    arena_end(&((bound_object *)object)->arena);
+    handle_dealloc(object, &class_weft_bound);
 }
 
-static const weft_spec *spec_at(const struct handles *specs, uint32_t i)
+static const weft_spec *spec_at(const bound_object *self, uint32_t i)
 {
-    return specs->raw[i];
+    return i < self->count ? self->from[i] : self->to[i - self->count];
 }
 
-/* Read the specs, which are as many, and at least 1. */
+/* Read the specs, which are as many, and at least 1, and note the shards of this rank. */
 static int take_specs(bound_object *self, PyObject *sources, PyObject *targets)
 {
-    if (handles_open(sources, binding.spec, false, "sources", &self->from) < 0 ||
-        handles_open(targets, binding.spec, false, "targets", &self->to) < 0)
+    static const struct value_type lists[] = {
+        {.name = "sources", .element = VALUE_HANDLE, .is_owned = 1, .handle = &class_weft_spec},
+        {.name = "targets", .element = VALUE_HANDLE, .is_owned = 1, .handle = &class_weft_spec}};
+    size_t count = 0, targets_count = 0;
+    void *from = NULL, *to = NULL;
+
+    if (list_read(&lists[0], sources, &self->arena, &from, &count) < 0 ||
+        list_read(&lists[1], targets, &self->arena, &to, &targets_count) < 0)
         return -1;
-    if (self->from.count == 0 || self->from.count != self->to.count) {
+    if (count == 0 || count != targets_count) {
         PyErr_SetString(PyExc_ValueError,
                         "sources and targets must be lists of the same length, at least 1");
         return -1;
     }
-    self->count = self->from.count;
-    self->shards = calloc(2 * (size_t)self->count, sizeof *self->shards);
-    if (self->shards != NULL) return allocate_arrays(&self->memory, self->count);
-    PyErr_NoMemory();
-    return -1;
+    self->count = (uint32_t)count;
+    self->from = from;
+    self->to = to;
+    self->shards = arena_take(&self->arena, 2 * count * sizeof *self->shards);
+    if (self->shards == NULL) return -1;
+    for (uint32_t i = 0; i < 2 * self->count; i++)
+        weft_spec_shard(spec_at(self, i), weft_rank(self->context->raw), &self->shards[i]);
+    return allocate_arrays(&self->opened, &self->arena, self->count);
 }
 
 static int bind(bound_object *self)
@@ -89,23 +81,12 @@ static int bind(bound_object *self)
 
     options.costs = weft_context_costs(self->context->raw);
     WAIT_BEGIN
-    status = weft_plan_create_batch(self->count, (const weft_spec *const *)self->from.raw,
-                                    (const weft_spec *const *)self->to.raw, &options, &plan);
+    status = weft_plan_create_batch(self->count, self->from, self->to, &options, &plan);
     if (status == WEFT_OK)
         status = weft_plan_bind(plan, weft_world(self->context->raw), NULL, &self->raw);
     weft_plan_release(&plan);
     WAIT_END
     return check(status);
-}
-
-static void note_shards(bound_object *self)
-{
-    int32_t rank = weft_rank(self->context->raw);
-
-    for (uint32_t i = 0; i < self->count; i++) {
-        weft_spec_shard(spec_at(&self->from, i), rank, &self->shards[i]);
-        weft_spec_shard(spec_at(&self->to, i), rank, &self->shards[self->count + i]);
-    }
 }
 
 static PyObject *bound_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
@@ -120,41 +101,43 @@ static PyObject *bound_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     context = context_of(given);
     self = context != NULL ? (bound_object *)dependent_new(type, NULL, context) : NULL;
     if (self == NULL) return NULL;
-    if (take_specs(self, sources, targets) == 0 && bind(self) == 0) {
-        note_shards(self);
-        return (PyObject *)self;
-    }
+    if (take_specs(self, sources, targets) == 0 && bind(self) == 0) return (PyObject *)self;
     Py_DECREF((PyObject *)self);
     return NULL;
 }
 
 /* Open ITEM as the next array of OPENED. */
-static int open_item(bound_object *self, PyObject *item, bool written, struct opened *opened)
+static int open_item(bound_object *self, PyObject *item, struct opened *opened)
 {
-    struct array *array = &opened->arrays[opened->count];
-    const weft_shard *shard = &self->shards[opened->count];
-    uint32_t i = written ? opened->count - self->count : opened->count;
-    const weft_spec *spec = spec_at(written ? &self->to : &self->from, i);
+    uint32_t i = opened->count;
+    struct array *array = &opened->arrays[i];
+    const weft_spec *spec = spec_at(self, i);
+    bool written = i >= self->count;
     const char *name = written ? "target" : "source";
 
     if (array_open(item, array) < 0) return -1;
     opened->count++;
-    if ((array->dtype != weft_spec_dtype(spec) || !has_shape(array, shard)) &&
+    opened->memory[i] = array->data;
+    if ((array->dtype != weft_spec_dtype(spec) || !has_shape(array, &self->shards[i])) &&
         shard_fits(array, spec, weft_rank(self->context->raw), name) < 0)
         return -1;
-    if (written)
-        opened->targets[i] = array->data;
-    else
-        opened->sources[i] = array->data;
     if (check_dense(array, name, written) < 0) return -1;
     return place_fits(array, self->context, name);
 }
 
-static int open_list(bound_object *self, PyObject *list, bool written, struct opened *opened)
+static int open_list(bound_object *self, PyObject *list, const char *name, struct opened *opened)
 {
-    for (uint32_t i = 0; i < self->count; i++) {
-        PyObject *item = PySequence_GetItem(list, (Py_ssize_t)i);
-        int result = item != NULL ? open_item(self, item, written, opened) : -1;
+    Py_ssize_t length = PySequence_Size(list);
+
+    if (length != (Py_ssize_t)self->count) {
+        if (length >= 0)
+            PyErr_Format(PyExc_ValueError, "%s has %zd arrays; the move has %u", name, length,
+                         self->count);
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < length; i++) {
+        PyObject *item = PySequence_GetItem(list, i);
+        int result = item != NULL ? open_item(self, item, opened) : -1;
 
         Py_XDECREF(item);
         if (result < 0) return -1;
@@ -169,19 +152,19 @@ static int run_bound(bound_object *self, struct opened *opened, PyObject *stream
 
     if (place_stream(stream, &opened->arrays[0], self->context, &raw, &owned) < 0) return -1;
     WAIT_BEGIN
-    status = weft_redistribute_batch(self->raw, opened->sources, opened->targets, raw, NULL);
+    status = weft_redistribute_batch(self->raw, (const void *const *)opened->memory,
+                                     opened->memory + self->count, raw, NULL);
     weft_stream_release(self->context->raw, &owned);
     WAIT_END
     return check(status);
 }
 
-static int check_length(PyObject *list, uint32_t count, const char *name)
+/* Begin a call: one thread at a time runs a move, and an array's code cannot run it either. */
+static int enter(bound_object *self)
 {
-    Py_ssize_t length = PySequence_Size(list);
-
-    if (length == (Py_ssize_t)count) return 0;
-    if (length >= 0)
-        PyErr_Format(PyExc_ValueError, "%s has %zd arrays; the move has %u", name, length, count);
+    if (self->calls++ == 0) return 0;
+    self->calls--;
+    PyErr_SetString(PyExc_RuntimeError, "another call of the move is running");
     return -1;
 }
 
@@ -190,21 +173,17 @@ static PyObject *bound_call(PyObject *object, PyObject *args, PyObject *kwargs)
     static char *names[] = {"sources", "targets", "stream", NULL};
     bound_object *self = (bound_object *)object;
     PyObject *sources, *targets, *stream = Py_None;
-    struct opened *opened = &self->memory;
     int failed;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|O:Move", names, &sources, &targets, &stream))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|O:Move", names, &sources, &targets,
+                                     &stream) ||
+        enter(self) < 0)
         return NULL;
-    if (check_length(sources, self->count, "sources") < 0 ||
-        check_length(targets, self->count, "targets") < 0)
-        return NULL;
-    if (opened->count > 0) {
-        PyErr_SetString(PyExc_RuntimeError, "another thread runs the move");
-        return NULL;
-    }
-    failed = open_list(self, sources, false, opened) < 0 ||
-             open_list(self, targets, true, opened) < 0 || run_bound(self, opened, stream) < 0;
-    close_arrays(opened);
+    failed = open_list(self, sources, "sources", &self->opened) < 0 ||
+             open_list(self, targets, "targets", &self->opened) < 0 ||
+             run_bound(self, &self->opened, stream) < 0;
+    close_arrays(&self->opened);
+    self->calls--;
     if (failed) return NULL;
     Py_RETURN_NONE;
 }
@@ -213,14 +192,16 @@ static PyObject *bound_call(PyObject *object, PyObject *args, PyObject *kwargs)
 
 typedef struct {
     PyObject_HEAD bound_object *move;
-    struct opened memory;
+    struct arena arena; /* of what follows */
+    struct opened opened;
 } fixed_object;
 
 static void fixed_dealloc(PyObject *object)
 {
     fixed_object *self = (fixed_object *)object;
 
-    free_arrays(&self->memory);
+    close_arrays(&self->opened);
+    arena_end(&self->arena);
     Py_XDECREF((PyObject *)self->move);
     object_free(object);
 }
@@ -234,15 +215,12 @@ static PyObject *bound_fix(PyObject *object, PyObject *args, PyObject *kwargs)
 
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO:fix", names, &sources, &targets))
         return NULL;
-    if (check_length(sources, move->count, "sources") < 0 ||
-        check_length(targets, move->count, "targets") < 0)
-        return NULL;
     self = object_new(binding.fixed);
     if (self == NULL) return NULL;
     self->move = (bound_object *)Py_NewRef(object);
-    if (allocate_arrays(&self->memory, move->count) == 0 &&
-        open_list(move, sources, false, &self->memory) == 0 &&
-        open_list(move, targets, true, &self->memory) == 0)
+    if (allocate_arrays(&self->opened, &self->arena, move->count) == 0 &&
+        open_list(move, sources, "sources", &self->opened) == 0 &&
+        open_list(move, targets, "targets", &self->opened) == 0)
         return (PyObject *)self;
     Py_DECREF((PyObject *)self);
     return NULL;
@@ -253,23 +231,15 @@ static PyObject *fixed_call(PyObject *object, PyObject *args, PyObject *kwargs)
     static char *names[] = {"stream", NULL};
     fixed_object *self = (fixed_object *)object;
     PyObject *stream = Py_None;
+    int failed;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:FixedMove", names, &stream)) return NULL;
-    if (run_bound(self->move, &self->memory, stream) < 0) return NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:FixedMove", names, &stream) ||
+        enter(self->move) < 0)
+        return NULL;
+    failed = run_bound(self->move, &self->opened, stream) < 0;
+    self->move->calls--;
+    if (failed) return NULL;
     Py_RETURN_NONE;
-}
-
-static int fixed_type_add(PyObject *module)
-{
-    static PyType_Slot slots[] = {
-        {Py_tp_doc, "A bound move of arrays that it keeps: call it with stream=None."},
-        {Py_tp_dealloc, fixed_dealloc},
-        {Py_tp_call, fixed_call},
-        {0, NULL}};
-    static PyType_Spec spec = {"weft.FixedMove", sizeof(fixed_object), 0,
-                               Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
-
-    return type_add(module, &spec, &binding.fixed);
 }
 
 int bound_types_add(PyObject *module)
@@ -289,7 +259,15 @@ int bound_types_add(PyObject *module)
         {Py_tp_methods, methods},
         {0, NULL}};
     static PyType_Spec spec = {"weft.Move", sizeof(bound_object), 0, Py_TPFLAGS_DEFAULT, slots};
+    static PyType_Slot fixed_slots[] = {
+        {Py_tp_doc, "A bound move of arrays that it keeps: call it with stream=None."},
+        {Py_tp_dealloc, fixed_dealloc},
+        {Py_tp_call, fixed_call},
+        {0, NULL}};
+    static PyType_Spec fixed_spec = {"weft.FixedMove", sizeof(fixed_object), 0,
+                                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                                     fixed_slots};
 
-    if (fixed_type_add(module) < 0) return -1;
+    if (type_add(module, &fixed_spec, &binding.fixed) < 0) return -1;
     return type_add(module, &spec, &binding.bound);
 }

@@ -7,37 +7,13 @@
 
 /* ---- which object is which argument ---- */
 
-/* Whether Python gives this argument by position or by name. */
-static bool is_stated(const struct function *function, int index)
-{
-    const struct value_type *type = &function->arguments[index];
-
-    return type->name != NULL && !type->is_out && index != function->self &&
-           type->kind != VALUE_RECORD && type->kind != VALUE_BITS;
-}
-
-/* The next argument of the Python call after *AT: those that must be given come first, streams
- * last.  -1: no argument is left. */
-static int next_stated(const struct function *function, int *group, int *at)
-{
-    for (; *group < 3; ++*group, *at = 0)
-        while (*at < function->count) {
-            const struct value_type *type = &function->arguments[*at];
-            int of = type->kind == VALUE_STREAM ? 2 : type->is_optional ? 1 : 0;
-
-            ++*at;
-            if (of == *group && is_stated(function, *at - 1)) return *at - 1;
-        }
-    return -1;
-}
-
 static int bind_positions(struct call *call, PyObject *args)
 {
     Py_ssize_t count = args != NULL ? PyTuple_Size(args) : 0, given = 0;
-    int group = 0, at = 0, index;
+    const int8_t *next = call->function->stated;
 
-    while (given < count && (index = next_stated(call->function, &group, &at)) >= 0)
-        call->objects[index] = PyTuple_GetItem(args, given++);
+    while (given < count && *next >= 0)
+        call->objects[*next++] = PyTuple_GetItem(args, given++);
     if (given == count) return 0;
     PyErr_Format(PyExc_TypeError, "%s() takes at most %zd positional arguments, not %zd",
                  call->function->name, given, count);
@@ -54,11 +30,9 @@ static int set_option(struct call *call, PyObject *name, PyObject *value)
         if (type->is_out) continue;
         if (type->kind == VALUE_RECORD)
             result = record_set(type->record, call->values[i].pointer, name, value, &call->arena);
-        else if (type->kind == VALUE_BITS) {
-            const struct record one = {.count = 1, .fields = type};
-
-            result = record_set(&one, (char *)&call->values[i], name, value, &call->arena);
-        }
+        else if (type->kind == VALUE_BITS)
+            result = record_set(&(struct record){.count = 1, .fields = type}, (char *)call->values,
+                                name, value, &call->arena);
         if (result != 0) return result;
     }
     return 0;
@@ -67,10 +41,9 @@ static int set_option(struct call *call, PyObject *name, PyObject *value)
 /* The argument called NAME; -1: no argument has this name; an option may have it. */
 static int find_stated(const struct function *function, PyObject *name)
 {
-    for (int i = 0; i < function->count; i++)
-        if (is_stated(function, i) &&
-            PyUnicode_CompareWithASCIIString(name, function->arguments[i].name) == 0)
-            return i;
+    for (const int8_t *next = function->stated; *next >= 0; next++)
+        if (PyUnicode_CompareWithASCIIString(name, function->arguments[*next].name) == 0)
+            return *next;
     return -1;
 }
 
@@ -130,16 +103,15 @@ static int take_records(struct call *call)
 
 static int bind_all(struct call *call, PyObject *args, PyObject *kwargs)
 {
-    int group = 0, at = 0, index;
+    const struct function *function = call->function;
 
+    if (function->self >= 0) call->objects[function->self] = call->self;
     if (take_records(call) < 0 || bind_positions(call, args) < 0 || bind_names(call, kwargs) < 0)
         return -1;
-    while ((index = next_stated(call->function, &group, &at)) >= 0) {
-        const struct value_type *type = &call->function->arguments[index];
-
-        if (call->objects[index] != NULL || type->is_optional) continue;
-        PyErr_Format(PyExc_TypeError, "%s() needs the argument '%s'", call->function->name,
-                     type->name);
+    for (const int8_t *next = function->stated; *next >= 0; next++) {
+        if (call->objects[*next] != NULL || function->arguments[*next].is_optional) continue;
+        PyErr_Format(PyExc_TypeError, "%s() needs the argument '%s'", function->name,
+                     function->arguments[*next].name);
         return -1;
     }
     return 0;
@@ -147,95 +119,21 @@ static int bind_all(struct call *call, PyObject *args, PyObject *kwargs)
 
 /* ---- values ---- */
 
-static int read_handle(struct call *call, int index, PyObject *object)
+/* Read the arguments, or the lists whose lengths other arguments tell. */
+static int read_values(struct call *call, bool counted)
 {
-    const struct value_type *type = &call->function->arguments[index];
+    const struct record record = {.count = call->function->count,
+                                  .fields = call->function->arguments};
 
-    call->values[index].pointer = handle_of(object, type->handle, type->name);
-    if (call->values[index].pointer == NULL || arena_use(&call->arena, object) < 0) return -1;
-    call->objects[index] = object;
-    return 0;
-}
+    for (int i = 0; i < record.count; i++) {
+        const struct value_type *type = &record.fields[i];
 
-static int read_list(struct call *call, int index)
-{
-    const struct value_type *type = &call->function->arguments[index];
-    PyObject *object = call->objects[index];
-
-    call->counts[index] = SIZE_MAX;
-    if (object == NULL || object == Py_None) {
-        if (type->is_optional) return 0;
-        PyErr_Format(PyExc_TypeError, "%s must be a list", type->name);
-        return -1;
-    }
-    return list_read(type, object, &call->arena, &call->values[index].pointer,
-                     &call->counts[index]);
-}
-
-static int read_value(struct call *call, int index)
-{
-    const struct value_type *type = &call->function->arguments[index];
-    PyObject *object = call->objects[index];
-
-    if (index == call->function->self) return read_handle(call, index, call->self);
-    if (type->is_out) return 0;
-    switch (type->kind) {
-    case VALUE_LIST:
-        return read_list(call, index);
-    case VALUE_STREAM:
-        return 0; /* set_places */
-    case VALUE_HANDLE:
-        return object == NULL || (object == Py_None && type->is_optional)
-                   ? 0
-                   : read_handle(call, index, object);
-    case VALUE_TIMEOUT:
-        if (object == NULL || object == Py_None) call->values[index].i64 = WEFT_FOREVER;
-        /* fall through */
-    default:
-        return object == NULL ? 0 : value_read(type, object, &call->arena, &call->values[index]);
-    }
-}
-
-/* Compare the lengths of lists with what says them, and set the counts. */
-static int set_counts(struct call *call)
-{
-    const struct value_type *arguments = call->function->arguments;
-
-    for (int i = 0; i < call->function->count; i++) {
-        const struct value_type *list = &arguments[i];
-        size_t *count;
-
-        if (list->kind != VALUE_LIST || list->is_out || list->of < 0 || call->counts[i] == SIZE_MAX)
+        if (type->kind == VALUE_TIMEOUT && !counted) call->values[i].i64 = WEFT_FOREVER;
+        if (call->objects[i] == NULL || type->kind == VALUE_STREAM ||
+            (type->count != NULL) != counted) /* of streams and arrays: set_places */
             continue;
-        count = &call->counts[list->of];
-        if (list->count != NULL) {
-            size_t wanted = (size_t)list->count(call->values[list->of].constant);
-
-            if (call->counts[i] == wanted) continue;
-            PyErr_Format(PyExc_ValueError, "%s has %zu entries; expected %zu", list->name,
-                         call->counts[i], wanted);
+        if (field_set(&record, type, (char *)call->values, call->objects[i], &call->arena) < 0)
             return -1;
-        }
-        if (call->values[list->of].flag && *count != call->counts[i]) {
-            PyErr_Format(PyExc_ValueError, "%s has %zu entries; the list beside it has %zu",
-                         list->name, call->counts[i], *count);
-            return -1;
-        }
-        *count = call->counts[i];
-        call->values[list->of].flag = true; /* seen; the count replaces it below */
-    }
-    for (int i = 0; i < call->function->count; i++) {
-        if (arguments[i].kind != VALUE_COUNT || arguments[i].is_out) continue;
-        call->values[i].u64 = 0;
-        if (arguments[i].element == VALUE_I32 || arguments[i].element == VALUE_U32) {
-            if (call->counts[i] > INT32_MAX) {
-                PyErr_SetString(PyExc_ValueError, "the list has too many entries");
-                return -1;
-            }
-            call->values[i].u32 = (uint32_t)call->counts[i];
-        } else {
-            call->values[i].size = call->counts[i];
-        }
     }
     return 0;
 }
@@ -291,6 +189,13 @@ static int set_places(struct call *call)
     return 0;
 }
 
+size_t call_count(const struct call *call, const struct value_type *list)
+{
+    const struct record record = {.fields = call->function->arguments};
+
+    return count_of(&record, list, (const char *)call->values);
+}
+
 /* Where the function writes its results. */
 static int set_outs(struct call *call)
 {
@@ -302,14 +207,9 @@ static int set_outs(struct call *call)
             continue;
         call->values[i].pointer = &call->outs[i];
         if (type->kind == VALUE_LIST && !type->is_pointer) {
-            size_t count = type->count != NULL
-                               ? (size_t)type->count(call->values[type->of].constant)
-                           : type->of >= 0 ? call->counts[type->of]
-                                           : type->length;
-
-            call->counts[i] = count;
+            call->counts[i] = call_count(call, type);
             call->outs[i].pointer =
-                arena_take(&call->arena, count * value_bytes(type, type->element));
+                arena_take(&call->arena, call->counts[i] * value_bytes(type, type->element));
             if (call->outs[i].pointer == NULL) return -1;
             call->values[i].pointer = call->outs[i].pointer;
         }
@@ -319,11 +219,10 @@ static int set_outs(struct call *call)
 
 static int prepare(struct call *call, PyObject *args, PyObject *kwargs)
 {
-    if (bind_all(call, args, kwargs) < 0) return -1;
-    for (int i = 0; i < call->function->count; i++)
-        if (read_value(call, i) < 0) return -1;
-    if (set_options(call, kwargs) < 0) return -1;
-    return set_counts(call) < 0 || set_places(call) < 0 || set_outs(call) < 0 ? -1 : 0;
+    if (bind_all(call, args, kwargs) < 0 || read_values(call, false) < 0 ||
+        set_options(call, kwargs) < 0 || read_values(call, true) < 0)
+        return -1;
+    return set_places(call) < 0 || set_outs(call) < 0 ? -1 : 0;
 }
 
 /* ---- the call ---- */

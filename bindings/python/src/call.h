@@ -64,7 +64,7 @@ struct value_type {
                            is written */
     int8_t of;       /* of a count: its list; of a list in a struct or of a list that is returned:
                         the field or argument that has its count; -1: none */
-    uint16_t offset; /* of a field */
+    uint16_t offset; /* of a field in its struct, of an argument in struct call */
     uint16_t length; /* of a field that is an array: its entries; 0: a pointer */
     const struct handle_class *handle;
     const struct choices *choices;
@@ -100,10 +100,12 @@ struct function {
     weft_status (*call)(union value *values);
     const struct value_type *arguments;
     uint8_t count;
-    int8_t self;  /* the argument that is self; -1: a function or a class method */
-    bool returns; /* arguments[count] is its result; it returns no status */
-    bool waits;   /* it is called without the GIL */
-    bool tests;   /* False if it returns WEFT_IN_PROGRESS, else True */
+    const int8_t *stated; /* the arguments that Python gives by position or by name, in this order;
+                             -1 ends them */
+    int8_t self;          /* the argument that is self; -1: a function or a class method */
+    bool returns;         /* arguments[count] is its result; it returns no status */
+    bool waits;           /* it is called without the GIL */
+    bool tests;           /* False if it returns WEFT_IN_PROGRESS, else True */
 };
 
 PyObject *call_function(const struct function *function, PyObject *self, PyObject *args,
@@ -125,7 +127,7 @@ PyObject *call_entry(PyObject *self, void *closure);
 /* The memory and the objects of a call.  They live until it ends. */
 struct arena {
     PyObject *held;          /* a list, or NULL */
-    PyObject *used;          /* a list of handles at which the call counts, or NULL */
+    struct use *used;        /* a chain of handles at which the call counts */
     PyObject *kept;          /* a list of what the result must keep, or NULL */
     context_object *context; /* of the first handle with one, borrowed; NULL: none */
     void *blocks;            /* a chain */
@@ -133,14 +135,11 @@ struct arena {
 
 void *arena_take(struct arena *arena, size_t bytes);
 int arena_hold(struct arena *arena, PyObject *object); /* takes over OBJECT */
-/* Count the call at the handle OBJECT until the arena ends: nothing can close it meanwhile. */
-int arena_use(struct arena *arena, PyObject *object);
+int arena_use(struct arena *arena, PyObject *object);  /* see handle_use */
 void arena_end(struct arena *arena);
 /* The stream of OBJECT, as stream_of reads it.  What the call makes may use it as long as it lives,
  * and keeps it. */
 int arena_stream(struct arena *arena, PyObject *object, weft_stream **out);
-
-/* ---- records.c ---- */
 
 /* ---- records.c ---- */
 
@@ -151,10 +150,19 @@ int value_read(const struct value_type *type, PyObject *object, struct arena *ar
 /* Read a list; *COUNT is its length. */
 int list_read(const struct value_type *type, PyObject *object, struct arena *arena, void **out,
               size_t *count);
-/* Set the field of RECORD that is called NAME from OBJECT; 0: RECORD has no such field.
- */
+/* Set FIELD of RECORD, which is at MEMORY, from OBJECT. */
+int field_set(const struct record *record, const struct value_type *field, char *memory,
+              PyObject *object, struct arena *arena);
+/* Set the field of RECORD that is called NAME from OBJECT; 0: RECORD has no such field. */
 int record_set(const struct record *record, char *memory, PyObject *name, PyObject *object,
                struct arena *arena);
+/* The number of entries of the field LIST of RECORD. */
+size_t count_of(const struct record *record, const struct value_type *list, const char *memory);
+/* The unsigned number of BYTES bytes at MEMORY. */
+uint64_t value_load(const void *memory, size_t bytes);
+
+/* ---- results.c ---- */
+
 /* The object of the value at MEMORY.  OWNER is kept by borrowed handles. */
 PyObject *value_make(const struct value_type *type, const void *memory, PyObject *owner);
 /* A dictionary of the fields. */
@@ -167,6 +175,11 @@ PyObject *list_make(const struct value_type *type, const void *memory, size_t co
 
 /* The open handle of OBJECT; NULL with an exception.  NAME is the argument's name. */
 void *handle_of(PyObject *object, const struct handle_class *class, const char *name);
+/* The same, and count the call of ARENA at OBJECT until it ends: nothing can close it meanwhile. */
+void *handle_use(PyObject *object, const struct handle_class *class, const char *name,
+                 struct arena *arena);
+/* OBJECT belongs to CONTEXT, which is not closed before it, from now on. */
+void join_context(PyObject *object, context_object *context);
 /* A new object with RAW; None for NULL.  It takes RAW over if it is OWNED, even if it fails.
  * KEEPS, which may be NULL, is an object that must outlive a handle that cannot be retained. */
 PyObject *handle_make(const struct handle_class *class, void *raw, bool owned, PyObject *keeps);

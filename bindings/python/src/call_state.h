@@ -10,13 +10,15 @@ struct call {
     PyObject *self;
     PyObject *objects[CALL_ARGUMENTS]; /* the Python arguments, borrowed; NULL: not given */
     union value values[CALL_ARGUMENTS + 1], outs[CALL_ARGUMENTS];
-    size_t counts[CALL_ARGUMENTS]; /* of lists */
+    size_t counts[CALL_ARGUMENTS]; /* of lists that the function fills */
     struct arena arena;
     weft_stream *owned_stream;
     struct array array; /* at most one argument is an array */
     bool has_array;
 };
 
+/* The entries of LIST, which the function fills or returns. */
+size_t call_count(const struct call *call, const struct value_type *list);
 /* What the call returns to Python, after the C function has succeeded. */
 PyObject *call_results(const struct call *call);
 

@@ -29,68 +29,80 @@ static int open_host(PyObject *object, const char *name, bool written, struct ar
     return -1;
 }
 
-/* Open TARGET, which gets NEEDED bytes. */
-static int open_target(PyObject *target, uint64_t needed, struct array *out)
+/* 0 if ARRAY has room for NEEDED bytes. */
+static int check_target(const struct array *array, uint64_t needed)
 {
-    uint64_t bytes;
-
-    if (open_host(target, "target", true, out) < 0) return -1;
-    bytes = weft_dtype_bytes(out->dtype);
-    for (int32_t i = 0; i < out->dims; i++)
-        bytes *= (uint64_t)out->shape[i];
-    if (bytes >= needed) return 0;
-    PyErr_Format(PyExc_ValueError, "%llu bytes are read, but target has %llu", needed, bytes);
-    array_close(out);
+    if (array_bytes(array) >= needed) return 0;
+    PyErr_Format(PyExc_ValueError, "%llu bytes are read, but target has %llu", needed,
+                 array_bytes(array));
     return -1;
 }
 
 static PyObject *ended(struct array *array, weft_status status)
 {
     array_close(array);
+    if (PyErr_Occurred()) return NULL;
     if (status != WEFT_OK) return raise_status(status);
     Py_RETURN_NONE;
 }
 
-/* Numbers of GIVEN, one per dimension; *OUT is NULL for None. */
-static int read_box(PyObject *given, int32_t dims, int64_t *numbers, const int64_t **out)
-{
+/* Numbers of GIVEN, one per dimension; NULL for None. */
+struct box {
+    int64_t numbers[WEFT_MAX_DIMS];
+    const int64_t *given;
     int32_t count;
+};
 
-    *out = given != Py_None ? numbers : NULL;
-    if (given == Py_None) return 0;
-    count = numbers_of(given, numbers);
-    if (count >= 0 && count != dims)
-        PyErr_Format(PyExc_ValueError, "expected %d numbers, one per dimension, not %d", (int)dims,
-                     (int)count);
-    return count == dims ? 0 : -1;
+static int read_box(PyObject *given, struct box *out)
+{
+    out->given = given != Py_None ? out->numbers : NULL;
+    out->count = given != Py_None ? numbers_of(given, out->numbers) : 0;
+    return out->count < 0 ? -1 : 0;
+}
+
+static int check_box(const struct box *box, int32_t dims)
+{
+    if (box->given == NULL || box->count == dims) return 0;
+    PyErr_Format(PyExc_ValueError, "expected %d numbers, one per dimension, not %d", (int)dims,
+                 (int)box->count);
+    return -1;
+}
+
+/* Read to ARRAY; nothing runs code of the caller, who could close the checkpoint. */
+static PyObject *read_opened(PyObject *object, uint64_t index, const struct box *offset,
+                             const struct box *sizes, struct array *array)
+{
+    weft_checkpoint_tensor_info tensor = {.struct_size = sizeof tensor};
+    const int64_t *start = offset->given, *extent = sizes->given;
+    weft_checkpoint *raw = handle_of(object, &class_weft_checkpoint, "checkpoint");
+    weft_status status;
+    uint64_t count = 1;
+
+    if (raw == NULL || check(weft_checkpoint_tensor_get(raw, index, &tensor)) < 0 ||
+        check_box(offset, tensor.dims) < 0 || check_box(sizes, tensor.dims) < 0)
+        return ended(array, WEFT_OK);
+    for (int32_t i = 0; i < tensor.dims; i++)
+        count *= (uint64_t)(extent != NULL ? extent[i]
+                                           : tensor.shape[i] - (start != NULL ? start[i] : 0));
+    if (check_target(array, (count * tensor.bits + 7) / 8) < 0) return ended(array, WEFT_OK);
+    CALL_WITH(object, status, weft_checkpoint_read(raw, index, start, extent, array->data));
+    return ended(array, status);
 }
 
 static PyObject *read_part(PyObject *module, PyObject *args)
 {
-    weft_checkpoint_tensor_info tensor = {.struct_size = sizeof tensor};
-    int64_t offsets[WEFT_MAX_DIMS], extents[WEFT_MAX_DIMS];
     PyObject *object, *target, *offset, *sizes;
-    const int64_t *start, *extent;
+    struct box start, extent;
     unsigned long long index;
-    weft_checkpoint *raw;
-    weft_status status;
     struct array array;
-    uint64_t count = 1;
 
     (void)module;
     if (!PyArg_ParseTuple(args, "OO&OOO:checkpoint_read", &object, to_u64, &index, &target, &offset,
                           &sizes) ||
-        (raw = handle_of(object, &class_weft_checkpoint, "checkpoint")) == NULL ||
-        check(weft_checkpoint_tensor_get(raw, index, &tensor)) < 0 ||
-        read_box(offset, tensor.dims, offsets, &start) < 0 ||
-        read_box(sizes, tensor.dims, extents, &extent) < 0)
+        read_box(offset, &start) < 0 || read_box(sizes, &extent) < 0 ||
+        open_host(target, "target", true, &array) < 0)
         return NULL;
-    for (int32_t i = 0; i < tensor.dims; i++)
-        count *= (uint64_t)(extent != NULL ? extent[i]
-                                           : tensor.shape[i] - (start != NULL ? start[i] : 0));
-    if (open_target(target, (count * tensor.bits + 7) / 8, &array) < 0) return NULL;
-    CALL_WITH(object, status, weft_checkpoint_read(raw, index, start, extent, array.data));
-    return ended(&array, status);
+    return read_opened(object, index, &start, &extent, &array);
 }
 
 static PyObject *read_shard(PyObject *module, PyObject *args)
@@ -106,10 +118,11 @@ static PyObject *read_shard(PyObject *module, PyObject *args)
     (void)module;
     if (!PyArg_ParseTuple(args, "OO&OOi:checkpoint_read_shard", &object, to_u64, &index, &target,
                           &layout, &rank) ||
-        (raw = handle_of(object, &class_weft_checkpoint, "checkpoint")) == NULL ||
-        (spec = spec_of(layout, "spec")) == NULL ||
-        open_target(target, weft_spec_shard_bytes(spec, rank), &array) < 0)
+        (spec = spec_of(layout, "spec")) == NULL || open_host(target, "target", true, &array) < 0)
         return NULL;
+    raw = handle_of(object, &class_weft_checkpoint, "checkpoint");
+    if (raw == NULL || check_target(&array, weft_spec_shard_bytes(spec, rank)) < 0)
+        return ended(&array, WEFT_OK);
     CALL_WITH(object, status, weft_checkpoint_read_shard(raw, index, spec, rank, array.data));
     return ended(&array, status);
 }
@@ -134,9 +147,8 @@ static int check_source(const struct array *array, const char *name, int dims, c
 static PyObject *write_part(PyObject *module, PyObject *args)
 {
     PyObject *object, *source, *offset;
-    int64_t offsets[WEFT_MAX_DIMS];
     weft_checkpoint_writer *raw;
-    const int64_t *start;
+    struct box start;
     unsigned long long index;
     weft_status status;
     struct array array;
@@ -146,15 +158,13 @@ static PyObject *write_part(PyObject *module, PyObject *args)
     (void)module;
     if (!PyArg_ParseTuple(args, "OO&issOO:checkpoint_write", &object, to_u64, &index, &dims, &dtype,
                           &name, &source, &offset) ||
-        (raw = handle_of(object, &class_weft_checkpoint_writer, "writer")) == NULL ||
-        read_box(offset, dims, offsets, &start) < 0 ||
+        read_box(offset, &start) < 0 || check_box(&start, dims) < 0 ||
         open_host(source, "array", false, &array) < 0)
         return NULL;
-    if (check_source(&array, name, dims, dtype) < 0) {
-        array_close(&array);
-        return NULL;
-    }
-    CALL_WITH(object, status, weft_checkpoint_write(raw, index, start, array.shape, array.data));
+    raw = handle_of(object, &class_weft_checkpoint_writer, "writer");
+    if (raw == NULL || check_source(&array, name, dims, dtype) < 0) return ended(&array, WEFT_OK);
+    CALL_WITH(object, status,
+              weft_checkpoint_write(raw, index, start.given, array.shape, array.data));
     return ended(&array, status);
 }
 
@@ -196,7 +206,7 @@ static PyObject *load(PyObject *module, PyObject *args)
 
     (void)module;
     if (!PyArg_ParseTuple(args, "OOOOi:load", &given, &checkpoint, &in, &list, &options.jobs) ||
-        (context = context_of(given)) == NULL)
+        (context = context_of(given)) == NULL || arena_use(&arena, given) < 0)
         return NULL;
     if (value_read(&layout, in, &arena, &raw) == 0 &&
         (list == Py_None || list_read(&names, list, &arena, &texts, &options.count) == 0)) {
@@ -272,8 +282,8 @@ static PyObject *reshard_create(PyObject *module, PyObject *args, PyObject *kwar
     if (!PyArg_ParseTuple(args, "OO&O:reshard_create", &checkpoint, PyUnicode_FSConverter, &path,
                           &progress))
         return NULL;
-    from = handle_of(checkpoint, &class_weft_checkpoint, "checkpoint");
-    if (from != NULL && read_options(kwargs, &arena, &options) == 0) {
+    if (read_options(kwargs, &arena, &options) == 0 &&
+        (from = handle_of(checkpoint, &class_weft_checkpoint, "checkpoint")) != NULL) {
         layout = kwargs != NULL ? PyDict_GetItemString(kwargs, "layout") : NULL;
         keeps = PyTuple_Pack(3, checkpoint, layout != NULL ? layout : Py_None, progress);
         options.state = progress;

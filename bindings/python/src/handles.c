@@ -22,6 +22,20 @@ void *handle_of(PyObject *object, const struct handle_class *class, const char *
     return raw;
 }
 
+void *handle_use(PyObject *object, const struct handle_class *class, const char *name,
+                 struct arena *arena)
+{
+    void *raw = handle_of(object, class, name);
+
+    return raw != NULL && arena_use(arena, object) == 0 ? raw : NULL;
+}
+
+void join_context(PyObject *object, context_object *context)
+{
+    ((handle_object *)object)->context = (context_object *)Py_NewRef((PyObject *)context);
+    context->used++;
+}
+
 static bool is_handle(PyObject *object)
 {
     for (const struct handle_class *const *class = handle_classes; *class != NULL; class ++)
@@ -68,9 +82,11 @@ static void release(handle_object *self, const struct handle_class *class)
     self->raw = NULL;
     if (raw == NULL) return;
     if (!self->is_borrowed) {
+        self->calls++; /* another thread that closes it does not leave the context meanwhile */
         WAIT_BEGIN
         class->release(context, raw);
         WAIT_END
+        self->calls--;
     }
     if (class->retain == NULL) count_user(self->keeps, -1);
 }
@@ -86,14 +102,17 @@ static void leave_context(handle_object *self)
     Py_DECREF((PyObject *)context);
 }
 
+void dependent_free(PyObject *object)
+{
+    leave_context((handle_object *)object);
+    Py_XDECREF(((handle_object *)object)->keeps);
+    object_free(object);
+}
+
 void handle_dealloc(PyObject *object, const struct handle_class *class)
 {
-    handle_object *self = (handle_object *)object;
-
-    release(self, class);
-    leave_context(self);
-    Py_XDECREF(self->keeps);
-    object_free(object);
+    release((handle_object *)object, class);
+    dependent_free(object);
 }
 
 PyObject *handle_close(PyObject *object, const struct handle_class *class)
@@ -127,26 +146,25 @@ PyObject *handle_compare(PyObject *self, PyObject *other, int op)
     return PyBool_FromLong(equal == (op == Py_EQ));
 }
 
+/* Add MEMBER, which it takes over, to TYPE. */
+static int add_member(PyTypeObject *type, const char *name, PyObject *member)
+{
+    int result = member != NULL ? PyObject_SetAttrString((PyObject *)type, name, member) : -1;
+
+    Py_XDECREF(member);
+    return result;
+}
+
 int type_extend(PyTypeObject *type, PyMethodDef *methods, PyGetSetDef *properties)
 {
-    for (; methods->ml_name != NULL; methods++) {
-        PyObject *member = (methods->ml_flags & METH_CLASS) != 0
-                               ? PyDescr_NewClassMethod(type, methods)
-                               : PyDescr_NewMethod(type, methods);
-        int failed = member == NULL ||
-                     PyObject_SetAttrString((PyObject *)type, methods->ml_name, member) < 0;
-
-        Py_XDECREF(member);
-        if (failed) return -1;
-    }
-    for (; properties->name != NULL; properties++) {
-        PyObject *member = PyDescr_NewGetSet(type, properties);
-        int failed = member == NULL ||
-                     PyObject_SetAttrString((PyObject *)type, properties->name, member) < 0;
-
-        Py_XDECREF(member);
-        if (failed) return -1;
-    }
+    for (; methods->ml_name != NULL; methods++)
+        if (add_member(type, methods->ml_name,
+                       (methods->ml_flags & METH_CLASS) != 0
+                           ? PyDescr_NewClassMethod(type, methods)
+                           : PyDescr_NewMethod(type, methods)) < 0)
+            return -1;
+    for (; properties->name != NULL; properties++)
+        if (add_member(type, properties->name, PyDescr_NewGetSet(type, properties)) < 0) return -1;
     return 0;
 }
 

@@ -3,8 +3,6 @@
 #include "place.h"
 #include "tensor.h"
 
-#include <stdio.h>
-
 static PyObject *describe(PyObject *module, PyObject *object)
 {
     struct array array;
@@ -28,22 +26,14 @@ bool has_shape(const struct array *array, const weft_shard *shard)
 
 int shard_fits(const struct array *array, const weft_spec *spec, int32_t rank, const char *name)
 {
-    char found[256], wanted[256];
     weft_shard shard;
-    size_t at = 0, end = 0;
 
     weft_spec_shard(spec, rank, &shard);
     if (array->dtype == weft_spec_dtype(spec) && has_shape(array, &shard)) return 0;
-    for (int32_t i = 0; i < array->dims; i++)
-        at += (size_t)snprintf(found + at, sizeof found - at, "%s%lld", i > 0 ? "," : "",
-                               (long long)array->shape[i]);
-    for (int32_t i = 0; i < shard.dims; i++)
-        end += (size_t)snprintf(wanted + end, sizeof wanted - end, "%s%lld", i > 0 ? "," : "",
-                                (long long)shard.shape[i]);
-    found[at] = wanted[end] = 0;
-    PyErr_Format(PyExc_ValueError, "%s is %s[%s], but the shard of rank %d is %s[%s]", name,
-                 weft_dtype_name(array->dtype), found, (int)rank,
-                 weft_dtype_name(weft_spec_dtype(spec)), wanted);
+    Py_XDECREF(arrays_call("refuse_shape", "(ssNisN)", name, weft_dtype_name(array->dtype),
+                           tuple_of(array->dims, array->shape), (int)rank,
+                           weft_dtype_name(weft_spec_dtype(spec)),
+                           tuple_of(shard.dims, shard.shape)));
     return -1;
 }
 
@@ -90,48 +80,25 @@ static int run_one(context_object *context, const weft_spec *from, const struct 
     return check(status);
 }
 
-/* The array of the library of LIKE that has the memory of TENSOR, which this takes over. */
-static PyObject *share_with(PyObject *like, weft_tensor *raw, context_object *context)
+/* Open the array OUT, or a new one: a new reference.  None: the library of OBJECT has no arrays
+ * that others write. */
+static PyObject *open_target(context_object *context, PyObject *object, const struct array *in,
+                             const weft_spec *from, const weft_spec *to, PyObject *out,
+                             struct array *result)
 {
-    PyObject *tensor = tensor_wrap(raw, context), *module = NULL, *result = NULL;
+    weft_shard shard;
 
-    if (tensor != NULL) module = PyImport_ImportModule("weft._arrays");
-    if (module != NULL) result = PyObject_CallMethod(module, "share", "OO", like, tensor);
-    Py_XDECREF(module);
-    Py_XDECREF(tensor);
-    return result;
-}
-
-/* Wait until the elements of SOURCE have been moved: not every library orders its reads after the
- * stream of a producer. */
-static int wait_for(PyObject *stream, const struct array *source, context_object *context)
-{
-    weft_stream *raw, *owned;
-    weft_status status;
-
-    if (place_stream(stream, source, context, &raw, &owned) < 0) return -1;
-    WAIT_BEGIN
-    status = weft_stream_wait(context->raw, raw, WEFT_FOREVER);
-    weft_stream_release(context->raw, &owned);
-    WAIT_END
-    return check(status);
-}
-
-/* Move to a new array whose memory is a tensor's: LIKE's library has no arrays that others write.
- */
-static PyObject *move_immutable(context_object *context, PyObject *like, const struct array *in,
-                                const weft_spec *from, const weft_spec *to, PyObject *stream)
-{
-    struct array target = {.device = context->device};
-    weft_tensor *tensor = NULL;
-
-    if (check(weft_tensor_create(context->raw, to, NULL, &tensor)) < 0) return NULL;
-    target.data = weft_tensor_memory(tensor);
-    if (run_one(context, from, in, to, &target, stream) < 0 || wait_for(stream, in, context) < 0) {
-        weft_tensor_release(&tensor);
+    if (shard_fits(in, from, weft_rank(context->raw), "array") < 0 ||
+        check_dense(in, "array", false) < 0 || place_fits(in, context, "array") < 0)
         return NULL;
-    }
-    return share_with(like, tensor, context);
+    if (out != Py_None) return array_open(out, result) == 0 ? Py_NewRef(out) : NULL;
+    if (in->device.id == ANY_DEVICE) return Py_NewRef(out); /* its library makes no arrays */
+    weft_spec_shard(to, weft_rank(context->raw), &shard);
+    out = array_empty(object, in, shard.dims, shard.shape, weft_spec_dtype(to), result);
+    if (out == NULL || !result->is_read_only) return out;
+    array_close(result);
+    Py_DECREF(out);
+    return Py_NewRef(Py_None);
 }
 
 static PyObject *move_array(PyObject *module, PyObject *args, PyObject *kwargs)
@@ -141,8 +108,6 @@ static PyObject *move_array(PyObject *module, PyObject *args, PyObject *kwargs)
     context_object *context;
     weft_spec *from, *to;
     struct array in, result;
-    weft_shard shard;
-    int failed;
 
     (void)module;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOO|OO:move_array", names, &given, &object,
@@ -151,41 +116,25 @@ static PyObject *move_array(PyObject *module, PyObject *args, PyObject *kwargs)
     context = context_of(given);
     from = context != NULL ? spec_of(source, "source") : NULL;
     to = from != NULL ? spec_of(target, "target") : NULL;
-    if (to == NULL || array_open(object, &in) < 0) return NULL;
-    if (shard_fits(&in, from, weft_rank(context->raw), "array") < 0 ||
-        check_dense(&in, "array", false) < 0 || place_fits(&in, context, "array") < 0)
-        goto fail;
-    if (out == Py_None && in.device.id == ANY_DEVICE) { /* of a library that makes no arrays */
-        out = move_immutable(context, object, &in, from, to, stream);
-        array_close(&in);
-        return out;
+    if (to == NULL) return NULL;
+    context->calls++; /* the code of arrays cannot close it */
+    if (array_open(object, &in) < 0) {
+        context->calls--;
+        return NULL;
     }
-    if (out == Py_None) {
-        weft_spec_shard(to, weft_rank(context->raw), &shard);
-        out = array_empty(object, &in, shard.dims, shard.shape, weft_spec_dtype(to), &result);
-        if (out == NULL) goto fail;
-        if (result.is_read_only) {
-            array_close(&result);
-            Py_DECREF(out);
-            out = move_immutable(context, object, &in, from, to, stream);
-            array_close(&in);
-            return out;
-        }
-    } else {
-        if (array_open(out, &result) < 0) goto fail;
-        Py_INCREF(out);
+    out = open_target(context, object, &in, from, to, out, &result);
+    if (out != NULL && out != Py_None) {
+        if (shard_fits(&result, to, weft_rank(context->raw), "out") < 0 ||
+            check_dense(&result, "out", true) < 0 || place_fits(&result, context, "out") < 0 ||
+            check_apart(&in, &result) < 0 || run_one(context, from, &in, to, &result, stream) < 0)
+            Py_CLEAR(out);
+        array_close(&result);
     }
-    failed = shard_fits(&result, to, weft_rank(context->raw), "out") < 0 ||
-             check_dense(&result, "out", true) < 0 || place_fits(&result, context, "out") < 0 ||
-             check_apart(&in, &result) < 0 || run_one(context, from, &in, to, &result, stream) < 0;
-    array_close(&result);
     array_close(&in);
-    if (failed) Py_CLEAR(out);
-    return out;
-
-fail:
-    array_close(&in);
-    return NULL;
+    context->calls--;
+    if (out != Py_None) return out;
+    Py_DECREF(out);
+    return arrays_call("move_shared", "(OOOOO)", given, object, source, target, stream);
 }
 
 int array_functions_add(PyObject *module)

@@ -1,15 +1,24 @@
-/* records.c - values of C and Python objects. */
+/* records.c - Python objects as values of C, see call.h. */
 #include "call.h"
 
 #include <string.h>
 
-/* ---- from Python ---- */
+/* ---- values ---- */
+
+/* The integers, by their kinds. */
+static const struct {
+    uint8_t bytes;
+    bool is_signed;
+    const char *range;
+} integers[] = {
+    [VALUE_U8] = {1, false, "0 to 255"},       [VALUE_I32] = {4, true, "-2^31 to 2^31 - 1"},
+    [VALUE_U32] = {4, false, "0 to 2^32 - 1"}, [VALUE_I64] = {8, true, "-2^63 to 2^63 - 1"},
+    [VALUE_U64] = {8, false, "0 to 2^64 - 1"}, [VALUE_SIZE] = {8, false, "0 to 2^64 - 1"}};
 
 size_t value_bytes(const struct value_type *type, uint8_t kind)
 {
     switch (kind) {
     case VALUE_BOOL:
-        return sizeof(bool);
     case VALUE_U8:
         return 1;
     case VALUE_I32:
@@ -25,60 +34,52 @@ size_t value_bytes(const struct value_type *type, uint8_t kind)
     }
 }
 
+static void store(void *out, size_t bytes, uint64_t value)
+{
+    if (bytes == 1)
+        *(uint8_t *)out = (uint8_t)value;
+    else if (bytes == 4)
+        *(uint32_t *)out = (uint32_t)value;
+    else
+        *(uint64_t *)out = value;
+}
+
+uint64_t value_load(const void *memory, size_t bytes)
+{
+    return bytes == 1   ? *(const uint8_t *)memory
+           : bytes == 4 ? *(const uint32_t *)memory
+                        : *(const uint64_t *)memory;
+}
+
 static int refuse(const struct value_type *type, const char *wanted, PyObject *object)
 {
     PyErr_Format(PyExc_TypeError, "%s must be %s, not %R", type->name, wanted, object);
     return -1;
 }
 
-static int out_of_range(const struct value_type *type, PyObject *object, const char *range)
-{
-    PyErr_Format(PyExc_ValueError, "%s is %S, which is out of range; expected a number from %s",
-                 type->name, object, range);
-    return -1;
-}
-
-static int read_signed(const struct value_type *type, PyObject *object, bool wide, void *out)
+static int read_integer(const struct value_type *type, uint8_t kind, PyObject *object, void *out)
 {
     PyObject *number = PyNumber_Index(object);
-    int over = 0;
-    long long value;
-
-    if (number == NULL) return -1;
-    value = PyLong_AsLongLongAndOverflow(number, &over);
-    Py_DECREF(number);
-    if (over != 0 || (!wide && (value < INT32_MIN || value > INT32_MAX)))
-        return out_of_range(type, object, wide ? "-2^63 to 2^63 - 1" : "-2^31 to 2^31 - 1");
-    if (wide)
-        *(int64_t *)out = value;
-    else
-        *(int32_t *)out = (int32_t)value;
-    return 0;
-}
-
-static int read_unsigned(const struct value_type *type, PyObject *object, uint64_t most, void *out)
-{
-    PyObject *number = PyNumber_Index(object);
+    bool narrow = integers[kind].bytes < 8;
     uint64_t value;
 
     if (number == NULL) return -1;
-    value = PyLong_AsUnsignedLongLong(number);
+    value = integers[kind].is_signed ? (uint64_t)PyLong_AsLongLong(number)
+                                     : PyLong_AsUnsignedLongLong(number);
     Py_DECREF(number);
     if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_OverflowError)) return -1;
-    if (PyErr_Occurred() || value > most) {
-        PyErr_Clear();
-        return out_of_range(type, object,
-                            most == UINT8_MAX    ? "0 to 255"
-                            : most == UINT32_MAX ? "0 to 2^32 - 1"
-                                                 : "0 to 2^64 - 1");
-    }
-    if (most == UINT8_MAX)
-        *(uint8_t *)out = (uint8_t)value;
-    else if (most == UINT32_MAX)
-        *(uint32_t *)out = (uint32_t)value;
+    if (integers[kind].is_signed)
+        narrow = narrow && (int64_t)value != (int32_t)value;
     else
-        *(uint64_t *)out = value;
-    return 0;
+        narrow = narrow && value >> (8 * integers[kind].bytes) != 0;
+    if (!PyErr_Occurred() && !narrow) {
+        store(out, integers[kind].bytes, value);
+        return 0;
+    }
+    PyErr_Clear();
+    PyErr_Format(PyExc_ValueError, "%s is %S, which is out of range; expected a number from %s",
+                 type->name, object, integers[kind].range);
+    return -1;
 }
 
 static int read_text(const struct value_type *type, PyObject *object, const char **out)
@@ -104,52 +105,61 @@ static int read_path(PyObject *object, struct arena *arena, const char **out)
     return 0;
 }
 
-static int read_choice(const struct value_type *type, PyObject *object, int32_t *out)
+/* An enum takes four bytes, or one. */
+static int read_enum(const struct value_type *type, PyObject *object, void *out)
 {
+    const struct value_type texts = {.element = VALUE_TEXT};
     const struct choices *choices = type->choices;
-    PyObject *list, *comma, *text;
+    PyObject *all, *comma, *text;
 
-    for (uint32_t i = 0; i < choices->count; i++) {
-        if (!PyUnicode_Check(object) ||
-            PyUnicode_CompareWithASCIIString(object, choices->texts[i]) != 0)
-            continue;
-        *out = choices->values[i];
-        return 0;
-    }
-    list = PyList_New(0);
-    for (uint32_t i = 0; list != NULL && i < choices->count; i++) {
-        text = PyUnicode_FromString(choices->texts[i]);
-        if (text == NULL || PyList_Append(list, text) < 0) Py_CLEAR(list);
-        Py_XDECREF(text);
-    }
+    for (uint32_t i = 0; PyUnicode_Check(object) && i < choices->count; i++)
+        if (PyUnicode_CompareWithASCIIString(object, choices->texts[i]) == 0) {
+            store(out, value_bytes(type, VALUE_ENUM), (uint32_t)choices->values[i]);
+            return 0;
+        }
+    all = list_make(&texts, choices->texts, choices->count, NULL);
     comma = PyUnicode_FromString(", ");
-    text = list != NULL && comma != NULL ? PyUnicode_Join(comma, list) : NULL;
+    text = all != NULL && comma != NULL ? PyUnicode_Join(comma, all) : NULL;
     if (text != NULL)
         PyErr_Format(PyExc_ValueError, "%s is %R; expected one of: %U", type->name, object, text);
-    Py_XDECREF(list);
+    Py_XDECREF(all);
     Py_XDECREF(comma);
     Py_XDECREF(text);
     return -1;
 }
 
-/* An enum takes four bytes, or one. */
-static int read_enum(const struct value_type *type, PyObject *object, void *out)
+/* With less than 0 seconds or math.inf a call waits forever.  Of a limit that is not OPTIONAL, 0 is
+ * the default, and it is not negative. */
+static int read_timeout(const struct value_type *type, PyObject *object, int64_t *out)
 {
-    int32_t value = 0;
+    double seconds = PyFloat_AsDouble(object);
 
-    if (read_choice(type, object, &value) < 0) return -1;
-    if (type->element == VALUE_U8)
-        *(uint8_t *)out = (uint8_t)value;
-    else
-        *(int32_t *)out = value;
+    if (PyErr_Occurred()) return -1;
+    if (!type->is_optional && !(seconds >= 0)) {
+        PyErr_Format(PyExc_ValueError,
+                     "%s is %S; expected a number of seconds, 0 for the default, or math.inf for "
+                     "no limit",
+                     type->name, object);
+        return -1;
+    }
+    *out = seconds >= 0 && seconds < 9e9 ? (int64_t)(seconds * 1e9) : WEFT_FOREVER;
+    if (*out == 0 && seconds > 0 && !type->is_optional) *out = 1;
     return 0;
 }
 
-static int read_timeout(const struct value_type *type, PyObject *object, int64_t *out)
+/* Set the fields of a struct that are called by name in the list PAIRS. */
+static int read_pairs(const struct value_type *type, PyObject *pairs, struct arena *arena,
+                      char *out)
 {
-    if (!type->is_optional) return to_timeout(object, out) ? 0 : -1;
-    *out = nanoseconds(PyFloat_AsDouble(object));
-    return PyErr_Occurred() ? -1 : 0;
+    for (Py_ssize_t i = 0; i < PyList_Size(pairs); i++) {
+        PyObject *pair = PyList_GetItem(pairs, i), *name = PyTuple_GetItem(pair, 0);
+        int result = record_set(type->record, out, name, PyTuple_GetItem(pair, 1), arena);
+
+        if (result == 0)
+            PyErr_Format(PyExc_TypeError, "an entry of %s has no %R", type->name, name);
+        if (result <= 0) return -1;
+    }
+    return 0;
 }
 
 /* A struct from a dictionary of its fields, or from a sequence of them. */
@@ -157,42 +167,27 @@ static int read_record(const struct value_type *type, PyObject *object, struct a
                        char *out)
 {
     const struct record *record = type->record;
-    PyObject *pairs, *given;
-    int result = -1;
+    bool has_names = PyDict_Check(object);
+    Py_ssize_t count, next = 0;
+    PyObject *given;
 
-    if (!PyDict_Check(object) && (PyUnicode_Check(object) || !PySequence_Check(object))) {
+    if (!has_names && (PyUnicode_Check(object) || !PySequence_Check(object))) {
         PyErr_Format(PyExc_TypeError, "an entry of %s must be a dictionary or a tuple, not %R",
                      type->name, object);
         return -1;
     }
-    given = PyDict_Check(object) ? Py_NewRef(object) : PyDict_New();
-    if (given == NULL) return -1;
-    if (!PyDict_Check(object)) {
-        PyObject *values = PySequence_Tuple(object);
-        Py_ssize_t next = 0, count = values != NULL ? PyTuple_Size(values) : -1;
-
-        for (int i = 0; i < record->count && next < count; i++)
-            if (record->fields[i].name != NULL &&
-                PyDict_SetItemString(given, record->fields[i].name,
-                                     PyTuple_GetItem(values, next++)) < 0)
-                break;
-        if (count >= 0 && next < count && !PyErr_Occurred())
-            PyErr_Format(PyExc_ValueError, "an entry of %s has at most %zd values, not %zd",
-                         type->name, next, count);
-        Py_XDECREF(values);
-    }
-    pairs = PyErr_Occurred() ? NULL : PyDict_Items(given);
-    for (Py_ssize_t i = 0; pairs != NULL && i < PyList_Size(pairs); i++) {
-        PyObject *pair = PyList_GetItem(pairs, i), *name = PyTuple_GetItem(pair, 0);
-
-        result = record_set(record, out, name, PyTuple_GetItem(pair, 1), arena);
-        if (result == 0)
-            PyErr_Format(PyExc_TypeError, "an entry of %s has no %R", type->name, name);
-        if (result <= 0) break;
-    }
-    if (pairs != NULL && arena_hold(arena, pairs) < 0) result = -1;
-    Py_DECREF(given);
-    return PyErr_Occurred() ? -1 : 0;
+    given = has_names ? PyDict_Items(object) : PySequence_List(object);
+    if (arena_hold(arena, given) < 0) return -1;
+    if (has_names) return read_pairs(type, given, arena, out);
+    count = PyList_Size(given);
+    for (int i = 0; i < record->count && next < count; i++)
+        if (record->fields[i].name != NULL && record->fields[i].kind != VALUE_BITS &&
+            field_set(record, &record->fields[i], out, PyList_GetItem(given, next++), arena) < 0)
+            return -1;
+    if (next == count) return 0;
+    PyErr_Format(PyExc_ValueError, "an entry of %s has at most %zd values, not %zd", type->name,
+                 next, count);
+    return -1;
 }
 
 static int read_kind(const struct value_type *type, uint8_t kind, PyObject *object,
@@ -203,16 +198,12 @@ static int read_kind(const struct value_type *type, uint8_t kind, PyObject *obje
         *(bool *)out = PyObject_IsTrue(object) == 1;
         return PyErr_Occurred() ? -1 : 0;
     case VALUE_U8:
-        return read_unsigned(type, object, UINT8_MAX, out);
     case VALUE_I32:
-        return read_signed(type, object, false, out);
     case VALUE_U32:
-        return read_unsigned(type, object, UINT32_MAX, out);
     case VALUE_I64:
-        return read_signed(type, object, true, out);
     case VALUE_U64:
     case VALUE_SIZE:
-        return read_unsigned(type, object, UINT64_MAX, out);
+        return read_integer(type, kind, object, out);
     case VALUE_F64:
         *(double *)out = PyFloat_AsDouble(object);
         return PyErr_Occurred() ? -1 : 0;
@@ -227,22 +218,16 @@ static int read_kind(const struct value_type *type, uint8_t kind, PyObject *obje
     case VALUE_ADDRESS:
         *(void **)out = PyLong_AsVoidPtr(object);
         return PyErr_Occurred() ? -1 : 0;
-    case VALUE_HANDLE: {
-        void *raw = handle_of(object, type->handle, type->name);
-
-        *(void **)out = raw;
-        return raw != NULL ? arena_use(arena, object) : -1;
-    }
+    case VALUE_HANDLE:
+        *(void **)out = handle_use(object, type->handle, type->name, arena);
+        return *(void **)out != NULL ? 0 : -1;
     case VALUE_STREAM:
         return arena_stream(arena, object, out);
     case VALUE_RECORD:
         return read_record(type, object, arena, out);
-    case VALUE_STATE: {
-        char *memory = arena_take(arena, type->record->size);
-
-        *(void **)out = memory;
-        return memory != NULL ? read_record(type, object, arena, memory) : -1;
-    }
+    case VALUE_STATE:
+        *(void **)out = arena_take(arena, type->record->size);
+        return *(void **)out != NULL ? read_record(type, object, arena, *(void **)out) : -1;
     default:
         return 0;
     }
@@ -254,6 +239,53 @@ int value_read(const struct value_type *type, PyObject *object, struct arena *ar
     return read_kind(type, type->kind, object, arena, out);
 }
 
+/* ---- numbers for functions that are written by hand ---- */
+
+int to_u64(PyObject *object, void *out)
+{
+    static const struct value_type type = {.name = "the number", .kind = VALUE_U64};
+
+    return value_read(&type, object, NULL, out) == 0;
+}
+
+int to_u32(PyObject *object, void *out)
+{
+    static const struct value_type type = {.name = "the number", .kind = VALUE_U32};
+
+    return value_read(&type, object, NULL, out) == 0;
+}
+
+int to_timeout(PyObject *object, void *out)
+{
+    static const struct value_type type = {.name = "timeout", .kind = VALUE_TIMEOUT};
+
+    return value_read(&type, object, NULL, out) == 0;
+}
+
+static const struct value_type sizes = {.name = "the shape", .element = VALUE_I64};
+
+int32_t numbers_of(PyObject *sequence, int64_t *out)
+{
+    struct arena arena = {0};
+    void *numbers = NULL;
+    size_t count = 0;
+    int result = list_read(&sizes, sequence, &arena, &numbers, &count);
+
+    if (result == 0 && count > WEFT_MAX_DIMS)
+        PyErr_Format(PyExc_ValueError, "a shape has at most %d dimensions", WEFT_MAX_DIMS);
+    else if (result == 0)
+        memcpy(out, numbers, count * sizeof *out);
+    arena_end(&arena);
+    return PyErr_Occurred() ? -1 : (int32_t)count;
+}
+
+PyObject *tuple_of(int32_t count, const int64_t *numbers)
+{
+    return list_make(&sizes, numbers, (size_t)count, NULL);
+}
+
+/* ---- lists and structs ---- */
+
 int list_read(const struct value_type *type, PyObject *object, struct arena *arena, void **out,
               size_t *count)
 {
@@ -261,10 +293,15 @@ int list_read(const struct value_type *type, PyObject *object, struct arena *are
     PyObject *items;
     char *memory;
 
-    if (PyUnicode_Check(object) || PyBytes_Check(object)) return refuse(type, "a list", object);
+    if (object == Py_None || PyUnicode_Check(object) || PyBytes_Check(object))
+        return refuse(type, "a list", object);
     items = PySequence_Tuple(object);
     if (arena_hold(arena, items) < 0) return -1;
     *count = (size_t)PyTuple_Size(items);
+    if (*count > INT32_MAX) {
+        PyErr_Format(PyExc_ValueError, "%s has too many entries", type->name);
+        return -1;
+    }
     memory = arena_take(arena, *count * bytes);
     *out = memory;
     for (size_t i = 0; memory != NULL && i < *count; i++) {
@@ -276,32 +313,68 @@ int list_read(const struct value_type *type, PyObject *object, struct arena *are
     return memory != NULL ? 0 : -1;
 }
 
+size_t count_of(const struct record *record, const struct value_type *list, const char *memory)
+{
+    const struct value_type *of = list->of >= 0 ? &record->fields[list->of] : NULL;
+
+    if (of == NULL) return list->length;
+    if (list->count != NULL)
+        return (size_t)list->count(*(void *const *)(const void *)(memory + of->offset));
+    return (size_t)value_load(memory + of->offset, value_bytes(of, of->element));
+}
+
+/* Whether the count of FIELD is known: from another list, which was set, or from a handle. */
+static bool has_count(const struct record *record, const struct value_type *field,
+                      const char *memory)
+{
+    for (int i = 0; i < record->count && field->count == NULL; i++) {
+        const struct value_type *other = &record->fields[i];
+
+        if (other != field && other->kind == VALUE_LIST && other->of == field->of &&
+            other->length == 0 && *(void *const *)(const void *)(memory + other->offset) != NULL)
+            return true;
+    }
+    return field->count != NULL;
+}
+
 /* Set the list FIELD of RECORD, and the field that has its count. */
 static int set_list(const struct record *record, const struct value_type *field, char *memory,
                     PyObject *object, struct arena *arena)
 {
-    const struct value_type *count = field->of >= 0 ? &record->fields[field->of] : NULL;
-    size_t entries = 0;
+    const struct value_type *of = field->of >= 0 ? &record->fields[field->of] : NULL;
+    size_t entries = 0, most = field->length;
     void *list = NULL;
 
-    if (object == Py_None) return 0;
+    if (object == Py_None && field->is_optional) return 0;
     if (list_read(field, object, arena, &list, &entries) < 0) return -1;
-    if (field->length > 0) {
-        if (entries > field->length) {
-            PyErr_Format(PyExc_ValueError, "%s has %zu entries; expected at most %u", field->name,
-                         entries, field->length);
+    if (most > 0 && entries > most) {
+        PyErr_Format(PyExc_ValueError, "%s has %zu entries; expected at most %zu", field->name,
+                     entries, most);
+        return -1;
+    }
+    if (most == 0 && of != NULL && has_count(record, field, memory)) {
+        size_t wanted = count_of(record, field, memory);
+
+        if (entries != wanted) {
+            PyErr_Format(PyExc_ValueError, "%s has %zu entries; expected %zu%s", field->name,
+                         entries, wanted, field->count == NULL ? ", as the list beside it" : "");
             return -1;
         }
-        memcpy(memory + field->offset, list, entries * value_bytes(field, field->element));
-    } else {
-        memcpy(memory + field->offset, &list, sizeof list);
+    } else if (of != NULL) {
+        store(memory + of->offset, value_bytes(of, of->element), entries);
     }
-    if (count == NULL) return 0;
-    if (value_bytes(count, count->element) == 4)
-        *(uint32_t *)(void *)(memory + count->offset) = (uint32_t)entries;
+    if (most > 0)
+        memcpy(memory + field->offset, list, entries * value_bytes(field, field->element));
     else
-        *(uint64_t *)(void *)(memory + count->offset) = entries;
+        memcpy(memory + field->offset, &list, sizeof list);
     return 0;
+}
+
+int field_set(const struct record *record, const struct value_type *field, char *memory,
+              PyObject *object, struct arena *arena)
+{
+    return field->kind == VALUE_LIST ? set_list(record, field, memory, object, arena)
+                                     : value_read(field, object, arena, memory + field->offset);
 }
 
 /* Set the bit of FIELD that is called NAME; 0 if there is none. */
@@ -324,168 +397,16 @@ int record_set(const struct record *record, char *memory, PyObject *name, PyObje
 {
     for (int i = 0; i < record->count; i++) {
         const struct value_type *field = &record->fields[i];
-        int result;
 
         if (field->kind == VALUE_BITS) {
-            result = set_bit(field, memory, name, object);
+            int result = set_bit(field, memory, name, object);
+
             if (result != 0) return result;
             continue;
         }
         if (field->name == NULL || PyUnicode_CompareWithASCIIString(name, field->name) != 0)
             continue;
-        if (field->kind == VALUE_LIST)
-            result = set_list(record, field, memory, object, arena);
-        else
-            result = value_read(field, object, arena, memory + field->offset);
-        return result < 0 ? -1 : 1;
+        return field_set(record, field, memory, object, arena) < 0 ? -1 : 1;
     }
     return 0;
-}
-
-/* ---- to Python ---- */
-
-static PyObject *make_choice(const struct choices *choices, int32_t value)
-{
-    for (uint32_t i = 0; i < choices->count; i++)
-        if (choices->values[i] == value) return PyUnicode_FromString(choices->texts[i]);
-    return PyLong_FromLong(value);
-}
-
-static PyObject *make_bits(const struct choices *choices, uint32_t bits)
-{
-    PyObject *set = PyFrozenSet_New(NULL);
-
-    for (uint32_t i = 0; set != NULL && i < choices->count; i++) {
-        PyObject *text;
-
-        if ((bits & (uint32_t)choices->values[i]) == 0) continue;
-        text = PyUnicode_FromString(choices->texts[i]);
-        if (text == NULL || PySet_Add(set, text) < 0) Py_CLEAR(set);
-        Py_XDECREF(text);
-    }
-    return set;
-}
-
-static PyObject *make_text(const char *text)
-{
-    if (text == NULL) Py_RETURN_NONE;
-    return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "surrogateescape");
-}
-
-static PyObject *make_handle(const struct value_type *type, void *raw, PyObject *owner)
-{
-    PyObject *made = NULL;
-    context_object *context;
-
-    if (type->handle->type == &binding.context && owner != NULL)
-        return Py_NewRef((PyObject *)context_behind(owner));
-    made = handle_make(type->handle, raw, type->is_owned, owner);
-    context = owner != NULL && made != NULL && made != Py_None
-                  ? context_behind(PyTuple_Check(owner) ? PyTuple_GetItem(owner, 0) : owner)
-                  : NULL;
-
-    if (context == NULL) return made;
-    if (type->handle->retain != NULL && type->handle->type != &binding.tensor) return made;
-    ((handle_object *)made)->context = (context_object *)Py_NewRef((PyObject *)context);
-    context->used++;
-    return made;
-}
-
-static PyObject *make_kind(const struct value_type *type, uint8_t kind, const void *memory,
-                           PyObject *owner)
-{
-    switch (kind) {
-    case VALUE_BOOL:
-        return PyBool_FromLong(*(const bool *)memory);
-    case VALUE_U8:
-        return PyLong_FromLong(*(const uint8_t *)memory);
-    case VALUE_I32:
-        return PyLong_FromLong(*(const int32_t *)memory);
-    case VALUE_U32:
-        return PyLong_FromUnsignedLong(*(const uint32_t *)memory);
-    case VALUE_TIMEOUT:
-    case VALUE_I64:
-        return PyLong_FromLongLong(*(const int64_t *)memory);
-    case VALUE_U64:
-    case VALUE_SIZE:
-        return PyLong_FromUnsignedLongLong(*(const uint64_t *)memory);
-    case VALUE_F64:
-        return PyFloat_FromDouble(*(const double *)memory);
-    case VALUE_ENUM:
-        return make_choice(type->choices, type->element == VALUE_U8 ? *(const uint8_t *)memory
-                                                                    : *(const int32_t *)memory);
-    case VALUE_BITS:
-        return make_bits(type->choices, *(const uint32_t *)memory);
-    case VALUE_TEXT:
-    case VALUE_PATH:
-        return make_text(type->is_pointer || type->length == 0 ? *(const char *const *)memory
-                                                               : (const char *)memory);
-    case VALUE_ADDRESS:
-        return PyLong_FromVoidPtr(*(void *const *)memory);
-    case VALUE_HANDLE:
-        return make_handle(type, *(void *const *)memory, owner);
-    case VALUE_RECORD:
-        return record_make(type->record, memory, owner);
-    default:
-        Py_RETURN_NONE;
-    }
-}
-
-PyObject *value_make(const struct value_type *type, const void *memory, PyObject *owner)
-{
-    if (type->kind == VALUE_RECORD && type->is_pointer) {
-        memory = *(const void *const *)memory;
-        if (memory == NULL) Py_RETURN_NONE;
-    }
-    return make_kind(type, type->kind, memory, owner);
-}
-
-PyObject *list_make(const struct value_type *type, const void *memory, size_t count,
-                    PyObject *owner)
-{
-    size_t bytes = value_bytes(type, type->element);
-    PyObject *tuple;
-
-    if (memory == NULL) Py_RETURN_NONE;
-    tuple = PyTuple_New((Py_ssize_t)count);
-    for (size_t i = 0; tuple != NULL && i < count; i++) {
-        PyObject *item = make_kind(type, type->element, (const char *)memory + i * bytes, owner);
-
-        if (item == NULL || PyTuple_SetItem(tuple, (Py_ssize_t)i, item) < 0) Py_CLEAR(tuple);
-    }
-    return tuple;
-}
-
-static PyObject *make_field(const struct record *record, const struct value_type *field,
-                            const char *memory, PyObject *owner)
-{
-    const char *at = memory + field->offset;
-    size_t count = field->length;
-
-    if (field->kind != VALUE_LIST) return value_make(field, at, owner);
-    if (field->of >= 0) {
-        const struct value_type *of = &record->fields[field->of];
-        const char *number = memory + of->offset;
-
-        count = value_bytes(of, of->element) == 4 ? *(const uint32_t *)(const void *)number
-                                                  : *(const uint64_t *)(const void *)number;
-    }
-    return list_make(field, field->length > 0 ? at : *(const void *const *)(const void *)at, count,
-                     owner);
-}
-
-PyObject *record_make(const struct record *record, const char *memory, PyObject *owner)
-{
-    PyObject *made = PyDict_New();
-
-    for (int i = 0; made != NULL && i < record->count; i++) {
-        const struct value_type *field = &record->fields[i];
-        PyObject *value;
-
-        if (field->name == NULL) continue;
-        value = make_field(record, field, memory, owner);
-        if (value == NULL || PyDict_SetItemString(made, field->name, value) < 0) Py_CLEAR(made);
-        Py_XDECREF(value);
-    }
-    return made;
 }

@@ -1,7 +1,149 @@
-/* results.c - what a call returns to Python. */
+/* results.c - values of C as Python objects, and what a call returns, see call.h. */
 #include "call_state.h"
 
 #include <string.h>
+
+/* ---- values ---- */
+
+static PyObject *make_choice(const struct choices *choices, int32_t value)
+{
+    for (uint32_t i = 0; i < choices->count; i++)
+        if (choices->values[i] == value) return PyUnicode_FromString(choices->texts[i]);
+    return PyLong_FromLong(value);
+}
+
+static PyObject *make_bits(const struct choices *choices, uint32_t bits)
+{
+    PyObject *set = PyFrozenSet_New(NULL);
+
+    for (uint32_t i = 0; set != NULL && i < choices->count; i++) {
+        PyObject *text;
+
+        if ((bits & (uint32_t)choices->values[i]) == 0) continue;
+        text = PyUnicode_FromString(choices->texts[i]);
+        if (text == NULL || PySet_Add(set, text) < 0) Py_CLEAR(set);
+        Py_XDECREF(text);
+    }
+    return set;
+}
+
+static PyObject *make_text(const char *text)
+{
+    if (text == NULL) Py_RETURN_NONE;
+    return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "surrogateescape");
+}
+
+static PyObject *make_handle(const struct value_type *type, void *raw, PyObject *owner)
+{
+    PyObject *made;
+    context_object *context;
+
+    if (type->handle->type == &binding.context && owner != NULL)
+        return Py_NewRef((PyObject *)context_behind(owner));
+    made = handle_make(type->handle, raw, type->is_owned, owner);
+    if (owner == NULL || made == NULL || made == Py_None ||
+        (type->handle->retain != NULL && type->handle->type != &binding.tensor))
+        return made;
+    context = context_behind(PyTuple_Check(owner) ? PyTuple_GetItem(owner, 0) : owner);
+    if (context != NULL) join_context(made, context);
+    return made;
+}
+
+static PyObject *make_kind(const struct value_type *type, uint8_t kind, const void *memory,
+                           PyObject *owner)
+{
+    switch (kind) {
+    case VALUE_BOOL:
+        return PyBool_FromLong(*(const bool *)memory);
+    case VALUE_I32:
+        return PyLong_FromLong(*(const int32_t *)memory);
+    case VALUE_TIMEOUT:
+    case VALUE_I64:
+        return PyLong_FromLongLong(*(const int64_t *)memory);
+    case VALUE_U8:
+    case VALUE_U32:
+    case VALUE_U64:
+    case VALUE_SIZE:
+        return PyLong_FromUnsignedLongLong(value_load(memory, value_bytes(type, kind)));
+    case VALUE_F64:
+        return PyFloat_FromDouble(*(const double *)memory);
+    case VALUE_ENUM:
+        return make_choice(type->choices, (int32_t)value_load(memory, value_bytes(type, kind)));
+    case VALUE_BITS:
+        return make_bits(type->choices, *(const uint32_t *)memory);
+    case VALUE_TEXT:
+    case VALUE_PATH:
+    case VALUE_BUFFER:
+        return make_text(type->is_pointer || type->length == 0 ? *(const char *const *)memory
+                                                               : (const char *)memory);
+    case VALUE_ADDRESS:
+        return PyLong_FromVoidPtr(*(void *const *)memory);
+    case VALUE_HANDLE:
+        return make_handle(type, *(void *const *)memory, owner);
+    case VALUE_RECORD:
+        return record_make(type->record, memory, owner);
+    default:
+        Py_RETURN_NONE;
+    }
+}
+
+PyObject *value_make(const struct value_type *type, const void *memory, PyObject *owner)
+{
+    if (type->kind == VALUE_RECORD && type->is_pointer) {
+        memory = *(const void *const *)memory;
+        if (memory == NULL) Py_RETURN_NONE;
+    }
+    return make_kind(type, type->kind, memory, owner);
+}
+
+PyObject *list_make(const struct value_type *type, const void *memory, size_t count,
+                    PyObject *owner)
+{
+    size_t bytes = value_bytes(type, type->element);
+    PyObject *tuple;
+
+    if (memory == NULL) Py_RETURN_NONE;
+    tuple = PyTuple_New((Py_ssize_t)count);
+    for (size_t i = 0; i < count; i++) { /* also without memory: it takes over owned handles */
+        PyObject *item = make_kind(type, type->element, (const char *)memory + i * bytes, owner);
+
+        if (tuple != NULL && item != NULL) {
+            PyTuple_SetItem(tuple, (Py_ssize_t)i, item);
+            continue;
+        }
+        Py_XDECREF(item);
+        Py_CLEAR(tuple);
+    }
+    return tuple;
+}
+
+static PyObject *make_field(const struct record *record, const struct value_type *field,
+                            const char *memory, PyObject *owner)
+{
+    const char *at = memory + field->offset;
+
+    if (field->kind != VALUE_LIST) return value_make(field, at, owner);
+    return list_make(field, field->length > 0 ? at : *(const void *const *)(const void *)at,
+                     count_of(record, field, memory), owner);
+}
+
+PyObject *record_make(const struct record *record, const char *memory, PyObject *owner)
+{
+    PyObject *made = PyDict_New();
+
+    for (int i = 0; made != NULL && i < record->count; i++) {
+        const struct value_type *field = &record->fields[i];
+        PyObject *value;
+
+        if (field->name == NULL) continue;
+        value = make_field(record, field, memory, owner);
+        if (value == NULL || PyDict_SetItemString(made, field->name, value) < 0) Py_CLEAR(made);
+        Py_XDECREF(value);
+    }
+    return made;
+}
+
+/* ---- calls ---- */
 
 /* What a handle that the function returns must keep: a new reference, or NULL. */
 static PyObject *kept(const struct call *call)
@@ -30,17 +172,11 @@ static PyObject *make_out(const struct call *call, int index, PyObject *owner)
 {
     const struct value_type *type = &call->function->arguments[index];
 
-    if (type->kind == VALUE_BUFFER)
-        return PyUnicode_DecodeUTF8(call->outs[index].pointer,
-                                    (Py_ssize_t)strlen(call->outs[index].pointer),
-                                    "surrogateescape");
     if (type->kind == VALUE_RECORD && !type->is_pointer)
         return record_make(type->record, call->values[index].pointer, owner);
-    if (type->kind == VALUE_LIST) {
-        size_t count = type->is_pointer ? (size_t)call->outs[type->of].u64 : call->counts[index];
-
-        return list_make(type, call->outs[index].pointer, count, owner);
-    }
+    if (type->kind == VALUE_LIST)
+        return list_make(type, call->outs[index].pointer,
+                         type->is_pointer ? call->outs[type->of].size : call->counts[index], owner);
     return value_make(type, &call->outs[index], owner);
 }
 
@@ -67,8 +203,7 @@ PyObject *call_results(const struct call *call)
         const union value *value = &call->values[function->count];
 
         tuple = last->kind == VALUE_LIST
-                    ? list_make(last, value->constant,
-                                (size_t)last->count(call->values[last->of].constant), owner)
+                    ? list_make(last, value->constant, call_count(call, last), owner)
                     : value_make(last, value, owner);
         Py_XDECREF(owner);
         return tuple;

@@ -1,6 +1,5 @@
-/* tensor.c - what weft.Tensor has beside its generated members: tensors of memory of weft and of
- * arrays. */
-#include "call.h"
+/* tensor.c - what weft.Tensor has beside its generated members: tensors of arrays. */
+#include "classes.h"
 #include "interrupt.h"
 #include "place.h"
 #include "tensor.h"
@@ -12,75 +11,31 @@ weft_tensor *tensor_raw(PyObject *self)
     return ((tensor_object *)self)->raw;
 }
 
+static const struct value_type tensors = {
+    .kind = VALUE_HANDLE, .element = VALUE_HANDLE, .is_owned = 1, .handle = &class_weft_tensor};
+
 PyObject *tensor_wrap(weft_tensor *raw, context_object *context)
 {
-    PyObject *self = dependent_new(binding.tensor, raw, context);
-
-    if (self == NULL) weft_tensor_release(&raw);
-    return self;
+    return value_make(&tensors, &raw, (PyObject *)context);
 }
 
 PyObject *tensors_wrap(weft_tensor **raw, uint32_t count, context_object *context)
 {
-    PyObject *tuple = PyTuple_New(count);
-
-    for (uint32_t i = 0; i < count; i++) {
-        PyObject *item = Py_None;
-
-        if (raw[i] != NULL)
-            item = tensor_wrap(raw[i], context); /* it takes RAW over, also without memory */
-        else
-            Py_INCREF(item);
-        if (tuple == NULL || item == NULL) {
-            Py_XDECREF(item);
-            Py_CLEAR(tuple);
-        } else {
-            PyTuple_SetItem(tuple, (Py_ssize_t)i, item);
-        }
-    }
-    return tuple;
+    return list_make(&tensors, raw, count, (PyObject *)context);
 }
 
-/* ---- creation ---- */
-
-static PyObject *create(PyObject *type, PyObject *args, PyObject *kwargs)
-{
-    static char *names[] = {"context", "spec", "name", NULL};
-    weft_tensor_options options = {.struct_size = sizeof options};
-    PyObject *given, *spec;
-    context_object *context;
-    weft_spec *layout;
-    weft_tensor *raw = NULL;
-
-    (void)type;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|z:Tensor", names, &given, &spec,
-                                     &options.name))
-        return NULL;
-    context = context_of(given);
-    layout = context != NULL ? spec_of(spec, "spec") : NULL;
-    if (layout == NULL || check(weft_tensor_create(context->raw, layout, &options, &raw)) < 0)
-        return NULL;
-    return tensor_wrap(raw, context);
-}
-
-/* The array that a tensor wraps, and the object that owns its memory. */
-struct wrapped {
-    struct array array;
-    PyObject *owner;
-};
+/* ---- tensors of arrays ---- */
 
 /* Threads without the GIL may release a tensor, also when the interpreter has ended. */
-static void release_wrapped(void *argument, void *memory)
+static void release_array(void *array, void *memory)
 {
-    struct wrapped *wrapped = argument;
     PyGILState_STATE state;
 
     (void)memory;
     if (!Py_IsInitialized()) return;
     state = PyGILState_Ensure();
-    array_close(&wrapped->array);
-    Py_DECREF(wrapped->owner);
-    free(wrapped);
+    array_close(array);
+    free(array);
     PyGILState_Release(state);
 }
 
@@ -100,58 +55,60 @@ static int wait_for_array(const struct array *array, context_object *context)
     return check(status);
 }
 
+/* A tensor of ARRAY, which it takes over after success. */
+static int wrap_array(struct array *array, context_object *context, const weft_spec *spec,
+                      weft_tensor_options *options, weft_tensor **out)
+{
+    weft_status status;
+
+    options->release = release_array;
+    options->argument = array;
+    options->shape = array->shape;
+    options->strides = array->strides;
+    if (shard_fits(array, spec, weft_rank(context->raw), "array") < 0 ||
+        writable(array, "array") < 0 || place_fits(array, context, "array") < 0 ||
+        wait_for_array(array, context) < 0)
+        return -1;
+    WAIT_BEGIN
+    status = weft_tensor_wrap(context->raw, spec, array->data, options, out);
+    WAIT_END
+    return check(status);
+}
+
 static PyObject *wrap(PyObject *type, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"context", "spec", "array", "name", "agree", NULL};
-    weft_tensor_options options = {.struct_size = sizeof options, .release = release_wrapped};
-    struct wrapped *wrapped;
-    PyObject *given, *spec, *array;
+    weft_tensor_options options = {.struct_size = sizeof options};
+    PyObject *given, *spec, *object, *made = NULL;
     context_object *context;
     weft_spec *layout;
+    struct array *array;
     weft_tensor *raw = NULL;
-    weft_status status;
     int agree = 0;
 
     (void)type;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO|zp:wrap", names, &given, &spec, &array,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO|zp:wrap", names, &given, &spec, &object,
                                      &options.name, &agree))
         return NULL;
+    options.agree = agree;
     context = context_of(given);
     layout = context != NULL ? spec_of(spec, "spec") : NULL;
     if (layout == NULL) return NULL;
-    wrapped = calloc(1, sizeof *wrapped);
-    if (wrapped == NULL) return PyErr_NoMemory();
-    if (array_open(array, &wrapped->array) < 0) {
-        free(wrapped);
-        return NULL;
-    }
-    wrapped->owner = Py_NewRef(array);
-    options.argument = wrapped;
-    options.agree = agree;
-    options.shape = wrapped->array.shape;
-    options.strides = wrapped->array.strides;
-    if (shard_fits(&wrapped->array, layout, weft_rank(context->raw), "array") < 0 ||
-        writable(&wrapped->array, "array") < 0 ||
-        place_fits(&wrapped->array, context, "array") < 0 ||
-        wait_for_array(&wrapped->array, context) < 0) {
-        release_wrapped(wrapped, NULL);
-        return NULL;
-    }
-    WAIT_BEGIN
-    status = weft_tensor_wrap(context->raw, layout, wrapped->array.data, &options, &raw);
-    WAIT_END
-    if (status == WEFT_OK) return tensor_wrap(raw, context);
-    (void)raise_status(status);
-    release_wrapped(wrapped, NULL);
-    return NULL;
+    array = calloc(1, sizeof *array);
+    if (array == NULL) return PyErr_NoMemory();
+    context->calls++; /* the array's code cannot close it */
+    if (array_open(object, array) == 0 && wrap_array(array, context, layout, &options, &raw) == 0)
+        made = tensor_wrap(raw, context);
+    else
+        release_array(array, NULL);
+    context->calls--;
+    return made;
 }
 
 int tensor_members_add(void)
 {
     static PyGetSetDef properties[] = {{0}};
     static PyMethodDef methods[] = {
-        {"create", KEYWORDS(create) | METH_CLASS,
-         "create($type, context, spec, name=None)\n--\n\nA tensor in memory that is not set."},
         {"wrap", KEYWORDS(wrap) | METH_CLASS,
          "wrap($type, context, spec, array, name=None, agree=False)\n--\n\nA tensor whose shard "
          "on this rank is the array."},

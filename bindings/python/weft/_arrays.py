@@ -6,7 +6,7 @@ import sys
 from operator import index
 from typing import Any
 
-from ._weft import describe
+from . import _weft
 
 HOST = 1  # the device type of DLPack
 NUMPY_NAMES = {
@@ -35,6 +35,46 @@ def share(like: Any, tensor: Any) -> Any:
     """An array of the library of `like` with the memory of a tensor of weft; without a library, the tensor."""
     library = library_of(like)
     return library.from_dlpack(tensor) if hasattr(library, "from_dlpack") else tensor
+
+
+def move_shared(context: Any, like: Any, source: Any, target: Any, stream: Any) -> Any:
+    """Move to the memory of a tensor, for a library that has no arrays that others write."""
+    tensor = _weft.Tensor.create(context, target)
+    _weft.move_array(context, like, source, target, tensor.local(context.rank), stream)
+    if stream is None and hasattr(like, "__cuda_array_interface__"):
+        stream = cuda_facts(like)[5]
+    context.wait(stream)  # not every library orders its reads after the stream of a producer
+    return share(like, tensor)
+
+
+def capsule_of(given: Any) -> Any:
+    """The DLPack capsule of an array.  Without a stream, a producer orders its work before the default stream."""
+    try:
+        return given.__dlpack__(max_version=(1, 1))
+    except TypeError:  # a producer from before DLPack 1.0
+        return given.__dlpack__()
+
+
+def is_immutable(kind: type) -> bool:
+    """Are arrays of this type never written?  Those of JAX before DLPack 1.0 do not say it."""
+    return kind.__module__.startswith("jax")
+
+
+def refuse_type(given: Any) -> None:
+    """The error for what is no array."""
+    raise TypeError(
+        f"{type(given).__name__} is not an array: it has neither __dlpack__, the buffer protocol nor __cuda_array_interface__")
+
+
+def refuse_shape(name: str, dtype: str, shape: tuple[int, ...], rank: int, its_dtype: str, its_shape: tuple[int, ...]) -> None:
+    """The error for an array that is not the shard of a rank."""
+    sizes, its_sizes = (",".join(map(str, one)) for one in (shape, its_shape))
+    raise ValueError(f"{name} is {dtype}[{sizes}], but the shard of rank {rank} is {its_dtype}[{its_sizes}]")
+
+
+def refuse(error: Any) -> None:
+    """The first line of an error that a library has raised: the rest is its stack."""
+    raise ValueError(": ".join(["the tensor cannot be shared", *str(error or "").splitlines()[:1]]))
 
 
 def cuda_facts(given: Any) -> tuple[int, bool, str, tuple[int, ...], tuple[int, ...] | None, int | None]:
@@ -76,7 +116,7 @@ def as_numpy(shared: Any, dtype: Any, copy: bool | None) -> Any:
         raise TypeError(
             f"NumPy cannot use memory of the device {device} of DLPack; give the tensor to from_dlpack of a library "
             "of that device, or copy it with to_host")
-    own, _ = describe(shared)
+    own, _ = _weft.describe(shared)
     if own not in NUMPY_NAMES:
         raise TypeError(f"NumPy has no dtype for {own}; to_host copies the bytes of a tensor")
     array = numpy.from_dlpack(shared)

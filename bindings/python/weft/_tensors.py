@@ -24,7 +24,9 @@ class Tensor(_weft.Tensor):
     __slots__ = ()
 
     def __new__(cls, context: _weft.Context, spec: Spec, name: str | None = None) -> Tensor:
-        return _weft.Tensor.create(context, spec, name)
+        if name is None:
+            return _weft.Tensor.create(context, spec)
+        return _weft.Tensor.create(context, spec, name=name)
 
     def __str__(self) -> str:
         return super().__str__().rstrip("\n")

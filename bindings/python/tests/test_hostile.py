@@ -1,0 +1,216 @@
+"""Arguments whose code closes or calls what the call uses, and what objects keep."""
+import sys
+
+import numpy as np
+import pytest
+
+import weft
+
+SOURCE, TARGET = weft.spec("f32[4] S(0)", "1"), weft.spec("f32[4] R", "1")
+
+
+class Code:
+    """An array, a number, a sequence and a stream that run a function when they are read."""
+
+    def __init__(self, value, function):
+        self.value, self.function, self.errors = value, function, []
+
+    def run(self):
+        try:
+            self.function()
+        except (RuntimeError, BufferError) as error:
+            self.errors.append(str(error))
+        return self.value
+
+    def __dlpack__(self, **options):
+        return self.run().__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return 1, 0
+
+    def __index__(self):
+        return self.run()
+
+    def __len__(self):
+        return len(self.value)
+
+    def __getitem__(self, index):
+        return self.run()[index]
+
+    def __cuda_stream__(self):
+        return 0, self.run()
+
+
+@pytest.fixture
+def context():
+    with weft.Context("gloo-cpu") as made:
+        yield made
+
+
+def ones(count=4):
+    return np.ones(count, np.float32)
+
+
+@pytest.mark.parametrize("call", [
+    lambda context, code: weft.Tensor.wrap(context, SOURCE, code),
+    lambda context, code: weft.move_array(context, code, SOURCE, TARGET, ones()),
+    lambda context, code: weft.move_array(context, ones(), SOURCE, TARGET, code),
+])  # fmt: skip
+def test_an_array_cannot_close_the_context_of_its_call(context, call):
+    code = Code(ones(), context.close)
+    call(context, code)
+    assert "a call that uses it is running" in code.errors[0]
+
+
+def test_a_stream_cannot_close_the_context_of_its_call(context):
+    code = Code("none", context.close)
+    with pytest.raises(TypeError):
+        weft.move_array(context, ones(), SOURCE, TARGET, ones(), code)
+    assert "a call that uses it is running" in code.errors[0]
+
+
+def test_a_move_is_not_called_by_the_code_of_its_arguments(context):
+    move = weft.Move(context, [SOURCE], [TARGET])
+    source, target = ones(), np.zeros(4, np.float32)
+    fixed = move.fix([source], [target])
+    code = Code(source, lambda: move([source], [np.zeros(4, np.float32)]))
+    move([code], [target])
+    assert code.errors == ["another call of the move is running"] and target.tolist() == [1] * 4
+    for call in (fixed, lambda stream: move([source], [target], stream)):
+        code = Code("none", fixed)
+        with pytest.raises(TypeError):
+            call(stream=code)
+        assert code.errors == ["another call of the move is running"]
+    fixed()
+
+
+def test_a_fixed_move_keeps_arrays_that_only_state_an_address(context):
+    class Interface:
+        __cuda_array_interface__ = {"shape": (0,), "data": (0, False), "typestr": "<f4", "version": 3}
+
+    empty = weft.spec("f32[0] R", "1")
+    array = Interface()
+    before = sys.getrefcount(array)
+    fixed = weft.Move(context, [empty], [empty]).fix([array], [ones(0)])
+    assert sys.getrefcount(array) == before + 1
+    del fixed
+    assert sys.getrefcount(array) == before
+
+
+def test_arguments_do_not_close_files_that_are_in_use(tmp_path):
+    path = tmp_path / "model.safetensors"
+
+    def closed(call, made, value):  # either the code comes first, or it cannot close the file
+        code = Code(value, made.close)
+        try:
+            call(made, code)
+        except RuntimeError as error:
+            assert "was closed" in str(error) and not code.errors
+        else:
+            assert "is running" in code.errors[0]
+        made.close()
+
+    for call, value in ((lambda made, code: made.write("x", code), ones()),
+                        (lambda made, code: made.write("x", ones(), offset=code), [0])):
+        closed(call, weft.Writer(path, [("x", "f32", (4,))]), value)
+    with weft.Writer(path, [("x", "f32", (4,))]) as writer:
+        writer.write("x", ones())
+    for call, value in ((lambda made, code: made.read("x", out=code), ones()),
+                        (lambda made, code: made.read("x", code, [4], out=ones()), [0]),
+                        (lambda made, code: made.read_shard("x", code, TARGET, 0), ones()),
+                        (lambda made, code: weft.reshard(made, tmp_path / "other.safetensors", jobs=code), 1)):
+        closed(call, weft.Checkpoint(path), value)
+
+
+def test_an_array_cannot_close_the_routing_of_its_tokens(context):
+    with weft.Experts(context, weft.mesh("ep=1"), "ep", 2) as experts, experts.route([1, 1]) as routing:
+        tokens = np.ones((2, 2), np.float32)
+        for source, target in ((Code(tokens, routing.close), tokens.copy()), (tokens, Code(tokens.copy(), routing.close))):
+            routing.dispatch(source, target)
+            assert "is running" in next(code for code in (source, target) if isinstance(code, Code)).errors[0]
+
+
+def test_a_version_cannot_close_the_memory_of_a_capsule(context):
+    symm = weft.Symm(weft.Comm(context), 64)
+    code = Code((1, 1), symm.close)
+    capsule = symm.memory().__dlpack__(max_version=code)
+    assert code.errors
+    del capsule
+    symm.close()
+
+
+def test_lists_with_one_count_have_one_length(context):
+    tensor = weft.Tensor(context, SOURCE)
+    with pytest.raises(ValueError, match="targets has 0 entries; expected 1, as the list beside it"):
+        weft.move_into([tensor], [])
+    with pytest.raises(ValueError, match="targets has 1 entries; expected 0, as the list beside it"):
+        weft.move_into([], [tensor])
+    with pytest.raises(TypeError, match="targets must be a list, not None"):
+        weft.move_into([tensor], None)
+
+
+def test_arguments_and_objects_of_failed_calls_are_released(context):
+    tensor, move = weft.Tensor(context, SOURCE), weft.Move(context, [SOURCE], [TARGET])
+    good, bad = ones(), ones(3)
+
+    class Boom:
+        def __dlpack__(self, **options):
+            raise KeyError("no capsule")
+
+        __index__ = __cuda_stream__ = __dlpack__
+
+    boom = Boom()
+    calls = (
+        lambda: move([good], [bad]), lambda: move([good], [boom]), lambda: move([good], [good], boom),
+        lambda: move.fix([good], [bad]), lambda: weft.Move(context, [SOURCE], [bad]),
+        lambda: weft.Move(context, [None], [TARGET]), lambda: weft.move_array(context, good, SOURCE, TARGET, boom),
+        lambda: weft.Tensor.wrap(context, SOURCE, bad), lambda: weft.Tensor.wrap(context, SOURCE, boom),
+        lambda: weft.Tensor(context, SOURCE, boom), lambda: tensor.uniform(boom), lambda: weft.move_into([tensor], [boom]),
+    )
+    watched = (context, SOURCE, TARGET, tensor, move, good, bad, boom)
+
+    def counts():
+        return [sys.getrefcount(one) for one in watched]
+
+    def run():
+        for call in calls:
+            with pytest.raises((KeyError, TypeError, ValueError)):
+                call()
+
+    run()
+    before = counts()
+    for _ in range(20):
+        run()
+    assert all(abs(now - then) < 10 for now, then in zip(counts(), before))
+
+
+def test_an_object_that_another_thread_closes_keeps_its_context(ranks, tmp_path):
+    ranks(2, f"""
+        import pathlib, threading, time
+        import pytest
+        import weft
+
+        context = weft.init()
+        other = pathlib.Path({str(tmp_path)!r}) / "other"
+        overlap = weft.Overlap(weft.Comm(context), 1024)
+        if context.rank == 1:
+            while not other.exists():
+                time.sleep(0.01)
+        closing = threading.Thread(target=overlap.close, daemon=True)  # it waits for the other rank
+        closing.start()
+        if context.rank == 0:
+            for _ in range(6000):
+                try:
+                    overlap.predict(rows=1, width=1, dtype="f32")
+                except RuntimeError as error:
+                    assert "was closed" in str(error)
+                    break
+                time.sleep(0.01)
+            with pytest.raises(RuntimeError, match="a call of the Overlap is running"):
+                overlap.close()
+            with pytest.raises(RuntimeError, match="in use"):
+                context.close()
+            other.write_text("")
+        closing.join()
+        overlap.close()
+    """)
