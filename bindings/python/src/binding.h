@@ -19,7 +19,7 @@
 struct binding {
     HANDLE_TYPES /* of handle_types.h: the type of weft_mesh is `mesh` */
         PyTypeObject *shard,
-        *counts, *trace, *fixed;
+        *callback, *counts, *trace, *fixed;
     PyObject *error_of; /* weft._errors.error_of */
 };
 
@@ -164,6 +164,7 @@ int symm_type_add(PyObject *module);
 int overlap_functions_add(PyObject *module);
 int pairs_functions_add(PyObject *module);
 int pipeline_type_add(PyObject *module);
+int callback_type_add(PyObject *module);
 int attention_functions_add(PyObject *module);
 
 #define KEYWORDS(function) (PyCFunction)(void (*)(void)) function, METH_VARARGS | METH_KEYWORDS

@@ -1,5 +1,6 @@
 /* call.c - see call.h. */
 #include "call_state.h"
+#include "callback.h"
 #include "interrupt.h"
 #include "place.h"
 
@@ -188,6 +189,11 @@ static int read_value(struct call *call, int index)
         return object == NULL || (object == Py_None && type->is_optional)
                    ? 0
                    : read_handle(call, index, object);
+    case VALUE_CALLBACK:
+        return object == NULL || (object == Py_None && type->is_optional)
+                   ? 0
+                   : callback_set(type->callback, object, &call->arena,
+                                  &call->values[type->of].pointer);
     case VALUE_TIMEOUT:
         if (object == NULL || object == Py_None) call->values[index].i64 = WEFT_FOREVER;
         /* fall through */
@@ -205,17 +211,25 @@ static int set_counts(struct call *call)
         const struct value_type *list = &arguments[i];
         size_t *count;
 
-        if (list->kind != VALUE_LIST || list->is_out || list->of < 0 || call->counts[i] == SIZE_MAX)
+        if (list->kind != VALUE_LIST || list->is_out || call->counts[i] == SIZE_MAX ||
+            (list->of < 0 && list->measure == NULL))
             continue;
-        count = &call->counts[list->of];
-        if (list->count != NULL) {
-            size_t wanted = (size_t)list->count(call->values[list->of].constant);
+        if (list->offset != 0) {
+            *(uint32_t *)(void *)((char *)call->values[list->of].pointer + list->offset) =
+                (uint32_t)call->counts[i];
+            continue;
+        }
+        if (list->count != NULL || list->measure != NULL) {
+            size_t wanted = list->measure != NULL
+                                ? (size_t)list->measure(call->values)
+                                : (size_t)list->count(call->values[list->of].constant);
 
             if (call->counts[i] == wanted) continue;
             PyErr_Format(PyExc_ValueError, "%s has %zu entries; expected %zu", list->name,
                          call->counts[i], wanted);
             return -1;
         }
+        count = &call->counts[list->of];
         if (call->values[list->of].flag && *count != call->counts[i]) {
             PyErr_Format(PyExc_ValueError, "%s has %zu entries; the list beside it has %zu",
                          list->name, call->counts[i], *count);
@@ -240,20 +254,32 @@ static int set_counts(struct call *call)
     return 0;
 }
 
-/* Open the array at INDEX, and set the number of its bytes. */
+/* Open the array at INDEX, and set or check the number of its bytes. */
 static int open_array(struct call *call, int index)
 {
     const struct value_type *type = &call->function->arguments[index];
     PyObject *object = call->objects[index];
-    int result = type->kind == VALUE_BYTES ? array_open_host(object, type->is_pointer, &call->array)
+    uint64_t bytes = 0, wanted;
+    int result;
+
+    if (object != NULL && object != Py_None) {
+        result = type->kind == VALUE_BYTES ? array_open_host(object, type->is_pointer, &call->array)
                                            : place_open(object, type->is_pointer, type->name,
                                                         call->arena.context, &call->array);
-
-    if (result < 0) return -1;
-    call->has_array = true;
-    call->values[index].pointer = call->array.data;
-    call->values[type->of].u64 = array_bytes(&call->array);
-    return 0;
+        if (result < 0) return -1;
+        call->has_array = true;
+        call->values[index].pointer = call->array.data;
+        bytes = array_bytes(&call->array);
+    }
+    if (type->measure == NULL) {
+        call->values[type->of].u64 = bytes;
+        return 0;
+    }
+    wanted = type->measure(call->values);
+    if (bytes >= wanted) return 0;
+    PyErr_Format(PyExc_ValueError, "%s has %llu bytes; the call needs %llu", type->name,
+                 (unsigned long long)bytes, (unsigned long long)wanted);
+    return -1;
 }
 
 /* The stream at INDEX; if it is not given, the stream of the array. */
@@ -298,7 +324,8 @@ static int set_outs(struct call *call)
             continue;
         call->values[i].pointer = &call->outs[i];
         if (type->kind == VALUE_LIST && !type->is_pointer) {
-            size_t count = type->count != NULL
+            size_t count = type->measure != NULL ? (size_t)type->measure(call->values)
+                           : type->count != NULL
                                ? (size_t)type->count(call->values[type->of].constant)
                            : type->of >= 0 ? call->counts[type->of]
                                            : type->length;
@@ -308,6 +335,7 @@ static int set_outs(struct call *call)
                 arena_take(&call->arena, count * value_bytes(type, type->element));
             if (call->outs[i].pointer == NULL) return -1;
             call->values[i].pointer = call->outs[i].pointer;
+            if (count == 0 && type->measure != NULL) call->values[i].pointer = NULL;
         }
     }
     return 0;
@@ -368,6 +396,7 @@ static PyObject *finish(struct call *call)
         status = run(call);
     else if (run_print(call, buffer, &status) < 0)
         return NULL;
+    if (PyErr_Occurred()) return NULL; /* that of a callback */
     if (call->function->tests && status >= 0) return PyBool_FromLong(status == WEFT_OK);
     if (status != WEFT_OK) return raise_status(status);
     return call_results(call);

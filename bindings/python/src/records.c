@@ -1,5 +1,5 @@
 /* records.c - values of C and Python objects. */
-#include "call.h"
+#include "callback.h"
 
 #include <string.h>
 
@@ -231,7 +231,8 @@ static int read_kind(const struct value_type *type, uint8_t kind, PyObject *obje
         void *raw = handle_of(object, type->handle, type->name);
 
         *(void **)out = raw;
-        return raw != NULL ? arena_use(arena, object) : -1;
+        if (raw == NULL || arena_use(arena, object) < 0) return -1;
+        return type->handle->retain == NULL ? arena_keep(arena, Py_NewRef(object)) : 0;
     }
     case VALUE_STREAM:
         return arena_stream(arena, object, out);
@@ -335,6 +336,8 @@ int record_set(const struct record *record, char *memory, PyObject *name, PyObje
             continue;
         if (field->kind == VALUE_LIST)
             result = set_list(record, field, memory, object, arena);
+        else if (field->kind == VALUE_CALLBACK)
+            result = callback_field(record, field, memory, object, arena);
         else
             result = value_read(field, object, arena, memory + field->offset);
         return result < 0 ? -1 : 1;
@@ -422,6 +425,9 @@ static PyObject *make_kind(const struct value_type *type, uint8_t kind, const vo
                                                                : (const char *)memory);
     case VALUE_ADDRESS:
         return PyLong_FromVoidPtr(*(void *const *)memory);
+    case VALUE_NATIVE:
+    case VALUE_MEMORY:
+        return frame_make(kind, *(void *const *)memory, owner);
     case VALUE_HANDLE:
         return make_handle(type, *(void *const *)memory, owner);
     case VALUE_RECORD:
@@ -476,15 +482,16 @@ static PyObject *make_field(const struct record *record, const struct value_type
 
 PyObject *record_make(const struct record *record, const char *memory, PyObject *owner)
 {
-    PyObject *made = PyDict_New();
+    PyObject *made = record->make != NULL ? record->make(memory, owner) : PyDict_New();
 
     for (int i = 0; made != NULL && i < record->count; i++) {
         const struct value_type *field = &record->fields[i];
         PyObject *value;
 
         if (field->name == NULL) continue;
-        value = make_field(record, field, memory, owner);
-        if (value == NULL || PyDict_SetItemString(made, field->name, value) < 0) Py_CLEAR(made);
+        if (record->keys[i] == NULL) record->keys[i] = PyUnicode_InternFromString(field->name);
+        value = record->keys[i] != NULL ? make_field(record, field, memory, owner) : NULL;
+        if (value == NULL || PyDict_SetItem(made, record->keys[i], value) < 0) Py_CLEAR(made);
         Py_XDECREF(value);
     }
     return made;
