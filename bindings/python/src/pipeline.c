@@ -149,7 +149,7 @@ static weft_status call_shapes(void *user, int32_t stage, const weft_pipeline_va
 
 /* What each stage but the last passes on. */
 static int read_values(PyObject *list, const weft_schedule *schedule, struct arena *arena,
-                       const weft_pipeline_values **out)
+                       const weft_pipeline_values **out, uint32_t *length)
 {
     weft_schedule_info info = {.struct_size = sizeof info};
     void *values = NULL;
@@ -160,6 +160,7 @@ static int read_values(PyObject *list, const weft_schedule *schedule, struct are
         list_read(&values_type, list, arena, &values, &count) < 0)
         return -1;
     *out = values;
+    *length = (uint32_t)count;
     if (count + 1 == (size_t)info.stages) return 0;
     PyErr_Format(PyExc_ValueError,
                  "values has %zu entries; expected one for each of %d stages but "
@@ -206,7 +207,7 @@ static PyObject *pipeline_open(PyObject *object, PyObject *args)
     if (reduce) options.reduce = call_reduce;
     if (overlap) options.overlap = call_overlap;
     if (shapes) options.shapes = call_shapes;
-    if (read_values(list, order, &arena, &options.values) == 0)
+    if (read_values(list, order, &arena, &options.values, &options.value_count) == 0)
         result = create((pipeline_object *)object, comm, order, &options);
     arena_end(&arena);
     return result;
