@@ -20,27 +20,6 @@ PyObject *tensor_wrap(weft_tensor *raw, context_object *context)
     return self;
 }
 
-PyObject *tensors_wrap(weft_tensor **raw, uint32_t count, context_object *context)
-{
-    PyObject *tuple = PyTuple_New(count);
-
-    for (uint32_t i = 0; i < count; i++) {
-        PyObject *item = Py_None;
-
-        if (raw[i] != NULL)
-            item = tensor_wrap(raw[i], context); /* it takes RAW over, also without memory */
-        else
-            Py_INCREF(item);
-        if (tuple == NULL || item == NULL) {
-            Py_XDECREF(item);
-            Py_CLEAR(tuple);
-        } else {
-            PyTuple_SetItem(tuple, (Py_ssize_t)i, item);
-        }
-    }
-    return tuple;
-}
-
 /* ---- creation ---- */
 
 static PyObject *create(PyObject *type, PyObject *args, PyObject *kwargs)
