@@ -5,13 +5,13 @@
     weft_tensor = Tensor by hand         whose class is written by hand in C,
     weft_mesh = Mesh in _layouts         or that a subclass in weft/_layouts.py replaces (weft._weft.use)
     [structs]                            that files by hand read or make with the generated tables, which leave out the
-    weft_counts out                      fields that need a person's decision
+    weft_counts out                      fields that need a person's decision; `call`: as a callback gets them
     [mesh.h]                             a section per header
     weft_mesh_create = weft.Mesh         written by hand, at this place; `through X`: it calls X instead
     weft_log_to - WEFT_LOG sets it       not in Python, and why
     weft_mesh_coord_of as coordinate     generated, under this name,
     weft_stream_wait_work as Work.hold   or as a member of another class, that of one of its arguments
-    weft_plan_info.steps - REASON        the field is no property of its own, or no keyword, and why"""
+    weft_plan_info.steps - REASON        the field is no property of its own, or no option, and why"""
 import dataclasses
 import re
 import sys
@@ -19,7 +19,7 @@ import sys
 LINE = re.compile(r"(?P<function>weft_\w+(?:\.\w+)?) "
                   r"(?:= (?P<place>[\w.]+)(?: through (?P<through>.+))?|- (?P<reason>.+)|as (?:(?P<class>\w+)\.)?(?P<name>\w+))")
 CLASS = re.compile(r"(?P<handle>weft_\w+) = (?P<name>\w+)(?: (?P<where>by hand|in \w+))?")
-STRUCT = re.compile(r"(?P<struct>weft_\w+) (?P<direction>in|out)")
+STRUCT = re.compile(r"(?P<struct>weft_\w+) (?P<direction>in|out|call)")
 
 
 @dataclasses.dataclass
@@ -50,7 +50,7 @@ class Reach:
     def hint(self, handle):
         """The class in hints."""
         name, where = self.classes.get(handle, (self.class_name(handle), ""))
-        return f"{where.removeprefix('in ')}.{name}" if where.startswith("in ") else name
+        return f"weft.{where.removeprefix('in ')}.{name}" if where.startswith("in ") else name
 
 
 def read(path):
