@@ -133,6 +133,8 @@ class Description:
             made["owned"] = self._owned(text)
         if kind in ("array", "handles", "texts", "memories", "structs"):
             made["count"] = self._count(one, index, counts)
+        if kind == "memory" and type_.name in counts:
+            made["bytes"] = self._counted(one, counts[type_.name])
         return made
 
     def _kind(self, one, index, counts):
@@ -218,12 +220,15 @@ class Description:
     def _counted(self, one, text):
         """The number of entries that a marker states: an argument, a constant, the answer of a function, or words."""
         names = {argument.name: argument for argument in one.arguments}
-        entries = re.fullmatch(r"(\w+) entries", text)
+        entries = re.fullmatch(r"(?:at most )?(\w+) entries", text)
         if entries and entries[1].lower() in names:
             return {"argument": entries[1].lower()}
         if entries and (entries[1] in self.constants or any(entries[1] == value["name"] for enum in self.enums.values()
                                                             for value in enum["values"])):
             return {"constant": entries[1]}
+        calls = re.findall(r"(weft_\w+)\(([A-Z_, ]+)\)", text)
+        if calls:
+            return {"sum": [{"call": name, "with": given.lower().split(", ")} for name, given in calls]}
         field = re.fullmatch(r"(\w+)->(\w+) entries", text)
         if field and field[1] in names:
             return {"field": field[2], "of": field[1]}

@@ -17,6 +17,10 @@ import stubs
 import values
 
 LIMIT = 12  # CALL_ARGUMENTS
+SHARD_FACTS = {"memory": ".data = one->memory", "dims": ".dims = one->dims", "shape": ".shape = one->shape",
+               "shard": ".dims = one->shard->dims, .shape = one->shard->shape, .offset = one->shard->offset",
+               "strides": ".strides = one->strides", "dtype": ".dtype = one->dtype",
+               "spec": ".spec = one->spec, .dtype = weft_spec_dtype(one->spec)", "is_written": ".is_read_only = !one->is_written"}
 
 
 def fail(problems):
@@ -26,7 +30,7 @@ def fail(problems):
 class Generator:
     def __init__(self, description, decided):
         self.api, self.reach = description, decided
-        self.maker = values.Maker(description, decided.lines())
+        self.maker = values.Maker(description, {name for name in decided.lines() if "." in name})
         self.members = {}  # header -> list of (member, rows, result)
         self.counters = set()
         self.problems = []
@@ -50,7 +54,7 @@ class Generator:
                     f"{one['header']}: {name}: {reason}; write it by hand in bindings/python/src and state its place in "
                     f"bindings/python/reach.txt (`{name} = weft.PLACE`), or why Python does not have it (`{name} - REASON`)")
         for struct, direction in self.reach.structs:
-            self.maker.record(struct, direction == "out", skip=True)
+            self.maker.record(struct, direction if direction == "call" else direction == "out", skip=True)
         known = set(self.api["functions"])
         known |= {f"{struct}.{field['name']}" for struct, one in self.api["structs"].items() for field in one["fields"]}
         self.problems += [f"reach.txt: {name} is in no header" for name in lines if name not in known]
@@ -95,10 +99,11 @@ class Generator:
 
     def classes_h(self):
         lines = ["/* classes.h - the handles, enums and structs that members use.  api/python.py writes it. */",
-                 "#ifndef WEFT_PYTHON_CLASSES_H", "#define WEFT_PYTHON_CLASSES_H", "", '#include "call.h"', ""]
+                 "#ifndef WEFT_PYTHON_CLASSES_H", "#define WEFT_PYTHON_CLASSES_H", "", '#include "callback.h"', ""]
         lines += [f"extern const struct handle_class class_{handle};" for handle in self.used_handles()]
         lines += [f"extern const struct choices choices_{enum};" for enum in sorted(self.maker.enums)]
         lines += [f"extern const struct record record_{record};" for record in sorted(self.maker.records)]
+        lines += [f"extern const struct callback callback_{name};\n{self.trampoline_head(name)};" for name in sorted(self.maker.callbacks)]
         lines += [f"int32_t {values.c_counter(counter)}(const void *raw);" for counter in sorted(self.counters)]
         lines += [f"int {self.adder(header, what)}(PyObject *module);" for header in self.headers() for what in ("types", "members")]
         return "\n".join(lines + ["", "#endif", ""])
@@ -122,8 +127,12 @@ class Generator:
             lines += [f"int32_t {values.c_counter(counter)}(const void *raw)", "{", f"    return (int32_t){answer};", "}", ""]
         for enum in sorted(self.maker.enums):
             lines += self.choices_of(enum)
+        for struct in sorted(self.maker.shards):
+            lines += self.shard_of(struct)
         for key in sorted(self.maker.records):
             lines += self.record_of(key)
+        for name in sorted(self.maker.callbacks):
+            lines += self.callback_of(name)
         lines += ["int members_add(PyObject *module)", "{"]
         lines += [f"    if ({self.adder(header, what)}(module) < 0) return -1;" for what in ("types", "members") for header in self.headers()]
         return "\n".join(lines + ["    return 0;", "}", ""])
@@ -151,17 +160,46 @@ class Generator:
                 f'const struct choices choices_{enum} = {{{len(pairs)}, '
                 f"texts_{enum}, values_{enum}}};", ""]
 
+    def shard_of(self, struct):
+        """What makes a weft.Shard of a struct: None without a layout or, if it has none, without memory."""
+        names = [field["name"] for field in self.api["structs"][struct]["fields"]]
+        return [f"static PyObject *make_{struct}(const void *memory, PyObject *frame)", "{", f"    const {struct} *one = memory;", "",
+                f"    if (one->{'spec' if 'spec' in names else 'memory'} == NULL) Py_RETURN_NONE;",
+                f"    return frame_shard(frame, &(struct shard_facts){{{', '.join(SHARD_FACTS[name] for name in names if name in SHARD_FACTS)}}});",
+                "}", ""]
+
+    def trampoline_head(self, name):
+        one = self.maker.callbacks[name]
+        arguments = "".join(f", {type_}{'' if type_.endswith('*') else ' '}a{number}" for number, type_ in enumerate(one.types))
+        return f"{one.returns} trampoline_{name}(void *user{arguments})"
+
+    def callback_of(self, name):
+        """The trampoline of a callback, and its table."""
+        one = self.maker.callbacks[name]
+        given = [f"{{.{values.MEMBERS.get(row.kind, 'constant')} = a{number}}}" for number, row in enumerate(one.rows)]
+        call = f"callback_run(&callback_{name}, user, values, {f'a{len(one.rows)}' if one.result else 'NULL'})"
+        call = {"weft_status": f"return {call}", "bool": f"return {call} == WEFT_OK", "void": f"(void){call}"}[one.returns]
+        result = [f"static const struct value_type result_{name} = {one.result.c_text()};"] if one.result else []
+        return [self.trampoline_head(name), "{", f"    const union value values[] = {{{', '.join(given) or '{0}'}}};", "", f"    {call};", "}", "",
+                f"static const struct value_type given_{name}[] = {{{', '.join(row.c_text() for row in one.rows) or '{0}'}}};", *result,
+                f'const struct callback callback_{name} = {{"{one.name}", (void (*)(void))trampoline_{name}, given_{name}, '
+                f"{f'&result_{name}' if one.result else 'NULL'}, {len(one.rows)}, {one.slot}, {str(one.returns == 'bool').lower()}}};", ""]
+
     def record_of(self, key):
         struct = key.rsplit("_", 1)[0]
+        if key.endswith("_shard"):
+            return [f"const struct record record_{key} = {{.size = sizeof({struct}), .make = make_{struct}}};", ""]
         rows, sized = self.maker.records[key], self.api["structs"][struct]["sized"]
         size_bytes = 4 if sized and self.api["structs"][struct]["fields"][0]["type"] == "uint32_t" else 8
         return [f"static const struct value_type fields_{key}[] = {{", *[f"    {row.c_text()}," for row in rows], "};",
-                f"const struct record record_{key} = {{sizeof({struct}), {str(sized).lower()}, {size_bytes}, {len(rows)}, fields_{key}}};",
+                f"static PyObject *keys_{key}[{len(rows)}];",
+                f"const struct record record_{key} = {{sizeof({struct}), {str(sized).lower()}, {size_bytes}, {len(rows)}, fields_{key}, "
+                f"keys_{key}, NULL}};",
                 ""]
 
     def file_of(self, header):
         lines = [f"/* {header.removesuffix('.h')}.c - the functions of {header} as members.  api/python.py writes it. */",
-                 '#include "classes.h"', ""]
+                 '#include "classes.h"', "", "#include <stddef.h>", ""]
         entries = self.members.get(header, [])
         for member, rows, result in entries:
             if member.kind != "hash":
@@ -185,9 +223,16 @@ class Generator:
 
     def function_of(self, member, rows, result):
         name = member.function
+        shown = f"{self.reach.class_name(member.handle)}.{member.name}" if member.kind == "class method" else member.name
         arguments = [self.argument_text(index, row) for index, row in enumerate(rows)]
         call = f"{name}({', '.join(arguments)})"
         lines = []
+        for row in rows:
+            if row.measure:
+                key, calls = row.measure
+                calls = [f"(uint64_t){function}({', '.join(self.argument_text(index, rows[index]) for index in given)})"
+                         for function, given in calls]
+                lines += [f"static uint64_t measure_{key}(const union value *values)", "{", f"    return {' + '.join(calls)};", "}", ""]
         if rows or result:
             lines += [f"static const struct value_type arguments_{name}[] = {{",
                       *[f"    {row.c_text()}," for row in rows + ([result] if result else [])], "};", ""]
@@ -208,7 +253,7 @@ class Generator:
         stated = [str(index) for group in range(3) for index in stubs.positions(member, rows, group)]
         lines += ["}", "", f"static const int8_t stated_{name}[] = {{{', '.join([*stated, '-1'])}}};",
                   f"static const struct function function_{name} = {{",
-                  f'    "{member.name}", call_{name}, {f"arguments_{name}" if rows or result else "NULL"}, {len(rows)}, stated_{name}, '
+                  f'    "{shown}", call_{name}, {f"arguments_{name}" if rows or result else "NULL"}, {len(rows)}, stated_{name}, '
                   f"{member.self_index}{''.join(', ' + flag for flag in flags)}}};", ""]
         if member.kind in ("method", "class method", "function"):
             lines += [f"static PyObject *member_{name}(PyObject *self, PyObject *args, PyObject *kwargs)", "{",
@@ -220,6 +265,9 @@ class Generator:
         if row.is_out or row.kind in ("HANDLE", "CONTEXT", "STREAM", "TEXT", "PATH", "LIST", "RECORD", "ADDRESS", "BUFFER", "ARRAY",
                                       "BYTES", "STATE"):
             return f"values[{index}].pointer"
+        if row.kind == "CALLBACK":
+            trampoline = f"trampoline_{row.callback}"
+            return f"values[{row.of}].pointer != NULL ? {trampoline} : NULL" if row.is_optional else trampoline
         if row.kind == "UNUSED":
             return f"values[{index}].{'size' if '*' not in row.c_type else 'pointer'}"
         if row.kind in ("ENUM", "DTYPE"):

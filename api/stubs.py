@@ -5,7 +5,7 @@ import docstrings
 
 TYPES = {"BOOL": "bool", "U8": "int", "I32": "int", "U32": "int", "I64": "int", "U64": "int", "SIZE": "int", "F64": "float",
          "TIMEOUT": "float", "TEXT": "str", "PATH": "_Path", "ADDRESS": "int", "STREAM": "_StreamLike", "BUFFER": "str", "ARRAY": "_Array",
-         "BYTES": "Buffer"}
+         "BYTES": "Buffer", "CALLBACK": "Callable[..., object]"}
 DEFAULTS = {"BOOL": "False", "F64": "0.0", "TIMEOUT": "0", "U8": "0", "I32": "0", "U32": "0", "I64": "0", "U64": "0", "SIZE": "0"}
 
 
@@ -24,7 +24,8 @@ def stated(generator, member, rows):
             arguments.append((row.name, hint_of(generator, row) + (" | None" if group == 1 else ""), "None" if group else None))
     for row in rows:
         if row.kind == "RECORD" and not row.is_out:
-            keywords += fields(generator, generator.maker.records[row.record])
+            keywords += [field for field in fields(generator, generator.maker.records[row.record])
+                         if field[0] not in [other.name for other in rows if not other.is_out]]
         elif row.kind == "BITS":
             keywords += [(text, "bool", "False") for text, _ in generator_choices(generator, row.enum)]
     return arguments, keywords
@@ -175,7 +176,7 @@ def stub(generator, by_hand):
     lines = by_hand.rstrip("\n").split("\n")
     modules = sorted({generator.reach.module(handle) for handle in generator.reach.classes} - {""})
     lines.insert(next(number for number, line in enumerate(lines) if not line.startswith(("from ", "import "))),
-                 f"\nfrom . import {', '.join(modules)}")
+                 f"\nimport {', '.join('weft.' + name for name in modules)}\nfrom . import {', '.join(modules)}")
     for handle in generator.used_handles():
         name, made = generator.reach.class_name(handle), class_lines(generator, handle, by_class.get(handle, []))
         starts = [number for number, line in enumerate(lines) if re.fullmatch(rf"class {name}\b.*", line)]

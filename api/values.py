@@ -8,10 +8,22 @@ NUMBERS = {"bool": "BOOL", "uint8_t": "U8", "int32_t": "I32", "int": "I32", "wef
 MEMBERS = {"BOOL": "flag", "U8": "u8", "I32": "i32", "U32": "u32", "I64": "i64", "U64": "u64", "SIZE": "size", "F64": "f64",
            "TIMEOUT": "i64", "ENUM": "i32", "BITS": "u32"}
 RENAMED = {"from": "source", "to": "target", "buffer": "array"}
+USERS = ("user", "argument", "state")  # what C passes to a callback first
+SLOTS = 8  # of bindings/python/src/callback.c
 
 
 class Undecided(Exception):
     """A person must decide how Python passes this; the text says what."""
+
+
+@dataclasses.dataclass
+class Callback:
+    name: str  # in Python
+    returns: str
+    types: list  # of the arguments after `user`
+    rows: list  # of those that Python gets
+    result: object  # the row of a struct that Python fills; None
+    slot: int
 
 
 @dataclasses.dataclass
@@ -26,11 +38,14 @@ class Row:
     is_pointer: bool = False
     of: int = -1
     offset: str = ""
+    within: str = ""  # of a list that stands for one of the struct `of`: the offset of its count there
     length: str = ""
     handle: str = ""
     enum: str = ""
     record: str = ""
+    callback: str = ""
     count: str = ""
+    measure: tuple = ()  # (function, arguments) that tells the entries or bytes
     c_type: str = ""
     facts: dict = dataclasses.field(default_factory=dict)
 
@@ -44,10 +59,13 @@ class Row:
         parts += [f".{flag} = 1" for flag in ("is_optional", "is_out", "is_owned", "is_pointer") if getattr(self, flag)]
         parts.append(f".of = {self.of}" if self.of >= 0 or self.kind == "LIST" else "")
         parts.append(f".offset = {self.offset}" if self.offset else "")
+        parts.append(f".within = {self.within}" if self.within else "")
         parts.append(f".length = {self.length}" if self.length else "")
         parts.append(f".handle = &class_{self.handle}" if self.handle else "")
         parts.append(f".choices = &choices_{self.enum}" if self.enum else "")
         parts.append(f".record = &record_{self.record}" if self.record else "")
+        parts.append(f".callback = &callback_{self.callback}" if self.callback else "")
+        parts.append(f".measure = measure_{self.measure[0]}" if self.measure else "")
         parts.append(f".count = {c_counter(self.count)}" if self.count else "")
         return "{" + ", ".join(part for part in parts if part) + "}"
 
@@ -69,15 +87,19 @@ def base_of(c_type):
 
 class Maker:
     def __init__(self, description, left_out=()):
-        self.api, self.left_out = description, left_out  # names `struct.field` that Python does not set
+        self.api = description
         self.records = {}  # name -> rows; those that functions use
+        self.callbacks = {}  # name -> Callback
+        self.shards = set()  # structs that callbacks get as weft.Shard
+        self.left_out = left_out  # fields of options that Python does not have
         self.enums = set()
 
     # ---- structs ----
 
     def record(self, name, out, skip=False):
-        """The rows of a struct, for reading or for a result; raises Undecided, unless it is to SKIP such fields."""
-        key = name + ("_out" if out else "_in")
+        """The rows of a struct: for reading, for a result, or for a callback that gets it (OUT is "call").  Raises Undecided,
+        unless it is to SKIP such fields."""
+        key = name + ("_call" if out == "call" else "_out" if out else "_in")
         if key not in self.records:
             fields = self.api["structs"][name]["fields"]
             self.records[key] = [self.field_or_none(name, fields, index, out, skip) for index in range(len(fields))]
@@ -102,15 +124,19 @@ class Maker:
     def field(self, struct, fields, index, out):
         field = fields[index]
         name = RENAMED.get(field["name"], field["name"]) if out else python_name(field["name"])
-        row = Row(name, "UNUSED", field["name"], offset=f"offsetof({struct}, {field['name']})", is_out=out,
-                  facts=field)
+        row = Row(name, "UNUSED", field["name"], offset=f"offsetof({struct}, {field['name']})",
+                  is_out=bool(out), facts=field)
         c_type, base = field["type"], base_of(field["type"])
         pointers = c_type.count("*")
         if field["name"] in ("struct_size", "zero") or field["name"].startswith("reserved"):
             row.name = ""
             return row
+        if not out and f"{struct}.{field['name']}" in self.left_out:
+            return Row("", "UNUSED")
         if "(*)" in c_type or base in self.api["callbacks"]:
-            raise Undecided(f"`{struct}.{field['name']}` is a callback")
+            return self.callback_field(row, struct, fields, index)
+        if not out and field["name"] in USERS and any("(*)" in other["type"] for other in fields):
+            return Row("", "UNUSED", offset=row.offset)
         row.is_optional = True
         if "array" in field:
             return self.array_field(row, struct, fields, field, base, out)
@@ -119,9 +145,11 @@ class Maker:
         if base == "char" and pointers == 1:
             row.kind = "PATH" if field["name"] == "path" else "TEXT"
         elif base == "void":
-            row.kind = "ADDRESS"
-        elif base == "weft_stream" and not out:
-            row.kind = "STREAM"
+            row.kind = "MEMORY" if out == "call" else "ADDRESS"
+        elif base == "weft_stream" and out != True:
+            row.kind = "NATIVE" if out == "call" else "STREAM"
+        elif base == "weft_context" and out == "call":
+            row.name = ""
         elif base in self.api["handles"] and pointers == 1:
             row.kind, row.handle = "HANDLE", base
         elif base in self.api["structs"] and out and field["name"][-1:] != "s":
@@ -186,7 +214,7 @@ class Maker:
             row.handle = base
             return "HANDLE"
         if base in self.api["structs"] and pointers == 1:
-            row.record = self.record(base, out)
+            row.record = self.shard(base) if out == "call" and self.is_shard(base) else self.record(base, out)
             return "RECORD"
         if base in NUMBERS and pointers == 1:
             return NUMBERS[base]
@@ -196,14 +224,62 @@ class Maker:
             return "ENUM"
         raise Undecided(f"`{where}` is a list of {base}")
 
+    # ---- callbacks ----
+
+    def is_shard(self, struct):
+        """Does it describe memory, with a shape or a weft_shard?"""
+        names = {field["name"] for field in self.api["structs"][struct]["fields"]}
+        return "memory" in names and bool(names & {"shape", "shard"})
+
+    def shard(self, struct):
+        self.shards.add(struct)
+        self.records[struct + "_shard"] = []
+        return struct + "_shard"
+
+    def callback_field(self, row, struct, fields, index):
+        users = [number for number, field in enumerate(fields) if field["name"] in USERS]
+        if row.is_out or len(users) != 1:
+            raise Undecided(f"`{struct}.{row.c_name}` is a callback")
+        before = [field for field in fields[:index] if "(*)" in field["type"] or base_of(field["type"]) in self.api["callbacks"]]
+        row.kind, row.of, row.is_optional = "CALLBACK", users[0], True
+        row.callback = self.callback(f"{struct}_{row.c_name}", row, row.facts["type"], len(before))
+        return row
+
+    def callback(self, key, row, c_type, slot):
+        """The name of the callback, whose type is C_TYPE."""
+        named = self.api["callbacks"].get(base_of(c_type))
+        match = re.fullmatch(r"(.+?) ?\(\*\)\((.*)\)", c_type)
+        returns = named["returns"] if named else match[1]
+        types = [argument["type"] for argument in named["arguments"]] if named else match[2].split(", ")
+        if types[0] != "void *" or returns not in ("weft_status", "bool", "void") or slot >= SLOTS:
+            raise Undecided(f"`{row.c_name}` is a callback of the type {c_type}")
+        made = Callback(row.name, returns, types[1:], [], None, slot)
+        for number, type_ in enumerate(types[1:]):
+            base = base_of(type_)
+            given = Row("argument", "UNUSED", is_out=True, is_pointer="*" in type_, c_type=type_)
+            if base in self.api["structs"] and type_.startswith("const "):
+                given.kind, given.record = "RECORD", self.record(base, "call")
+            elif base in self.api["structs"] and number + 2 == len(types):
+                made.result = Row(row.name, "RECORD", record=self.record(base, False))
+                continue
+            elif type_ == "const char *":
+                given.kind, given.is_pointer = "TEXT", False
+            elif type_ in NUMBERS:
+                given.kind = NUMBERS[type_]
+            else:
+                raise Undecided(f"`{row.c_name}` is a callback with an argument of the type {type_}")
+            made.rows.append(given)
+        self.callbacks[key] = made
+        return key
+
     # ---- functions ----
 
     def rows(self, name, one, self_index):
-        made = [self.argument(one, index, self_index) for index in range(len(one["arguments"]))]
+        made = [self.argument(name, one, index, self_index) for index in range(len(one["arguments"]))]
         for index, row in enumerate(made):
             row.offset = f"{index} * sizeof(union value)"
-            self.count(made, one, index)
-            if row.kind in ("ARRAY", "BYTES"):
+            self.count(name, made, one, index)
+            if row.kind in ("ARRAY", "BYTES") and not row.measure:
                 row.of = [bool(other.c_name in ("bytes", "count")) for other in made].index(True)
                 made[row.of].kind, made[row.of].name = "UNUSED", ""
                 if made[row.of].c_name == "count":
@@ -215,7 +291,13 @@ class Maker:
             raise Undecided("it has several arrays")
         return made
 
-    def count(self, made, one, index):
+    @staticmethod
+    def measure(name, one, index, count):
+        """The name of the C function that tells the size of an argument, and the calls in it."""
+        names = [argument["name"] for argument in one["arguments"]]
+        return f"{name}_{names[index]}", [(call["call"], [names.index(other) for other in call["with"]]) for call in count["sum"]]
+
+    def count(self, name, made, one, index):
         """Note what has the number of entries of a list."""
         row, argument = made[index], one["arguments"][index]
         if row.kind != "LIST":
@@ -230,15 +312,20 @@ class Maker:
         elif "function" in count:
             row.of = names.index(count["of"])
             row.count = f"count_of_{count['function']}"
+        elif "sum" in count:
+            row.measure = self.measure(name, one, index, count)
         elif "field" in count:
-            row.of = names.index(count["of"])
-            row.count = f"count_of_{base_of(one['arguments'][row.of]['type'])}->{count['field']}"
+            row.of, struct = names.index(count["of"]), base_of(one["arguments"][names.index(count["of"])]["type"])
+            if row.name in [field["name"] for field in self.api["structs"][struct]["fields"]]:
+                row.within = f"offsetof({struct}, {count['field']})"  # it stands for the list of the struct
+            else:
+                row.count = f"count_of_{struct}->{count['field']}"
         elif "constant" in count:
             row.length = count["constant"]
         else:
             raise Undecided(f"`{argument['name']}` has {count['words']}, which no argument states")
 
-    def argument(self, one, index, self_index):
+    def argument(self, name, one, index, self_index):
         argument = one["arguments"][index]
         kind, c_type = argument["kind"], argument["type"]
         base = base_of(c_type)
@@ -251,8 +338,16 @@ class Maker:
             row.kind = "PATH" if argument["name"] == "path" and not row.is_out else "TEXT"
         elif kind == "buffer":
             row.kind = "BUFFER"
+        elif kind == "callback":
+            row.kind = "CALLBACK"
+            row.of = next(number for number, other in enumerate(one["arguments"]) if other["kind"] == "user")
+            row.callback = self.callback(f"{name}_{row.c_name}", row, c_type, 0)
+        elif kind == "user":
+            row.name = ""
         elif kind == "handle":
             self.handle(row, argument, base, self_index)
+        elif kind == "memory" and "bytes" in argument:
+            row.kind, row.is_pointer, row.measure = "ARRAY", not c_type.startswith("const "), self.measure(name, one, index, argument["bytes"])
         elif kind == "memory" and (row.is_out or argument["name"] == "native"):  # an object of the vendor
             row.kind = "ADDRESS"
         elif kind == "memory" and self.has_size(one):

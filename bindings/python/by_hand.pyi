@@ -9,9 +9,7 @@ _Array: TypeAlias = Any
 _StreamLike: TypeAlias = Stream | int | Any | None
 """None, a weft.Stream, the address of a vendor's stream, or an object with `__cuda_stream__`."""
 version: str
-_Kernel: TypeAlias = Callable[
-    [str, int, tuple[Shard | None, ...], tuple[Shard, ...], tuple[dict[str, Any], ...] | None, float, int], object
-]
+_Kernel: TypeAlias = Callable[[dict[str, Any]], object]
 _Path: TypeAlias = str | bytes | PathLike[str] | PathLike[bytes]
 
 _Class = TypeVar("_Class", bound=type)
@@ -83,28 +81,13 @@ class Shard:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any: ...
     @property
     def _memory(self) -> tuple[int, tuple[int, ...], str, bool]: ...
+    def _view(
+        self, shape: Sequence[int], strides: Sequence[int] | None, dtype: str, is_written: bool, /
+    ) -> Shard: ...
 
 @disjoint_base
 class Symm:
     def memory(self, peer: int | None = None, /) -> Shard | None: ...
-
-@disjoint_base
-class Pipeline:
-    def __new__(cls) -> Self: ...
-    def run(self) -> None: ...
-    def open(
-        self,
-        comm: _comm.Comm,
-        schedule: _schedules.Schedule,
-        values: Sequence[Mapping[str, Any]] | None,
-        loss_scale: float,
-        unshard: bool,
-        reshard: bool,
-        reduce: bool,
-        overlap: bool,
-        shapes: bool,
-        /,
-    ) -> None: ...
 
 @final
 class Recording:
@@ -138,52 +121,6 @@ def move_array(
     out: _Array = None,
     stream: _StreamLike = None,
 ) -> _Array: ...
-def op_apply(
-    context: Context,
-    call: dict[str, Any],
-    inputs: Sequence[_tensors.Tensor | None],
-    kernel: _Kernel,
-    stream: _StreamLike,
-    phases: bool,
-    /,
-) -> tuple[_tensors.Tensor | None, ...]: ...
-def load(
-    context: Context, checkpoint: _files.Checkpoint, layout: Layout, names: Sequence[str] | None, jobs: int, /
-) -> tuple[_tensors.Tensor, ...]: ...
-def checkpoint_read(
-    checkpoint: _files.Checkpoint, index: int, target: _Array, offset: Sequence[int] | None, sizes: Sequence[int] | None, /
-) -> None: ...
-def checkpoint_read_shard(checkpoint: _files.Checkpoint, index: int, target: _Array, spec: _layouts.Spec, rank: int, /) -> None: ...
-def checkpoint_write(
-    writer: _files.Writer, index: int, dims: int, dtype: str, name: str, array: _Array, offset: Sequence[int] | None, /
-) -> None: ...
-def reshard_create(
-    checkpoint: _files.Checkpoint,
-    path: _Path,
-    progress: Callable[[int, int], object] | None,
-    /,
-    *,
-    layout: Layout | None = None,
-    format: str | None = None,
-    replace: bool = False,
-    file_bytes: int = 0,
-    checksums: bool = False,
-    keep: bool = False,
-    resume: bool = False,
-    memory: int = 0,
-    jobs: int = 0,
-) -> Reshard: ...
-def op_ask(what: str, call: dict[str, Any], options: dict[str, Any], /) -> Any: ...
-def op_backward_call(backward: Backward, index: int, /) -> tuple[dict[str, Any], tuple[dict[str, Any], ...]]: ...
-def op_backward_apply(
-    backward: Backward,
-    context: Context,
-    forward: Sequence[_tensors.Tensor | None],
-    gradients: Sequence[_tensors.Tensor | None],
-    kernel: _Kernel,
-    stream: _StreamLike,
-    /,
-) -> tuple[_tensors.Tensor | None, ...]: ...
 def routing_move(
     routing: Routing, source: _Array, target: _Array, stream: _StreamLike, combine: bool, /
 ) -> None: ...
@@ -191,16 +128,5 @@ def attention_copy(
     attention: Attention, source: _Array, target: _Array, stream: _StreamLike, restore: bool, dim: int, /
 ) -> None: ...
 def attention_run(
-    attention: Attention, function: Callable[..., Any], tensors: tuple[_Array, ...], stream: _StreamLike, /
-) -> None: ...
-def overlap_run(
-    overlap: Overlap,
-    shard: _Array,
-    rows: int,
-    function: Callable[[Shard, int, int], object],
-    chunks: int,
-    flops: int,
-    stream: _StreamLike,
-    writes: bool,
-    /,
+    attention: Attention, function: _Kernel, tensors: tuple[_Array, ...], stream: _StreamLike, /
 ) -> None: ...

@@ -118,9 +118,10 @@ static int answer(const struct cli_command *command, const struct cli_args *args
     weft_status status;
     int exit_code;
 
-    status = check ? weft_op_check(&request->call, &request->options, &choice)
-                   : weft_op_propose(&request->call, &request->options, &choice);
-    if (status == WEFT_OK) status = op_request_check_wanted(request, choice);
+    status = op_request_set_wanted(request);
+    if (status == WEFT_OK)
+        status = check ? weft_op_check(&request->call, &request->options, &choice)
+                       : weft_op_propose(&request->call, &request->options, &choice);
     if (status == WEFT_OK && cli_has(command, args, "strategies"))
         status = weft_op_list_create(&request->call, &request->options, &list);
     if (status == WEFT_OK)

@@ -291,6 +291,7 @@ static weft_status propose_call(const struct checker *c, struct graph_line *line
     if (status != WEFT_OK) return status;
     wanted[0] = target;
     options.wanted_outputs = wanted;
+    options.wanted_output_count = 1;
     status = weft_op_propose(call, &options, &line->choice);
     weft_spec_release(&target);
     return status;

@@ -140,7 +140,6 @@ static weft_status read_of_output(struct op_request *r, int argc, char **argv, i
     if (value == NULL) return WEFT_OK;
     if (r->wanted_count == OP_OUTPUTS_MAX)
         return wf_fail(WEFT_ERR_INVALID, "at most %d layouts can be wanted", OP_OUTPUTS_MAX);
-    r->options.wanted_outputs = (const weft_spec *const *)r->wanted;
     if (strcmp(value, "-") == 0) {
         r->wanted_count++;
         return WEFT_OK;
@@ -211,11 +210,22 @@ bool op_request_read(const struct cli_command *command, const struct cli_args *a
     return false;
 }
 
-weft_status op_request_check_wanted(const struct op_request *r, const weft_op_choice *choice)
+weft_status op_request_set_wanted(struct op_request *r)
 {
     weft_op_choice_info info = {.struct_size = sizeof info};
+    weft_op_choice *choice = NULL;
+    weft_status status;
 
-    WF_TRY(weft_op_choice_get(choice, &info));
+    if (r->wanted_count == 0) return WEFT_OK;
+    WF_TRY(weft_op_propose(&r->call, &r->options, &choice));
+    status = weft_op_choice_get(choice, &info);
+    weft_op_choice_release(&choice);
+    if (status != WEFT_OK) return status;
+    r->options.wanted_outputs = (const weft_spec *const *)r->wanted;
+    r->options.wanted_output_count = info.outputs;
+    if (info.outputs > OP_OUTPUTS_MAX)
+        return wf_fail(WEFT_ERR_INVALID, "the call has %u outputs; --want is for at most %d",
+                       info.outputs, OP_OUTPUTS_MAX);
     if (r->wanted_count <= info.outputs) return WEFT_OK;
     return wf_fail(WEFT_ERR_INVALID,
                    "operator %.100s has %u output%s, and --want is given %u times", r->call.name,

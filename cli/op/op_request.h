@@ -26,9 +26,9 @@ weft_status op_request_register(int argc, char **argv) WF_NODISCARD;
  * printing an error, with *EXIT_CODE set; otherwise the caller frees *OUT. */
 bool op_request_read(const struct cli_command *command, const struct cli_args *args, int argc,
                      char **argv, struct op_request *out, int *exit_code);
-/* WEFT_ERR_INVALID: there are more layouts of --want than CHOICE has outputs. */
-weft_status op_request_check_wanted(const struct op_request *request,
-                                    const weft_op_choice *choice) WF_NODISCARD;
+/* Set the layouts of --want in the options.  WEFT_ERR_INVALID: there are more of them than the call
+ * has outputs. */
+weft_status op_request_set_wanted(struct op_request *request) WF_NODISCARD;
 void op_request_free(struct op_request *request);
 
 /* ---- op_print.c ---- */

@@ -348,7 +348,12 @@ static void set_locals(struct application *a, int32_t local)
         one = simulated ? &tensor->locals[local] : &tensor->own;
         wf_tensor_use(tensor, a->stream);
         a->locals[i] = (weft_op_local){tensor->spec, &one->shard, one->strides,
-                                       simulated || !tensor->is_dense ? one->memory : tensor->held};
+                                       simulated || !tensor->is_dense ? one->memory : tensor->held,
+                                       .is_written = i >= a->inputs};
+    }
+    for (uint32_t i = 0; i < a->outputs; i++) {
+        uint32_t input = weft_op_choice_memory(a->choice, i);
+        if (input < a->inputs) a->locals[input].is_written = true;
     }
 }
 

@@ -7,6 +7,7 @@
  *     overlap.c  what a kernel writes overlaps nothing else, with WEFT_CHECK
  *     spares.c  outputs that were released, for the next ones
  *     agree.c   the ranks of a mesh compare their rules
+ *     outputs.c  how many outputs a call has
  *     module.c  the state of a context */
 #ifndef WEFT_APPLY_APPLY_H
 #define WEFT_APPLY_APPLY_H

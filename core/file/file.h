@@ -392,5 +392,8 @@ weft_status wf_checkpoint_read_tensor(const weft_checkpoint *checkpoint,
 weft_status wf_box_check(const char *function, const char *name, int32_t dims, const int64_t *shape,
                          const int64_t *offset, const int64_t *sizes, int64_t *start,
                          int64_t *extent) WF_NODISCARD;
+/* The bytes of such a box of elements of BITS bits; 0 if it is not within the tensor. */
+uint64_t wf_box_bytes(const char *function, const char *name, uint32_t bits, int32_t dims,
+                      const int64_t *shape, const int64_t *offset, const int64_t *sizes);
 
 #endif

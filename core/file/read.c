@@ -125,6 +125,19 @@ static weft_status named(weft_status status, const char *function, const struct 
     return wf_fail_context(status, "%s: tensor \"%.200s\"", function, tensor->name);
 }
 
+uint64_t wf_box_bytes(const char *function, const char *name, uint32_t bits, int32_t dims,
+                      const int64_t *shape, const int64_t *offset, const int64_t *sizes)
+{
+    int64_t start[WEFT_MAX_DIMS] = {0}, extent[WEFT_MAX_DIMS] = {0};
+    uint64_t count = bits;
+
+    if (wf_box_check(function, name, dims, shape, offset, sizes, start, extent) != WEFT_OK)
+        return 0;
+    for (int32_t i = 0; i < dims; i++)
+        count *= (uint64_t)extent[i];
+    return (count + 7) / 8;
+}
+
 static weft_status find_tensor(const weft_checkpoint *checkpoint, const char *function,
                                size_t index, const struct wf_tensor **out)
 {
@@ -133,6 +146,32 @@ static weft_status find_tensor(const weft_checkpoint *checkpoint, const char *fu
                        function, index, checkpoint->tensor_count);
     *out = &checkpoint->tensors[index];
     return WEFT_OK;
+}
+
+int32_t weft_checkpoint_dims(const weft_checkpoint *checkpoint, size_t index)
+{
+    static const char function[] = "weft_checkpoint_dims";
+    const struct wf_tensor *tensor = NULL;
+
+    if (wf_require_kind(checkpoint, WF_KIND_CHECKPOINT, "weft_checkpoint_dims: checkpoint") !=
+            WEFT_OK ||
+        find_tensor(checkpoint, function, index, &tensor) != WEFT_OK)
+        return 0;
+    return tensor->dims;
+}
+
+uint64_t weft_checkpoint_box_bytes(const weft_checkpoint *checkpoint, size_t index,
+                                   const int64_t *offset, const int64_t *sizes)
+{
+    static const char function[] = "weft_checkpoint_box_bytes";
+    const struct wf_tensor *tensor = NULL;
+
+    if (wf_require_kind(checkpoint, WF_KIND_CHECKPOINT, "weft_checkpoint_box_bytes: checkpoint") !=
+            WEFT_OK ||
+        find_tensor(checkpoint, function, index, &tensor) != WEFT_OK)
+        return 0;
+    return wf_box_bytes(function, tensor->name, wf_file_dtype(tensor->dtype)->bits, tensor->dims,
+                        tensor->shape, offset, sizes);
 }
 
 weft_status weft_checkpoint_read(const weft_checkpoint *checkpoint, size_t index,

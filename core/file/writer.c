@@ -276,6 +276,30 @@ weft_status wf_writer_write(weft_checkpoint_writer *writer, size_t index,
     return WEFT_OK;
 }
 
+int32_t weft_checkpoint_writer_dims(const weft_checkpoint_writer *writer, size_t index)
+{
+    if (wf_require_kind(writer, WF_KIND_CHECKPOINT_WRITER, "weft_checkpoint_writer_dims: writer") !=
+            WEFT_OK ||
+        index >= writer->count)
+        return 0;
+    return writer->tensors[index].dims;
+}
+
+uint64_t weft_checkpoint_writer_box_bytes(const weft_checkpoint_writer *writer, size_t index,
+                                          const int64_t *offset, const int64_t *sizes)
+{
+    static const char function[] = "weft_checkpoint_writer_box_bytes";
+    const struct wf_out_tensor *tensor;
+
+    if (wf_require_kind(writer, WF_KIND_CHECKPOINT_WRITER,
+                        "weft_checkpoint_writer_box_bytes: writer") != WEFT_OK ||
+        index >= writer->count)
+        return 0;
+    tensor = &writer->tensors[index];
+    return wf_box_bytes(function, tensor->name, wf_file_dtype(tensor->dtype)->bits, tensor->dims,
+                        tensor->shape, offset, sizes);
+}
+
 weft_status weft_checkpoint_write(weft_checkpoint_writer *writer, size_t index,
                                   const int64_t *offset, const int64_t *sizes, const void *source)
 {

@@ -208,6 +208,7 @@ weft_status wf_chain_price_outputs(const struct wf_chain *c, const weft_op_choic
 
     *ns = 0;
     WF_TRY(weft_op_choice_get(last, &info));
+    WF_TRY(wf_check_output_lists(c->options, info.outputs));
     for (uint32_t i = 0; i < info.outputs; i++) {
         const weft_spec *output = weft_op_choice_output(last, i);
         uint64_t one = UINT64_MAX;
@@ -240,6 +241,7 @@ weft_status wf_chain_list_step(const struct wf_chain *c, uint32_t step, const we
     for (uint32_t i = own; i < count; i++)
         inputs[i] = c->call->inputs[next + i - own];
     if (before != NULL) options.fixed_inputs = fixed;
+    options.fixed_input_count = count;
     return weft_op_list_create(&call, &options, out);
 }
 

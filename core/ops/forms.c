@@ -39,6 +39,12 @@ weft_status wf_call_read(const char *function, const weft_op_call *given,
     if (call->outputs == NULL && call->output_count > 0)
         return wf_fail(WEFT_ERR_INVALID, "%s: weft_op_call.outputs is NULL, and output_count is %u",
                        function, call->output_count);
+    if (read->fixed_inputs != NULL && read->fixed_input_count != call->input_count)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "%s: weft_op_options.fixed_inputs has %u entries (fixed_input_count), and "
+                       "the call has %u input%s",
+                       function, read->fixed_input_count, call->input_count,
+                       WF_PLURAL(call->input_count));
     WF_TRY(wf_attrs_check(function, call));
     for (uint32_t i = 0; i < call->output_count; i++)
         WF_TRY(wf_fail_named(
@@ -103,6 +109,7 @@ weft_status wf_out_begin(const char *function, const struct wf_op_entry *entry,
     memcpy(out->name, entry->name, entry->length < sizeof out->name ? entry->length : 0);
     out->call.name = out->name;
     out->options.fixed_outputs = call->inputs + out->call.input_count;
+    out->options.fixed_output_count = out->count;
     return WEFT_OK;
 }
 

@@ -294,8 +294,10 @@ static weft_status list_call(const struct wf_op_entry *entry, const weft_op_call
     if (solver == NULL) return wf_fail_memory(sizeof *solver);
     status = wf_solver_begin(solver, entry, call, options, options->element);
     if (status == WEFT_OK) {
-        status = list_solver(solver,
-                             (uint32_t)wf_min_i64(call->input_count, solver->op.input_count), list);
+        status = wf_check_output_lists(options, solver->op.output_count);
+        if (status == WEFT_OK)
+            status = list_solver(
+                solver, (uint32_t)wf_min_i64(call->input_count, solver->op.input_count), list);
         wf_solver_end(solver);
     }
     wf_free(solver);

@@ -89,6 +89,7 @@ static weft_status add_element(struct wf_solver *solver, enum mode mode, const c
     struct wf_solution solution;
     weft_status status;
 
+    WF_TRY(wf_check_output_lists(&solver->options, solver->op.output_count * count));
     WF_TRY(wf_solution_begin(solver, &solution));
     status = solve_element(solver, mode, function, &solution);
     if (status == WEFT_OK && *choice == NULL)

@@ -305,6 +305,20 @@ weft_status wf_price_output(const weft_op_options *options, const weft_spec *out
     return WEFT_OK;
 }
 
+weft_status wf_check_output_lists(const weft_op_options *options, uint32_t outputs)
+{
+    bool is_fixed = options->fixed_outputs != NULL && options->fixed_output_count != outputs;
+
+    if (!is_fixed && (options->wanted_outputs == NULL || options->wanted_output_count == outputs))
+        return WEFT_OK;
+    return wf_fail(
+        WEFT_ERR_INVALID,
+        "weft_op_options.%s_outputs has %u entries (%s_output_count), and the call has %u output%s",
+        is_fixed ? "fixed" : "wanted",
+        is_fixed ? options->fixed_output_count : options->wanted_output_count,
+        is_fixed ? "fixed" : "wanted", outputs, WF_PLURAL(outputs));
+}
+
 weft_status wf_check_wanted(const weft_op_options *options, uint32_t index,
                             const struct wf_layout *output)
 {

@@ -99,6 +99,16 @@ static weft_status read_piece(void *state, const struct wf_piece_view *view, str
     return status == WEFT_OK ? status : wf_fail_context(status, "tensor \"%.200s\"", tensor->name);
 }
 
+size_t weft_load_count(const weft_checkpoint *from, const weft_load_options *options)
+{
+    weft_load_options read = {0};
+
+    if (wf_require_kind(from, WF_KIND_CHECKPOINT, "weft_load_count: from") != WEFT_OK ||
+        wf_options_read("weft_load_options", options, &read, sizeof read) != WEFT_OK)
+        return 0;
+    return read.names != NULL ? read.count : from->tensor_count;
+}
+
 weft_status weft_load(weft_context *context, const weft_checkpoint *from, const weft_layout *layout,
                       const weft_load_options *options, weft_tensor **out)
 {

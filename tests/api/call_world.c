@@ -282,7 +282,8 @@ static weft_status pipeline_call(void *user, const weft_pipeline_call *call)
 void *pipeline_options(struct world *w, int at)
 {
     static const weft_pipeline_values values;
-    weft_pipeline_options given = {.struct_size = sizeof given, .values = &values};
+    weft_pipeline_options given = {
+        .struct_size = sizeof given, .values = &values, .value_count = 1};
 
     given.forward = given.backward = pipeline_call;
     return memcpy(options(w, at, 0), &given, sizeof given);

@@ -32,6 +32,16 @@ int arena_hold(struct arena *arena, PyObject *object)
     return result;
 }
 
+int arena_keep(struct arena *arena, PyObject *object)
+{
+    int result;
+
+    if (arena->kept == NULL) arena->kept = PyList_New(0);
+    result = arena->kept != NULL ? PyList_Append(arena->kept, object) : -1;
+    Py_DECREF(object);
+    return result;
+}
+
 int arena_use(struct arena *arena, PyObject *object)
 {
     struct use *use = arena_take(arena, sizeof *use);
@@ -72,16 +82,13 @@ int arena_stream(struct arena *arena, PyObject *object, weft_stream **out)
         return -1;
     }
     if (stream_of(object, arena->context, out, &owned) < 0) return -1;
-    if (arena->kept == NULL) arena->kept = PyList_New(0);
-    if (owned == NULL) return arena->kept != NULL ? PyList_Append(arena->kept, object) : -1;
-    stream = arena->kept != NULL ? object_new(binding.stream) : NULL;
+    if (owned == NULL) return arena_keep(arena, Py_NewRef(object));
+    stream = object_new(binding.stream);
     if (stream == NULL) {
         weft_stream_release(arena->context->raw, &owned);
         return -1;
     }
     stream->raw = owned;
     join_context((PyObject *)stream, arena->context);
-    if (PyList_Append(arena->kept, (PyObject *)stream) < 0) *out = NULL;
-    Py_DECREF((PyObject *)stream);
-    return *out != NULL ? 0 : -1;
+    return arena_keep(arena, (PyObject *)stream);
 }

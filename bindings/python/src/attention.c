@@ -1,73 +1,19 @@
-/* attention.c - the kernel of an attention over a sequence that ranks share. */
+/* attention.c - the arrays of an attention over a sequence that ranks share. */
 #include "classes.h"
 #include "interrupt.h"
 #include "place.h"
-#include "shard.h"
 
 enum { TENSORS = 9 };
 
-/* A tensor of a call: [batch, head, sequence, depth] by its strides, or without the depth. */
-static PyObject *local_of(const weft_cp_local *local, const weft_cp_call *call, bool of_keys,
-                          bool has_depth, bool written, weft_dl_device device)
-{
-    int64_t shape[] = {call->batch, of_keys ? call->key_heads : call->heads,
-                       of_keys ? call->problem->keys : call->problem->queries, call->depth};
-    int64_t strides[] = {local->batch, local->head, local->sequence, 1};
+static const struct value_type given = {
+    .kind = VALUE_RECORD, .is_pointer = 1, .record = &record_weft_cp_call_call};
+static const struct callback kernel = {.name = "kernel", .arguments = &given, .count = 1};
 
-    if (local->memory == NULL) Py_RETURN_NONE;
-    return shard_new(&(struct shard_facts){.data = local->memory,
-                                           .dims = has_depth ? 4 : 3,
-                                           .shape = shape,
-                                           .strides = strides,
-                                           .dtype = has_depth ? call->dtype : WEFT_DTYPE_F32,
-                                           .device = device,
-                                           .is_read_only = !written});
-}
-
-/* The tuple q, k, v, out, lse, d_out, d_q, d_k, d_v. */
-static PyObject *locals_of(const weft_cp_call *call, weft_dl_device device)
-{
-    bool back = call->backward;
-    const struct {
-        const weft_cp_local *local;
-        bool of_keys, has_depth, written, present;
-    } parts[] = {{&call->q, false, true, false, true},    {&call->k, true, true, false, true},
-                 {&call->v, true, true, false, true},     {&call->out, false, true, !back, true},
-                 {&call->lse, false, false, !back, true}, {&call->d_out, false, true, false, back},
-                 {&call->d_q, false, true, true, back},   {&call->d_k, true, true, true, back},
-                 {&call->d_v, true, true, true, back}};
-    PyObject *tuple = PyTuple_New(9);
-
-    for (int i = 0; tuple != NULL && i < 9; i++) {
-        PyObject *item = parts[i].present ? local_of(parts[i].local, call, parts[i].of_keys,
-                                                     parts[i].has_depth, parts[i].written, device)
-                                          : Py_NewRef(Py_None);
-
-        if (item == NULL || PyTuple_SetItem(tuple, i, item) < 0) Py_CLEAR(tuple);
-    }
-    return tuple;
-}
-
-/* The function gets the mask, its diagonal and window, the indices of the first query and key, the
- * first heads, whether it is a backward, the tensors, and the address of the stream. */
 static weft_status call_kernel(void *user, const weft_cp_call *call)
 {
-    PyGILState_STATE state = PyGILState_Ensure();
-    const weft_cp_problem *problem = call->problem;
-    struct kernel *kernel = user;
-    PyObject *tensors = locals_of(call, kernel->device), *arguments = NULL;
-    weft_status status;
+    const union value value = {.constant = call};
 
-    if (tensors != NULL)
-        arguments = Py_BuildValue(
-            "(sLLLLLLOON)", choices_weft_cp_mask.texts[problem->mask], (long long)problem->diagonal,
-            (long long)problem->window, (long long)problem->query_index,
-            (long long)problem->key_index, (long long)call->first_head,
-            (long long)call->first_key_head, call->backward ? Py_True : Py_False, tensors,
-            PyLong_FromVoidPtr(weft_stream_native(call->context, call->stream)));
-    status = kernel_run(kernel, arguments, tensors, "an attention");
-    PyGILState_Release(state);
-    return status;
+    return callback_run(&kernel, user, &value, NULL);
 }
 
 /* Open tensor I, which has the elements of queries, of keys, or of queries without depth. */
@@ -95,7 +41,7 @@ static int open_tensor(context_object *context, const weft_cp_info *info, PyObje
 }
 
 static PyObject *run_kernel(handle_object *self, const struct array *arrays, bool backward,
-                            struct kernel *kernel, PyObject *on)
+                            void *user, PyObject *on)
 {
     weft_cp_tensors tensors = {.struct_size = sizeof tensors,
                                .q = arrays[0].data,
@@ -111,14 +57,12 @@ static PyObject *run_kernel(handle_object *self, const struct array *arrays, boo
     weft_status status;
 
     if (place_stream(on, &arrays[0], self->context, &stream, &owned) < 0) return NULL;
-    self->calls++;
     WAIT_BEGIN
-    status = (backward ? weft_cp_backward : weft_cp_forward)(self->raw, &tensors, call_kernel,
-                                                             kernel, stream);
+    status = (backward ? weft_cp_backward : weft_cp_forward)(self->raw, &tensors, call_kernel, user,
+                                                             stream);
     weft_stream_release(self->context->raw, &owned);
     WAIT_END
-    self->calls--;
-    if (status != WEFT_OK) return kernel_raise(kernel, status);
+    if (status != WEFT_OK) return raise_status(status);
     Py_RETURN_NONE;
 }
 
@@ -126,16 +70,16 @@ static PyObject *run_kernel(handle_object *self, const struct array *arrays, boo
 static PyObject *attention_run(PyObject *module, PyObject *args)
 {
     weft_cp_info info = {.struct_size = sizeof info};
+    PyObject *object, *function, *list, *on, *result = NULL;
     struct array arrays[TENSORS] = {0};
-    struct kernel kernel = {0};
-    PyObject *object, *list, *on, *result = NULL;
-    context_object *context;
+    struct arena arena = {0};
     Py_ssize_t count;
     int opened = 0;
+    void *user = NULL;
     weft_cp *raw;
 
     (void)module;
-    if (!PyArg_ParseTuple(args, "OOO!O", &object, &kernel.function, &PyTuple_Type, &list, &on))
+    if (!PyArg_ParseTuple(args, "OOO!O", &object, &function, &PyTuple_Type, &list, &on))
         return NULL;
     raw = handle_of(object, &class_weft_cp, "self");
     if (raw == NULL || check(weft_cp_get(raw, &info)) < 0) return NULL;
@@ -143,16 +87,16 @@ static PyObject *attention_run(PyObject *module, PyObject *args)
     if (count != 5 && count != TENSORS)
         return PyErr_Format(PyExc_ValueError, "a forward has 5 tensors, a backward 9, not %zd",
                             count);
-    context = ((handle_object *)object)->context;
-    kernel.device = context->device;
-    while (opened < count &&
-           open_tensor(context, &info, PyTuple_GetItem(list, opened), opened,
-                       count == TENSORS ? opened > 5 : opened > 2, &arrays[opened]) == 0)
-        opened++;
+    if (arena_use(&arena, object) == 0 && callback_set(&kernel, function, &arena, &user) == 0)
+        while (opened < count &&
+               open_tensor(arena.context, &info, PyTuple_GetItem(list, opened), opened,
+                           count == TENSORS ? opened > 5 : opened > 2, &arrays[opened]) == 0)
+            opened++;
     if (opened == count)
-        result = run_kernel((handle_object *)object, arrays, count == TENSORS, &kernel, on);
+        result = run_kernel((handle_object *)object, arrays, count == TENSORS, user, on);
     while (opened > 0)
         array_close(&arrays[--opened]);
+    arena_end(&arena);
     return result;
 }
 

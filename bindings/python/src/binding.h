@@ -19,7 +19,7 @@
 struct binding {
     HANDLE_TYPES /* of handle_types.h: the type of weft_mesh is `mesh` */
         PyTypeObject *shard,
-        *trace, *fixed;
+        *callback, *trace, *fixed;
     PyObject *error_of; /* weft._errors.error_of */
 };
 
@@ -120,13 +120,10 @@ int comm_members_add(void);
 int symm_members_add(void);
 int array_functions_add(PyObject *module);
 int bound_types_add(PyObject *module);
-int apply_functions_add(PyObject *module);
-int file_functions_add(PyObject *module);
 int trace_types_add(PyObject *module);
 int shard_type_add(PyObject *module);
-int overlap_functions_add(PyObject *module);
 int pairs_functions_add(PyObject *module);
-int pipeline_type_add(PyObject *module);
+int callback_type_add(PyObject *module);
 int attention_functions_add(PyObject *module);
 
 #define KEYWORDS(function) (PyCFunction)(void (*)(void)) function, METH_VARARGS | METH_KEYWORDS

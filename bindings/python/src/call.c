@@ -1,5 +1,6 @@
 /* call.c - see call.h. */
 #include "call_state.h"
+#include "callback.h"
 #include "interrupt.h"
 #include "place.h"
 
@@ -130,32 +131,52 @@ static int read_values(struct call *call, bool counted)
 
         if (type->kind == VALUE_TIMEOUT && !counted) call->values[i].i64 = WEFT_FOREVER;
         if (call->objects[i] == NULL || type->kind == VALUE_STREAM ||
-            (type->count != NULL) != counted) /* of streams and arrays: set_places */
+            (type->count != NULL || type->measure != NULL) !=
+                counted) /* of streams and arrays: set_places */
             continue;
-        if (field_set(&record, type, (char *)call->values, call->objects[i], &call->arena) < 0)
+        if (type->kind == VALUE_HANDLE && (call->objects[i] != Py_None || !type->is_optional)) {
+            call->values[i].pointer =
+                handle_use(call->objects[i], type->handle, type->name, &call->arena);
+            if (call->values[i].pointer == NULL) return -1;
+        } else if (field_set(&record, type, (char *)call->values, call->objects[i], &call->arena) <
+                   0) {
             return -1;
+        }
     }
     return 0;
 }
 
-/* Open the array at INDEX, and set the number of its bytes. */
+/* Open the array at INDEX, and set or check the number of its bytes. */
 static int open_array(struct call *call, int index)
 {
     const struct value_type *type = &call->function->arguments[index];
     PyObject *object = call->objects[index];
-    int result = type->kind == VALUE_BYTES ? array_open_host(object, type->is_pointer, &call->array)
+    uint64_t bytes = 0, wanted;
+    int result;
+
+    if (object != NULL && (object != Py_None || type->measure == NULL)) {
+        result = type->kind == VALUE_BYTES ? array_open_host(object, type->is_pointer, &call->array)
                                            : place_open(object, type->is_pointer, type->name,
                                                         call->arena.context, &call->array);
-
-    if (result < 0) return -1;
-    call->has_array = true;
-    call->values[index].pointer = call->array.data;
-    call->values[type->of].u64 = array_bytes(&call->array);
+        if (result < 0) return -1;
+        call->has_array = true;
+        call->values[index].pointer = call->array.data;
+        bytes = array_bytes(&call->array);
+        if (call->arena.context != NULL && place_hold(call->arena.context, object) < 0) return -1;
+    }
+    if (type->measure != NULL) {
+        wanted = type->measure(call->values);
+        if (bytes >= wanted) return 0;
+        PyErr_Format(PyExc_ValueError, "%s has %llu bytes; the call needs %llu", type->name,
+                     (unsigned long long)bytes, (unsigned long long)wanted);
+        return -1;
+    }
+    call->values[type->of].u64 = bytes;
     if (type->of + 1 < call->function->count && type[type->of + 1 - index].kind == VALUE_DTYPE) {
-        call->values[type->of].u64 = array_elements(&call->array);
+        call->values[type->of].u64 = call->has_array ? array_elements(&call->array) : 0;
         call->values[type->of + 1].i32 = (int32_t)call->array.dtype;
     }
-    return call->arena.context != NULL ? place_hold(call->arena.context, object) : 0;
+    return 0;
 }
 
 /* The stream at INDEX; if it is not given, the stream of the array. */
@@ -212,6 +233,7 @@ static int set_outs(struct call *call)
                 arena_take(&call->arena, call->counts[i] * value_bytes(type, type->element));
             if (call->outs[i].pointer == NULL) return -1;
             call->values[i].pointer = call->outs[i].pointer;
+            if (call->counts[i] == 0 && type->measure != NULL) call->values[i].pointer = NULL;
         }
     }
     return 0;
@@ -271,6 +293,7 @@ static PyObject *finish(struct call *call)
         status = run(call);
     else if (run_print(call, buffer, &status) < 0)
         return NULL;
+    if (PyErr_Occurred()) return NULL; /* that of a callback */
     if (call->function->tests && status >= 0) return PyBool_FromLong(status == WEFT_OK);
     if (status != WEFT_OK) return raise_status(status);
     return call_results(call);

@@ -23,18 +23,21 @@ enum value_kind {
     VALUE_PATH,    /* a text; str, bytes or os.PathLike in Python */
     VALUE_ADDRESS, /* void *; an int in Python */
     VALUE_HANDLE,
-    VALUE_CONTEXT, /* the context of the other arguments, which Python does not state */
-    VALUE_STREAM,  /* stream_of; the result of the call keeps one of a struct */
-    VALUE_COUNT,   /* the number of entries of the list at `of` */
-    VALUE_LIST,    /* entries of the kind `element` */
-    VALUE_RECORD,  /* a struct; as an argument, its fields are keywords */
-    VALUE_BUFFER,  /* for a text; a capacity and a length follow */
-    VALUE_ARRAY,   /* the memory of a dense array; its bytes are the argument `of`, or its elements
-                      if VALUE_DTYPE follows that */
-    VALUE_DTYPE,   /* that of the array */
-    VALUE_BYTES,   /* likewise in host memory, of an object with the buffer protocol */
-    VALUE_STATE,   /* a struct that the call reads and changes; its fields in Python */
-    VALUE_UNUSED   /* 0 or NULL */
+    VALUE_CONTEXT,  /* the context of the other arguments, which Python does not state */
+    VALUE_STREAM,   /* stream_of; the result of the call keeps one of a struct */
+    VALUE_COUNT,    /* the number of entries of the list at `of` */
+    VALUE_LIST,     /* entries of the kind `element` */
+    VALUE_RECORD,   /* a struct; as an argument, its fields are keywords */
+    VALUE_BUFFER,   /* for a text; a capacity and a length follow */
+    VALUE_ARRAY,    /* the memory of a dense array; its bytes are the argument `of`, or its elements
+                       if VALUE_DTYPE follows that */
+    VALUE_DTYPE,    /* that of the array */
+    VALUE_BYTES,    /* likewise in host memory, of an object with the buffer protocol */
+    VALUE_CALLBACK, /* a function of Python; `of` is the argument or field that is its `user` */
+    VALUE_NATIVE,   /* of a struct that a callback gets: a stream; its address in Python */
+    VALUE_MEMORY,   /* likewise: memory; a weft.Shard of unknown size in Python */
+    VALUE_STATE,    /* a struct that the call reads and changes; its fields in Python */
+    VALUE_UNUSED    /* 0 or NULL */
 };
 
 /* The texts of an enum. */
@@ -45,6 +48,8 @@ struct choices {
 };
 
 struct record;
+struct callback;
+union value;
 
 /* A handle's type.  A program in Python may replace it by a subclass (handle_class_use). */
 struct handle_class {
@@ -65,11 +70,16 @@ struct value_type {
     int8_t of;       /* of a count: its list; of a list in a struct or of a list that is returned:
                         the field or argument that has its count; -1: none */
     uint16_t offset; /* of a field in its struct, of an argument in struct call */
+    uint16_t within; /* of a list that stands for one of the struct at `of`: the offset of its count
+                        there */
     uint16_t length; /* of a field that is an array: its entries; 0: a pointer */
     const struct handle_class *handle;
     const struct choices *choices;
     const struct record *record;
+    const struct callback *callback;
     int32_t (*count)(const void *raw); /* of a list whose length a handle at `of` tells */
+    /* The entries of a list, or the least bytes of an array, if other arguments tell them. */
+    uint64_t (*measure)(const union value *values);
 };
 
 struct record {
@@ -78,6 +88,9 @@ struct record {
     uint8_t size_bytes;
     uint8_t count;
     const struct value_type *fields;
+    PyObject **keys; /* the names of the fields, which record_make makes once */
+    /* Of a struct that Python gets as another object than a dictionary: makes it; else NULL. */
+    PyObject *(*make)(const void *memory, PyObject *owner);
 };
 
 union value {
@@ -135,7 +148,9 @@ struct arena {
 
 void *arena_take(struct arena *arena, size_t bytes);
 int arena_hold(struct arena *arena, PyObject *object); /* takes over OBJECT */
-int arena_use(struct arena *arena, PyObject *object);  /* see handle_use */
+/* Keep OBJECT, which it takes over, as long as what the call makes lives. */
+int arena_keep(struct arena *arena, PyObject *object);
+int arena_use(struct arena *arena, PyObject *object); /* see handle_use */
 void arena_end(struct arena *arena);
 /* The stream of OBJECT, as stream_of reads it.  What the call makes may use it as long as it lives,
  * and keeps it. */

@@ -43,12 +43,15 @@ static bool is_handle(PyObject *object)
     return false;
 }
 
-/* Count one user more or less of the handles in KEEPS: an object, a tuple of them, or NULL. */
+/* Count one user more or less of the handles in KEEPS: an object, a tuple or list of them, or NULL.
+ */
 static void count_user(PyObject *keeps, int change)
 {
     if (keeps == NULL) return;
     for (Py_ssize_t i = 0; PyTuple_Check(keeps) && i < PyTuple_Size(keeps); i++)
         count_user(PyTuple_GetItem(keeps, i), change);
+    for (Py_ssize_t i = 0; PyList_Check(keeps) && i < PyList_Size(keeps); i++)
+        count_user(PyList_GetItem(keeps, i), change);
     if (is_handle(keeps)) ((handle_object *)keeps)->users += change;
 }
 

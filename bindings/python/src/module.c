@@ -24,9 +24,8 @@ static int refuse_other_library(void)
 static int module_exec(PyObject *module)
 {
     static int (*const parts[])(PyObject *) = {
-        context_type_add,    array_functions_add, apply_functions_add,    file_functions_add,
-        trace_types_add,     bound_types_add,     shard_type_add,         overlap_functions_add,
-        pairs_functions_add, pipeline_type_add,   attention_functions_add};
+        context_type_add, array_functions_add, trace_types_add,   bound_types_add,
+        shard_type_add,   pairs_functions_add, callback_type_add, attention_functions_add};
     static PyMethodDef functions[] = {{"use", handle_class_use, METH_O,
                                        "use($module, class_, /)\n--\n\nMake objects of this "
                                        "subclass of a class here from now on."},

@@ -74,8 +74,10 @@ int place_open(PyObject *object, bool written, const char *name, context_object 
                struct array *out)
 {
     if (array_open(object, out) < 0) return -1;
-    if (check_dense(out, name, written) == 0 &&
-        (context == NULL || place_fits(out, context, name) == 0))
+    if (context == NULL && out->device.type != WEFT_DL_CPU)
+        PyErr_Format(PyExc_ValueError, "%s is not in host memory", name);
+    else if (check_dense(out, name, written) == 0 &&
+             (context == NULL || place_fits(out, context, name) == 0))
         return 0;
     array_close(out);
     return -1;

@@ -12,8 +12,8 @@ int place_find(context_object *context);
  * name. */
 int place_fits(const struct array *array, context_object *context, const char *name);
 
-/* Open the array OBJECT, which must be dense and fit CONTEXT, unless that is NULL; a WRITTEN one
- * must not be read-only.  The caller closes *OUT after success. */
+/* Open the array OBJECT, which must be dense and fit CONTEXT or, if that is NULL, be in host
+ * memory; a WRITTEN one must not be read-only.  The caller closes *OUT after success. */
 int place_open(PyObject *object, bool written, const char *name, context_object *context,
                struct array *out);
 

@@ -1,5 +1,5 @@
 /* records.c - Python objects as values of C, see call.h. */
-#include "call.h"
+#include "callback.h"
 
 #include <string.h>
 
@@ -220,7 +220,8 @@ static int read_kind(const struct value_type *type, uint8_t kind, PyObject *obje
         return PyErr_Occurred() ? -1 : 0;
     case VALUE_HANDLE:
         *(void **)out = handle_use(object, type->handle, type->name, arena);
-        return *(void **)out != NULL ? 0 : -1;
+        if (*(void **)out == NULL) return -1;
+        return type->handle->retain == NULL ? arena_keep(arena, Py_NewRef(object)) : 0;
     case VALUE_STREAM:
         return arena_stream(arena, object, out);
     case VALUE_RECORD:
@@ -317,6 +318,8 @@ size_t count_of(const struct record *record, const struct value_type *list, cons
 {
     const struct value_type *of = list->of >= 0 ? &record->fields[list->of] : NULL;
 
+    if (list->measure != NULL)
+        return (size_t)list->measure((const union value *)(const void *)memory);
     if (of == NULL) return list->length;
     if (list->count != NULL)
         return (size_t)list->count(*(void *const *)(const void *)(memory + of->offset));
@@ -327,14 +330,16 @@ size_t count_of(const struct record *record, const struct value_type *list, cons
 static bool has_count(const struct record *record, const struct value_type *field,
                       const char *memory)
 {
-    for (int i = 0; i < record->count && field->count == NULL; i++) {
+    if (field->count != NULL || field->measure != NULL) return true;
+    for (int i = 0; i < record->count; i++) {
         const struct value_type *other = &record->fields[i];
 
         if (other != field && other->kind == VALUE_LIST && other->of == field->of &&
-            other->length == 0 && *(void *const *)(const void *)(memory + other->offset) != NULL)
+            other->of >= 0 && other->length == 0 && other->within == 0 &&
+            *(void *const *)(const void *)(memory + other->offset) != NULL)
             return true;
     }
-    return field->count != NULL;
+    return false;
 }
 
 /* Set the list FIELD of RECORD, and the field that has its count. */
@@ -352,12 +357,16 @@ static int set_list(const struct record *record, const struct value_type *field,
                      entries, most);
         return -1;
     }
-    if (most == 0 && of != NULL && has_count(record, field, memory)) {
+    if (field->within != 0) {
+        store(*(char **)(void *)(memory + of->offset) + field->within, 4, entries);
+    } else if (most == 0 && has_count(record, field, memory)) {
         size_t wanted = count_of(record, field, memory);
 
         if (entries != wanted) {
             PyErr_Format(PyExc_ValueError, "%s has %zu entries; expected %zu%s", field->name,
-                         entries, wanted, field->count == NULL ? ", as the list beside it" : "");
+                         entries, wanted,
+                         field->count == NULL && field->measure == NULL ? ", as the list beside it"
+                                                                        : "");
             return -1;
         }
     } else if (of != NULL) {
@@ -373,8 +382,9 @@ static int set_list(const struct record *record, const struct value_type *field,
 int field_set(const struct record *record, const struct value_type *field, char *memory,
               PyObject *object, struct arena *arena)
 {
-    return field->kind == VALUE_LIST ? set_list(record, field, memory, object, arena)
-                                     : value_read(field, object, arena, memory + field->offset);
+    if (field->kind == VALUE_LIST) return set_list(record, field, memory, object, arena);
+    if (field->kind == VALUE_CALLBACK) return callback_field(record, field, memory, object, arena);
+    return value_read(field, object, arena, memory + field->offset);
 }
 
 /* Set the bit of FIELD that is called NAME; 0 if there is none. */

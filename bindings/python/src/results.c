@@ -1,5 +1,6 @@
 /* results.c - values of C as Python objects, and what a call returns, see call.h. */
 #include "call_state.h"
+#include "callback.h"
 
 #include <string.h>
 
@@ -78,6 +79,9 @@ static PyObject *make_kind(const struct value_type *type, uint8_t kind, const vo
                                                                : (const char *)memory);
     case VALUE_ADDRESS:
         return PyLong_FromVoidPtr(*(void *const *)memory);
+    case VALUE_NATIVE:
+    case VALUE_MEMORY:
+        return frame_make(kind, *(void *const *)memory, owner);
     case VALUE_HANDLE:
         return make_handle(type, *(void *const *)memory, owner);
     case VALUE_RECORD:
@@ -129,15 +133,16 @@ static PyObject *make_field(const struct record *record, const struct value_type
 
 PyObject *record_make(const struct record *record, const char *memory, PyObject *owner)
 {
-    PyObject *made = PyDict_New();
+    PyObject *made = record->make != NULL ? record->make(memory, owner) : PyDict_New();
 
     for (int i = 0; made != NULL && i < record->count; i++) {
         const struct value_type *field = &record->fields[i];
         PyObject *value;
 
         if (field->name == NULL) continue;
-        value = make_field(record, field, memory, owner);
-        if (value == NULL || PyDict_SetItemString(made, field->name, value) < 0) Py_CLEAR(made);
+        if (record->keys[i] == NULL) record->keys[i] = PyUnicode_InternFromString(field->name);
+        value = record->keys[i] != NULL ? make_field(record, field, memory, owner) : NULL;
+        if (value == NULL || PyDict_SetItem(made, record->keys[i], value) < 0) Py_CLEAR(made);
         Py_XDECREF(value);
     }
     return made;

@@ -1,4 +1,4 @@
-/* shard.c - see shard.h. */
+/* shard.c - weft.Shard, see shard.h. */
 #include "shard.h"
 
 typedef struct {
@@ -8,9 +8,7 @@ typedef struct {
     int64_t shape[WEFT_MAX_DIMS], strides[WEFT_MAX_DIMS], offset[WEFT_MAX_DIMS];
     weft_dl_dtype dtype;
     weft_dl_device device;
-    handle_object *owner; /* of the memory; NULL: a call */
-    Py_ssize_t exported;  /* arrays of other libraries */
-    bool is_closed;       /* the call has ended */
+    handle_object *owner; /* of the memory; arrays of other libraries count as its users */
     bool is_read_only;
 } shard_object;
 
@@ -28,16 +26,9 @@ static void shard_dealloc(PyObject *self)
 
 /* ---- DLPack ---- */
 
-/* Count arrays of the memory, also at its owner. */
-static void count_export(shard_object *self, int change)
-{
-    self->exported += change;
-    if (self->owner != NULL) self->owner->users += change;
-}
-
 static void end_export(PyObject *shard)
 {
-    count_export(self_of(shard), -1);
+    self_of(shard)->owner->users--;
 }
 
 static PyObject *shard_dlpack(PyObject *object, PyObject *args, PyObject *kwargs)
@@ -51,14 +42,16 @@ static PyObject *shard_dlpack(PyObject *object, PyObject *args, PyObject *kwargs
                                    .strides = self->strides};
     PyObject *capsule;
 
-    if (self->is_closed || (self->owner != NULL && self->owner->raw == NULL)) {
+    if (self->owner->raw == NULL) {
         PyErr_SetString(PyExc_BufferError,
-                        self->owner != NULL ? "the memory was closed; it cannot be used"
-                                            : "the kernel has returned; its shards cannot be used");
+                        Py_TYPE((PyObject *)self->owner) == binding.callback
+                            ? "the kernel has returned; its shards cannot be used"
+                            : "the memory was closed; it cannot be used");
         return NULL;
     }
+    self->owner->users++; /* before the arguments can close it */
     capsule = share_capsule(&tensor, self->is_read_only, object, end_export, args, kwargs);
-    if (capsule != NULL) count_export(self, 1);
+    if (capsule == NULL) self->owner->users--;
     return capsule;
 }
 
@@ -116,7 +109,7 @@ static PyObject *get_memory(PyObject *object, void *closure)
                          PyBool_FromLong(self->is_read_only));
 }
 
-/* ---- making and closing ---- */
+/* ---- making ---- */
 
 PyObject *shard_new(const struct shard_facts *facts)
 {
@@ -139,70 +132,36 @@ PyObject *shard_new(const struct shard_facts *facts)
         dense *= facts->shape[i];
     }
     self->device = facts->device;
-    self->owner = (handle_object *)Py_XNewRef(facts->owner);
+    self->owner = (handle_object *)Py_NewRef(facts->owner);
     self->is_read_only = facts->is_read_only;
     return (PyObject *)self;
 }
 
-Py_ssize_t shard_close(PyObject *shard)
+/* The same memory with another shape, strides, or None, dtype and right to write. */
+static PyObject *shard_view(PyObject *object, PyObject *args)
 {
-    if (shard == NULL || shard == Py_None) return 0;
-    self_of(shard)->is_closed = true;
-    return self_of(shard)->exported;
-}
+    int64_t shape[WEFT_MAX_DIMS], strides[WEFT_MAX_DIMS];
+    shard_object *self = self_of(object);
+    PyObject *sizes, *steps;
+    struct shard_facts facts = {
+        .shape = shape, .device = self->device, .owner = (PyObject *)self->owner};
+    const char *name;
+    int written;
 
-Py_ssize_t shards_close(PyObject *shards)
-{
-    Py_ssize_t kept = 0;
+    if (!PyArg_ParseTuple(args, "OOsp:_view", &sizes, &steps, &name, &written) ||
+        check(weft_dtype_parse(name, &facts.dtype)) < 0 ||
+        (facts.dims = numbers_of(sizes, shape)) < 0)
+        return NULL;
+    if (steps != Py_None) {
+        int32_t count = numbers_of(steps, strides);
 
-    for (Py_ssize_t i = 0; shards != NULL && i < PyTuple_Size(shards); i++)
-        kept += shard_close(PyTuple_GetItem(shards, i));
-    return kept;
-}
-
-/* ---- exceptions ---- */
-
-weft_status kernel_end(struct kernel *kernel, Py_ssize_t kept, const char *what)
-{
-    PyObject *text;
-    const char *chars = NULL;
-    weft_status status;
-
-    if (!PyErr_Occurred() && kept > 0)
-        PyErr_Format(PyExc_BufferError,
-                     "the kernel of %s keeps %zd arrays of its shards; copy them instead", what,
-                     kept);
-    if (!PyErr_Occurred()) return WEFT_OK;
-    PyErr_Fetch(&kernel->kind, &kernel->value, &kernel->traceback);
-    PyErr_NormalizeException(&kernel->kind, &kernel->value, &kernel->traceback);
-    text = kernel->value != NULL ? PyObject_Repr(kernel->value) : NULL;
-    if (text != NULL) chars = PyUnicode_AsUTF8AndSize(text, NULL);
-    PyErr_Clear();
-    status = weft_fail(WEFT_ERR_INVALID, "the kernel of %s raised %s", what,
-                       chars != NULL ? chars : "an exception");
-    Py_XDECREF(text);
-    return status;
-}
-
-weft_status kernel_run(struct kernel *kernel, PyObject *arguments, PyObject *shards,
-                       const char *what)
-{
-    PyObject *result = arguments != NULL ? PyObject_CallObject(kernel->function, arguments) : NULL;
-    Py_ssize_t kept = shards_close(shards);
-    weft_status status = kernel_end(kernel, result != NULL ? kept : 0, what);
-
-    Py_XDECREF(result);
-    Py_XDECREF(arguments);
-    Py_XDECREF(shards);
-    return status;
-}
-
-PyObject *kernel_raise(struct kernel *kernel, weft_status status)
-{
-    if (kernel->kind == NULL) return raise_status(status);
-    PyErr_Restore(kernel->kind, kernel->value, kernel->traceback);
-    kernel->kind = NULL;
-    return NULL;
+        if (count != facts.dims)
+            return count < 0 ? NULL : PyErr_Format(PyExc_ValueError, "a stride per size is needed");
+        facts.strides = strides;
+    }
+    facts.data = self->data;
+    facts.is_read_only = !written;
+    return shard_new(&facts);
 }
 
 int shard_type_add(PyObject *module)
@@ -219,6 +178,7 @@ int shard_type_add(PyObject *module)
          "__dlpack__(*, stream=None, max_version=None, dl_device=None, copy=None)"},
         {"__dlpack_device__", shard_device, METH_NOARGS, "__dlpack_device__()"},
         {"__array__", KEYWORDS(shard_array), "__array__(dtype=None, copy=None)"},
+        {"_view", shard_view, METH_VARARGS, "_view(shape, strides, dtype, is_written, /)"},
         {0}};
     static PyType_Slot slots[] = {{Py_tp_doc, "A tensor as a kernel gets it: its rank's shard."},
                                   {Py_tp_dealloc, shard_dealloc},

@@ -11,17 +11,12 @@ weft_tensor *tensor_raw(PyObject *self)
     return ((tensor_object *)self)->raw;
 }
 
-static const struct value_type tensors = {
-    .kind = VALUE_HANDLE, .element = VALUE_HANDLE, .is_owned = 1, .handle = &class_weft_tensor};
-
 PyObject *tensor_wrap(weft_tensor *raw, context_object *context)
 {
-    return value_make(&tensors, &raw, (PyObject *)context);
-}
+    static const struct value_type type = {
+        .kind = VALUE_HANDLE, .is_owned = 1, .handle = &class_weft_tensor};
 
-PyObject *tensors_wrap(weft_tensor **raw, uint32_t count, context_object *context)
-{
-    return list_make(&tensors, raw, count, (PyObject *)context);
+    return value_make(&type, &raw, (PyObject *)context);
 }
 
 /* ---- tensors of arrays ---- */

@@ -7,8 +7,6 @@
 weft_tensor *tensor_raw(PyObject *self);
 /* A new reference; it takes over the caller's reference to RAW, also if it fails. */
 PyObject *tensor_wrap(weft_tensor *raw, context_object *context);
-/* The tuple of COUNT such tensors; NULL becomes None.  It takes over all references. */
-PyObject *tensors_wrap(weft_tensor **raw, uint32_t count, context_object *context);
 
 /* ---- move.c ---- */
 

@@ -65,7 +65,7 @@ def test_arrays_of_other_sizes_are_refused(ranks):
             (lambda: world.all_reduce(np.ones((4, 4))[:, 0]), "not contiguous"),
             (lambda: world.collective("all_reduc"), "expected one of: all_reduce"),
             (lambda: world.all_reduce(np.ones(3), op="mean"), "expected one of: sum"),
-            (lambda: world.all_to_all_v(np.ones(3), [-1], np.ones(3), [3]), "-1 is out of range"),
+            (lambda: world.all_to_all_v(np.ones(3), [-1], np.ones(3), [3]), "-1, which is out of range"),
             (lambda: world.send(np.ones(3), 0, tag=2**32), "tag is 4294967296, which is out of range"),
             (lambda: world.all_gather_v(np.ones(3), np.ones(3), [4]), "recv 3; this rank needs 4 and 4"),
             (lambda: world.all_gather_v(np.ones(0), np.ones(3), [3]), "send has 0 elements and recv 3; this rank needs 3 and 3"),

@@ -26,6 +26,25 @@ typedef struct weft_sample_options {
 WEFT_API WEFT_NODISCARD weft_status weft_mesh_sample(const weft_mesh *mesh, int32_t number, const char *text,
                                                      const weft_sample_options *options, uint64_t *sum,
                                                      weft_mesh **out);
+
+/* What a visitor gets. */
+typedef struct weft_sample_place {
+    size_t struct_size;
+    int32_t axis;
+    const char *name; /* of the axis */
+} weft_sample_place;
+
+/* Call VISIT with USER for each axis, until it returns another status than WEFT_OK. */
+WEFT_API WEFT_NODISCARD weft_status weft_mesh_visit(const weft_mesh *mesh,
+                                                    weft_status (*visit)(void *user, int32_t size,
+                                                                         const weft_sample_place *place),
+                                                    void *user);
+/* Call END with USER. */
+WEFT_API void weft_mesh_finish(const weft_mesh *mesh, void (*end)(void *user), void *user);
+/* How many numbers weft_mesh_add takes. */
+WEFT_API uint32_t weft_mesh_least(const weft_mesh *mesh, int32_t more);
+/* Set *SUM to the sum of NUMBERS.  [NUMBERS: weft_mesh_axes(MESH) + weft_mesh_least(MESH, MORE) entries] */
+WEFT_API WEFT_NODISCARD weft_status weft_mesh_add(const weft_mesh *mesh, int32_t more, const int64_t *numbers, int64_t *sum);
 """
 
 DEFINED = """
@@ -39,6 +58,37 @@ weft_status weft_mesh_sample(const weft_mesh *mesh, int32_t number, const char *
     *sum = one * (uint64_t)(options->times + 1);
     *out = weft_mesh_retain(mesh);
     return number == 13 ? WEFT_ERR_INVALID : WEFT_OK;
+}
+
+weft_status weft_mesh_visit(const weft_mesh *mesh,
+                            weft_status (*visit)(void *user, int32_t size, const weft_sample_place *place), void *user)
+{
+    for (int32_t i = 0; i < weft_mesh_axes(mesh); i++) {
+        weft_sample_place place = {sizeof place, i, weft_mesh_axis_name(mesh, i)};
+        weft_status status = visit(user, weft_mesh_axis_size(mesh, i), &place);
+        if (status != WEFT_OK) return status;
+    }
+    return WEFT_OK;
+}
+
+void weft_mesh_finish(const weft_mesh *mesh, void (*end)(void *user), void *user)
+{
+    (void)mesh;
+    end(user);
+}
+
+uint32_t weft_mesh_least(const weft_mesh *mesh, int32_t more)
+{
+    (void)mesh;
+    return (uint32_t)more;
+}
+
+weft_status weft_mesh_add(const weft_mesh *mesh, int32_t more, const int64_t *numbers, int64_t *sum)
+{
+    *sum = 0;
+    for (int32_t i = 0; i < weft_mesh_axes(mesh) + more; i++)
+        *sum += numbers[i];
+    return WEFT_OK;
 }
 """
 
@@ -54,6 +104,28 @@ for wrong in (lambda: mesh.sample("2", "four"), lambda: mesh.sample(2), lambda: 
     try:
         wrong()
     except TypeError:
+        continue
+    raise SystemExit("accepted")
+seen = []
+mesh.visit(lambda size, place: seen.append((size, place)))
+assert seen == [(2, {"axis": 0, "name": "dp"}), (4, {"axis": 1, "name": "tp"})], seen
+mesh.finish(lambda: seen.clear())
+assert seen == [] and mesh.add(1, [1, 2, 3]) == 6
+def fail(*given):
+    seen.append(given)
+    raise KeyError("visited")
+for call in (mesh.visit, mesh.finish):
+    try:
+        call(fail)
+    except KeyError as error:
+        assert error.args == ("visited",) and len(seen) == 1
+        seen.clear()
+    else:
+        raise SystemExit("no exception")
+for wrong, kind in ((lambda: mesh.visit(3), TypeError), (lambda: mesh.visit(None), TypeError), (lambda: mesh.add(1, [1, 2]), ValueError)):
+    try:
+        wrong()
+    except kind:
         continue
     raise SystemExit("accepted")
 try:
@@ -109,7 +181,7 @@ def test_a_new_function_is_reached_without_another_edit(tmp_path):
 @pytest.mark.parametrize(
     ("declared", "reason"),
     [
-        ("/* Call FUNCTION. */\nWEFT_API void weft_mesh_each(const weft_mesh *mesh, void (*function)(void *user), void *user);\n",
+        ("/* Call FUNCTION. */\nWEFT_API void weft_mesh_each(const weft_mesh *mesh, void (*function)(void *user, void *data), void *user);\n",
          "`function` is a callback"),
         ("/* Read SOURCE. */\nWEFT_API void weft_mesh_read(const weft_mesh *mesh, const void *source);\n", "`source` is a memory"),
     ],

@@ -43,7 +43,7 @@ def test_inputs_of_several_dtypes_are_refused_unless_the_call_permits_them():
 def test_lists_have_an_entry_for_each_tensor():
     x = weft.spec("f32[8,8] R", "4")
     for name, length in (("fixed_inputs", 2), ("fixed_outputs", 1), ("wanted_outputs", 1)):
-        with pytest.raises(ValueError, match=f"{name} has {length + 1} entries; the call needs {length}"):
+        with pytest.raises(ValueError, match=f"{name} has {length + 1} entries .*, and the call has {length} {name.split('_')[1][:-1]}"):
             ops.propose("mm", [x, x], **{name: [None] * (length + 1)})
         ops.propose("mm", [x, x], **{name: [None] * length})
     for entries in ([], [True], [True] * 3):
@@ -53,7 +53,7 @@ def test_lists_have_an_entry_for_each_tensor():
         ops.check("mm", [x, x], {1: 2})
     with pytest.raises(TypeError, match="attribute dim must be a number"):
         ops.check("softmax", [x], {"dim": None})
-    with pytest.raises(TypeError, match="no option 'fixed'"):
+    with pytest.raises(TypeError, match="no argument 'fixed'"):
         ops.check("mm", [x, x], fixed=[x])
 
 
@@ -64,14 +64,14 @@ def test_calls_that_are_incomplete_are_refused():
                  {"name": "softmax", "inputs": [x], "attrs": [{"name": "dim", "kind": "text"}]},
                  {"name": "softmax", "inputs": [x], "attrs": [{"name": "dim", "kind": "list"}]}):  # fmt: skip
         with pytest.raises(weft.InvalidError):
-            weft._weft.op_ask("c", call, {})
+            weft._weft.op_check(**call)
         with pytest.raises(weft.InvalidError):
             create(**call)
     choice = ops.check("softmax", [x], {"dim": -1})
     assert choice.input(1) is None and choice.output(9) is None and choice.memory == (None,)
     backward = ops.Backward("softmax", [x], {"dim": 1})
     assert backward.gradient(1) is None and backward.spec(source="result", index=2**31) is None
-    assert weft._weft.op_backward_call(backward, len(backward.calls)) is None
+    assert backward.call(len(backward.calls)) is None
     backward.close()
     with pytest.raises(RuntimeError, match="closed"):
         backward.calls

@@ -158,7 +158,7 @@ def test_overlapped_matmuls(ranks):
             for call, function in ((overlap.gather, consume), (overlap.reduce_scatter, produce)):
                 with pytest.raises(ValueError, match=f"{count} rows; this rank's share of 8 is 4"):
                     call(np.zeros((count, 4), np.float32), rows, function)
-        with pytest.raises(ValueError, match="negative"):
+        with pytest.raises(ValueError, match="-8 rows of width 4; they must be at least 0 and 1"):
             overlap.gather(np.ones((4, 4), np.float32), -8, consume)
         uneven = np.zeros((4 - rank, 4), np.float32)
         overlap.reduce_scatter(uneven, 7, produce)
@@ -275,9 +275,17 @@ def test_a_pipeline_trains(ranks):
         for values in ([], [["f32[3"]], [["f99[3]"]], [["f32[3]"] * 17]):
             with pytest.raises((ValueError, weft.Error)):
                 weft.Pipeline(world, weft.Schedule("gpipe", 2, 2), values, forward, backward)
+        def close(action):
+            with pytest.raises(RuntimeError, match="running"):
+                pipeline.close()
+        pipeline = weft.Pipeline(world, weft.Schedule("gpipe", 2, 2), [["f32[3,4]"]], close, close)
+        pipeline.run()
+        pipeline.close()
         with pytest.raises(RuntimeError, match="closed"):
-            weft._weft.Pipeline().run()
-        del world
+            pipeline.run()
+        with pytest.raises(TypeError, match="forward must be a function"):
+            weft._weft.Pipeline(world, weft.Schedule("gpipe", 2, 2), forward=3)
+        del world, pipeline
         context.close()
     """)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from . import _weft
 from ._layouts import Mesh
@@ -91,10 +91,31 @@ class Problem(NamedTuple):
 _Kernel = Callable[[Problem], object]
 
 
-def _function(kernel: _Kernel) -> Callable[..., object]:
-    def call(*parts: Any) -> object:
-        *numbers, tensors, stream = parts
-        return kernel(Problem(*(*numbers, stream, *tensors)))
+_PARTS = {"q": 0, "k": 0, "v": 0, "out": 1, "lse": 1, "d_out": 0, "d_q": 2, "d_k": 2, "d_v": 2}  # 1, 2: a forward, a backward writes it
+
+
+def _function(kernel: _Kernel) -> Callable[[dict[str, Any]], object]:
+    """The kernel of C, which gets the fields of weft_cp_call."""
+
+    def call(given: dict[str, Any]) -> object:
+        problem, back = given["problem"], given["backward"]
+
+        def part(name: str, writer: int) -> Shard | None:
+            local = given[name]
+            if local["memory"] is None or (name.startswith("d_") and not back):
+                return None
+            of_keys, depth = name.endswith(("k", "v")), name != "lse"
+            shape = (given["batch"], given["key_heads" if of_keys else "heads"], problem["keys" if of_keys else "queries"])
+            strides = (local["batch"], local["head"], local["sequence"])
+            return cast("Shard", local["memory"]._view(
+                (*shape, given["depth"]) if depth else shape, (*strides, 1) if depth else strides,
+                given["dtype"] if depth else "f32", writer == 1 + back))  # fmt: skip
+
+        numbers = {name: problem[name] for name in ("mask", "diagonal", "window", "query_index", "key_index")}
+        tensors: Any = {name: part(name, writer) for name, writer in _PARTS.items()}
+        return kernel(Problem(
+            **numbers, first_head=given["first_head"], first_key_head=given["first_key_head"], is_backward=back,
+            stream=given["stream"], **tensors))  # fmt: skip
 
     return call
 

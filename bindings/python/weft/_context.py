@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
 from collections.abc import Callable
 from typing import Any, Self, TypeVar
 
@@ -18,6 +17,8 @@ def _on_thread(make: Callable[[], _Made]) -> _Made:
 
     If a handler raises an exception, that thread is left alone: what it makes is dropped, so it leaves the job again.
     """
+    import threading  # few programs need it before they join
+
     results: list[_Made | BaseException] = []
     is_wanted = True
 

@@ -38,6 +38,19 @@ class Routing(_weft.Routing):
         _weft.routing_move(self, source, target, stream, True)
 
 
+_Function = Callable[[_weft.Shard, int, int], object]
+
+
+def _rows(function: _Function, call: dict[str, Any], is_written: bool) -> Callable[[dict[str, Any]], object]:
+    """The function of C, which gets the fields of weft_overlap_rows."""
+
+    def compute(rows: dict[str, Any]) -> object:
+        shard = rows["memory"]._view((rows["count"], call["width"]), None, call["dtype"], is_written)
+        return function(shard, rows["first"], rows["stream"])
+
+    return compute
+
+
 @_weft.use
 class Overlap(_weft.Overlap):
     """Matmuls that run while their input is gathered, or while their output is reduced (docs/training/overlap.md).
@@ -50,11 +63,11 @@ class Overlap(_weft.Overlap):
     def __new__(cls, comm: Comm, bytes: int, messages: bool = False) -> Overlap:
         return comm.overlap_create(bytes=bytes, messages=messages)
 
-    def gather(
+    def gather(  # type: ignore[override]
         self,
         shard: _Array,
         rows: int,
-        function: Callable[[_weft.Shard, int, int], object],
+        function: _Function,
         chunks: int = 0,
         flops: int = 0,
         stream: _StreamLike = None,
@@ -63,19 +76,33 @@ class Overlap(_weft.Overlap):
 
         rows are those of the whole tensor.  chunks: 0 by costs, -1 plain.  Collective.
         """
-        _weft.overlap_run(self, shard, rows, function, chunks, flops, stream, False)
+        call = self._call(shard, rows, chunks, flops)
+        super().gather(_rows(function, call, False), shard, stream, **call)
 
-    def reduce_scatter(
+    def reduce_scatter(  # type: ignore[override]
         self,
         shard: _Array,
         rows: int,
-        function: Callable[[_weft.Shard, int, int], object],
+        function: _Function,
         chunks: int = 0,
         flops: int = 0,
         stream: _StreamLike = None,
     ) -> None:
         """Call function for parts of all rows, which it writes, and set shard to the sum of all ranks.  Collective."""
-        _weft.overlap_run(self, shard, rows, function, chunks, flops, stream, True)
+        call = self._call(shard, rows, chunks, flops)
+        super().reduce_scatter(_rows(function, call, True), shard, stream, **call)
+
+    def _call(self, shard: _Array, rows: int, chunks: int, flops: int) -> dict[str, Any]:
+        """The fields of a call whose shard is [rows of this rank, width]."""
+        dtype, shape = _weft.describe(shard)
+        if len(shape) != 2:
+            raise ValueError("the shard must have two dimensions, rows and width")
+        call: dict[str, Any] = {"rows": rows, "width": shape[1], "dtype": dtype, "chunks": chunks, "flops": flops}
+        share = self.shard_bytes(**call) // max(shape[1] * _weft.dtype_bytes(dtype), 1)
+        if share != shape[0]:
+            super().predict(**call)  # which raises if the call itself is wrong
+            raise ValueError(f"the shard has {shape[0]} rows; this rank's share of {rows} is {share}")
+        return call
 
     def predict(self, rows: int, width: int, dtype: str, chunks: int = 0, flops: int = 0) -> dict[str, Any]:  # type: ignore[override]
         """How a call would run, and its times in nanoseconds."""

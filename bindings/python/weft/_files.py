@@ -74,13 +74,13 @@ class Checkpoint(_weft.Checkpoint):
         self, name: int | str, target: Any, offset: Sequence[int] | None = None, sizes: Sequence[int] | None = None
     ) -> None:
         """Read a box of a tensor to an array."""
-        _weft.checkpoint_read(self, self._number(name), target, offset, sizes)
+        super().read(self._number(name), target, offset, sizes)
 
-    def read_shard(self, name: int | str, target: Any, spec: Spec, rank: int) -> None:
+    def read_shard(self, name: int | str, target: Any, spec: Spec, rank: int) -> None:  # type: ignore[override]
         """Read a rank's shard of a tensor to an array."""
-        _weft.checkpoint_read_shard(self, self._number(name), target, spec, rank)
+        super().read_shard(self._number(name), spec, rank, target)
 
-    def read(
+    def read(  # type: ignore[override]
         self, name: int | str, offset: Sequence[int] | None = None, sizes: Sequence[int] | None = None, *, out: Any = None
     ) -> Any:
         """A box of a tensor; without offset and sizes the whole tensor.  Without out, a memoryview."""
@@ -138,11 +138,16 @@ class Writer(_weft.Writer):
         }
         return made
 
-    def write(self, name: str, array: Any, offset: Sequence[int] | None = None) -> None:
+    def write(self, name: str, array: Any, offset: Sequence[int] | None = None) -> None:  # type: ignore[override]
         """Write the box of a tensor that begins at offset, with the shape of the array."""
         if name not in self._entries:
             raise KeyError(f"the checkpoint has no tensor {name!r}")
-        _weft.checkpoint_write(self, *self._entries[name], name, array, offset)
+        (number, dims, dtype), (found, shape) = self._entries[name], _weft.describe(array)
+        if _weft.dtype_parse(dtype) != found:
+            raise TypeError(f"tensor {name} is {dtype}, the array {found}")
+        if len(shape) != dims:
+            raise ValueError(f"tensor {name} has {dims} dimensions, the array {len(shape)}")
+        super().write(number, array, offset, shape)
 
     def __exit__(self, *exception: object) -> None:
         try:
@@ -208,7 +213,7 @@ def load(
     placements is a Layout, its text or file, or with a mesh the placements of all tensors.
     """
     source = _source(path, rules)
-    tensors = _weft.load(_context(context), source, _target(placements, mesh), names, jobs)
+    tensors = _context(context).load(source, _target(placements, mesh), names=names, jobs=jobs)
     return dict(zip(source.names if names is None else names, tensors))
 
 
@@ -248,6 +253,10 @@ def _files(plan: _weft.Reshard) -> Iterator[dict[str, Any]]:
         return
 
 
+def _go_on(done: int, total: int) -> None:
+    """The progress of a caller who does not ask: while Python runs, it sees interrupts."""
+
+
 def reshard(
     source: _Source,
     path: _Path,
@@ -268,7 +277,7 @@ def reshard(
     """
     if placements is not None:
         options["layout"] = _target(placements, mesh)
-    with _weft.reshard_create(_source(source, rules), path, progress, **options) as plan:
+    with _weft.Reshard(_source(source, rules), path, progress=progress or _go_on, **options) as plan:
         predicted = plan.predict() if predict else None
         if not dry:
             plan.run()

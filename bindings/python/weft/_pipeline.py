@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -54,6 +55,49 @@ def _texts(stage: dict[str, Any]) -> list[_Value]:
     return found
 
 
+class _Functions:
+    """The functions of a pipeline as weft calls them.  C keeps none of the user's, so that cycles of objects end."""
+
+    def __init__(self, context: _weft.Context, **functions: Callable[..., Any] | None) -> None:
+        self.context = context
+        self.functions = functions
+
+    def of_c(self) -> dict[str, Callable[..., object]]:
+        """The functions for weft_pipeline_options."""
+        me = weakref.ref(self)
+
+        def made(name: str) -> Callable[..., object]:
+            return lambda *calls: me()._shapes(*calls) if name == "shapes" else me()._run(name, calls)  # type: ignore[union-attr]
+
+        return {name: made(name) for name, function in self.functions.items() if function is not None}
+
+    def _run(self, name: str, calls: Sequence[dict[str, Any]]) -> None:
+        function = self.functions[name]
+        assert function is not None
+        actions = [_action(call) for call in calls]
+        absent = function(*actions) or ()
+        gradients = next((action for action in actions if action.parts), actions[-1])
+        for number in absent:
+            if not 0 <= number < len(gradients.d_inputs):
+                raise ValueError(f"the stage has no gradient of input {number}")
+            if (target := gradients.d_inputs[number]) is not None:
+                self.context.memory_fill(target, 0, gradients.stream or None)
+
+    def _shapes(self, stage: int, inputs: dict[str, Any]) -> dict[str, Any]:
+        function = self.functions["shapes"]
+        assert function is not None
+        return _stage(function(stage, _texts(inputs)))
+
+
+def _action(call: dict[str, Any]) -> Action:
+    """An action of the fields of weft_pipeline_call."""
+    parts = ("inputs" in call["parts"]) + 2 * ("weights" in call["parts"])
+    inputs, outputs, d_outputs, d_inputs = (call[name] or () for name in ("inputs", "outputs", "d_outputs", "d_inputs"))
+    return Action(call["kind"], call["stage"], call["microbatch"], parts, call["is_last"], call["loss_scale"], inputs,
+                  outputs, d_outputs, d_inputs, call["stream"])  # fmt: skip
+
+
+@_weft.use
 class Pipeline(_weft.Pipeline):
     """A schedule that is run: functions compute, and weft moves tensors between stages.  Collective.
 
@@ -66,7 +110,7 @@ class Pipeline(_weft.Pipeline):
     """
 
     __slots__ = ("_functions",)
-    _functions: dict[str, Callable[..., Any] | None]
+    _functions: _Functions
 
     def __new__(
         cls,
@@ -83,22 +127,13 @@ class Pipeline(_weft.Pipeline):
         shapes: Callable[[int, list[_Value]], Sequence[_Value]] | None = None,
         loss_scale: float = 0,
     ) -> Pipeline:
-        self = super().__new__(cls)
-        optional = {"unshard": unshard, "reshard": reshard, "reduce": reduce, "overlap": overlap, "shapes": shapes}
-        self._functions = {"forward": forward, "backward": backward, **optional}
+        functions = _Functions(
+            comm.context, forward=forward, backward=backward, unshard=unshard, reshard=reshard, reduce=reduce,
+            overlap=overlap, shapes=shapes)  # fmt: skip
         passed = None if values is None else [_stage(stage) for stage in values]
-        self.open(comm, schedule, passed, loss_scale, *(function is not None for function in optional.values()))
-        return self
-
-    def _call(self, name: str, *actions: tuple[Any, ...]) -> object:
-        function = self._functions[name]
-        assert function is not None
-        return function(*(Action(*fields) for fields in actions))
-
-    def _call_shapes(self, stage: int, inputs: dict[str, Any]) -> dict[str, Any]:
-        function = self._functions["shapes"]
-        assert function is not None
-        return _stage(function(stage, _texts(inputs)))
+        made = _weft.Pipeline.create(comm, schedule, values=passed, loss_scale=loss_scale, **functions.of_c())
+        made._functions = functions
+        return made
 
     def values(self, stage: int) -> list[_Value]:  # type: ignore[override]
         """What a stage passes on, in the form of the argument `values`."""

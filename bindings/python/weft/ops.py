@@ -106,12 +106,19 @@ def _call(
     name: str, inputs: Sequence[Spec | None] | None, attrs: _Attrs | None, outputs: _Outputs | None,
     mixed_dtypes: bool, mesh: Mesh | None = None,
 ) -> dict[str, Any]:  # fmt: skip
-    """The fields of weft_op_call."""
-    tensors = [{"dtype": _weft.dtype_parse(dtype), "shape": shape} for dtype, shape in _tensors(outputs) or ()]
-    return {
-        "name": name, "inputs": inputs, "attrs": [_attr(*pair) for pair in (attrs or {}).items()], "mesh": mesh,
-        "outputs": None if outputs is None else tensors, "mixed_dtypes": mixed_dtypes,
-    }  # fmt: skip
+    """The fields of weft_op_call that are set."""
+    call: dict[str, Any] = {"name": name}
+    if inputs is not None:
+        call["inputs"] = inputs
+    if attrs:
+        call["attrs"] = [_attr(*pair) for pair in attrs.items()]
+    if outputs is not None:
+        call["outputs"] = [{"dtype": _weft.dtype_parse(dtype), "shape": shape} for dtype, shape in _tensors(outputs) or ()]
+    if mesh is not None:
+        call["mesh"] = mesh
+    if mixed_dtypes:
+        call["mixed_dtypes"] = True
+    return call
 
 
 # ---- strategies ----
@@ -163,12 +170,14 @@ class Choice(_weft.Choice):
         return bool(super().local)
 
 
-def _ask(
-    what: str, name: str, inputs: Sequence[Spec | None], attrs: _Attrs | None, outputs: _Outputs | None,
+def _question(
+    name: str, inputs: Sequence[Spec | None], attrs: _Attrs | None, outputs: _Outputs | None,
     mesh: Mesh | None = None, mixed_dtypes: bool = False, costs: str | None = None, **options: Any,
-) -> Any:  # fmt: skip
-    options["costs"] = _weft.CostTable.open(costs)
-    return _weft.op_ask(what, _call(name, list(inputs), attrs, outputs, mixed_dtypes, mesh), options)
+) -> dict[str, Any]:  # fmt: skip
+    """The fields of a call and of its options."""
+    if costs is not None:
+        options["costs"] = _weft.CostTable.open(costs)
+    return {**_call(name, list(inputs), attrs, outputs, mixed_dtypes, mesh), **options}
 
 
 def check(
@@ -179,30 +188,30 @@ def check(
     The options are exact, no_partials, fallback, memory_limit, costs, mesh, fixed_inputs,
     fixed_outputs, wanted_outputs and mixed_dtypes: the kernel takes several dtypes where the rule wants one.
     """
-    return cast(Choice, _ask("c", name, inputs, attrs, outputs, **options))
+    return _weft.op_check(**_question(name, inputs, attrs, outputs, **options))
 
 
 def propose(
     name: str, inputs: Sequence[Spec | None], attrs: _Attrs | None = None, outputs: _Outputs | None = None, **options: Any
 ) -> Choice:
     """The cheapest strategy for a call, with the moves of its inputs.  Options as in check."""
-    return cast(Choice, _ask("p", name, inputs, attrs, outputs, **options))
+    return _weft.op_propose(**_question(name, inputs, attrs, outputs, **options))
 
 
 def strategies(
     name: str, inputs: Sequence[Spec | None], attrs: _Attrs | None = None, outputs: _Outputs | None = None, **options: Any
 ) -> list[Choice]:
     """All strategies for a call, without the plans of moves.  Options as in check."""
-    found: _weft.OpList = _ask("l", name, inputs, attrs, outputs, **options)
+    found = _weft.OpList.create(**_question(name, inputs, attrs, outputs, **options))
     return [cast(Choice, found.choice(index)) for index in range(found.count)]
 
 
 # ---- kernels ----
 
 
-def _kernel(function: _Kernel) -> Callable[..., object]:
-    return lambda name, rank, inputs, outputs, attrs, *rest: function(
-        Run(name, rank, inputs, outputs, _attrs(attrs), *rest))
+def _kernel(function: _Kernel) -> Callable[[dict[str, Any]], object]:
+    return lambda run: function(
+        Run(run["name"], run["rank"], run["inputs"], run["outputs"], _attrs(run["attrs"]), run["count"], run["stream"]))
 
 
 def apply(
@@ -217,8 +226,7 @@ def apply(
     kernel takes several dtypes where the rule wants one.
     """
     call = _call(name, None, attrs, outputs, mixed_dtypes, mesh)
-    made = _weft.op_apply(_context_of(context, inputs), call, inputs, _kernel(kernel), stream, False)
-    return cast("tuple[Tensor, ...]", made)
+    return cast("tuple[Tensor, ...]", _context_of(context, inputs).op_apply(inputs, _kernel(kernel), stream, **call))
 
 
 def apply_phases(
@@ -232,10 +240,10 @@ def apply_phases(
     returned.
     """
     call = _call(name, None, attrs, None, mixed_dtypes)
-    outputs = _weft.op_apply(_context_of(context, inputs), call, inputs, _kernel(kernel), stream, True)
+    outputs = list(_context_of(context, inputs).op_apply_phases(inputs, _kernel(kernel), stream, **call) or ())
     while outputs and outputs[-1] is None:
-        outputs = outputs[:-1]
-    return outputs
+        outputs.pop()
+    return tuple(outputs)
 
 
 def _context_of(context: _weft.Context | None, inputs: Sequence[Tensor | None]) -> _weft.Context:
@@ -269,10 +277,10 @@ class Backward(_weft.Backward):
     @property
     def calls(self) -> tuple[tuple[str, dict[str, Any], tuple[tuple[str, int], ...]], ...]:  # type: ignore[override]
         """The calls in order: name, attributes, and where each input comes from."""
-        found = [_weft.op_backward_call(self, index) for index in range(self.info["calls"])]
+        found = [cast("dict[str, Any]", self.call(index)) for index in range(self.info["calls"])]
         return tuple(
-            (call["name"], _attrs(call["attrs"]), tuple((one["source"], one["index"]) for one in operands))
-            for call, operands in found
+            (one["call"]["name"], _attrs(one["call"]["attrs"]), tuple((each["source"], each["index"]) for each in one["operands"]))
+            for one in found
         )
 
     @property
@@ -292,7 +300,7 @@ class Backward(_weft.Backward):
     ) -> tuple[Tensor | None, ...]:  # fmt: skip
         """The gradients of the inputs.  forward has the inputs and outputs of the call.  Collective."""
         context = _context_of(context, gradients)
-        return _weft.op_backward_apply(self, context, forward, gradients, _kernel(kernel), stream)
+        return context.op_backward_apply(self, forward, gradients, _kernel(kernel), stream) or ()
 
 
 @contextlib.contextmanager

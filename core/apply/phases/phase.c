@@ -68,13 +68,13 @@ static weft_status fill_absent(struct wf_phases *p, int32_t local, uint32_t outp
     return WEFT_OK;
 }
 
-static weft_op_local local_of(const weft_tensor *tensor, int32_t local)
+static weft_op_local local_of(const weft_tensor *tensor, int32_t local, bool is_written)
 {
     const struct wf_local *one;
 
     if (tensor == NULL) return (weft_op_local){0};
     one = &tensor->locals[local];
-    return (weft_op_local){tensor->spec, &one->shard, one->strides, one->memory};
+    return (weft_op_local){tensor->spec, &one->shard, one->strides, one->memory, is_written};
 }
 
 static weft_status call_kernel(struct wf_phases *p, const char *phase, int32_t local,
@@ -100,9 +100,9 @@ static weft_status call_kernel(struct wf_phases *p, const char *phase, int32_t l
 
     snprintf(name, sizeof name, "%s.%s", p->op->name, phase);
     for (uint32_t i = 0; i < inputs; i++)
-        locals[i] = local_of(in[i], local);
+        locals[i] = local_of(in[i], local, false);
     for (uint32_t i = 0; i < outputs; i++)
-        locals[inputs + i] = local_of(out[i], local);
+        locals[inputs + i] = local_of(out[i], local, true);
     status = p->kernel(p->user, &run);
     if (status == WEFT_OK) return WEFT_OK;
     if (p->context->is_simulated) snprintf(rank, sizeof rank, " on rank %d", run.rank);

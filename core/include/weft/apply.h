@@ -41,6 +41,7 @@ typedef struct weft_op_local {
                               * element; weft_spec_run gives the indices of every layout */
     const int64_t *strides;  /* of the shard in elements; outputs are row-major without gaps */
     void *memory;            /* NULL if the shard is empty */
+    bool is_written;         /* by the kernel: an output, or an input whose memory an output has */
 } weft_op_local;
 
 /* What a kernel computes: the outputs from the inputs, on this rank's shards.  All pointers are
@@ -68,6 +69,10 @@ typedef struct weft_op_run {
     double count;
     const weft_op_choice *choice; /* the strategy */
 } weft_op_run;
+
+/* The number of outputs of the operator of CALL on INPUTS, as for weft_op_apply; 0 if the call has
+ * no strategy.  [INPUTS: call->input_count entries] */
+WEFT_API uint32_t weft_op_output_count(const weft_op_call *call, weft_tensor *const *inputs);
 
 /* Apply the operator of CALL to INPUTS, call->input_count tensors of CONTEXT; an optional input
  * that is absent is NULL.  call->inputs is not used: the layouts are those of the tensors.  OUTPUTS
@@ -101,7 +106,7 @@ typedef struct weft_op_run {
  * fails: the next collective call of every rank returns the error with the operator's name.
  * After an error OUTPUTS is as before the call.  Tensors that are written in place, or given to the
  * form `NAME.out`, are as before too, unless KERNEL was called: then they are what KERNEL left.
- * [INPUTS: call->input_count entries] [OUTPUTS: one per output] */
+ * [INPUTS: call->input_count entries] [OUTPUTS: weft_op_output_count(CALL, INPUTS) entries] */
 WEFT_API WEFT_NODISCARD weft_status
 weft_op_apply(weft_context *context, const weft_op_call *call, weft_tensor *const *inputs,
               weft_status (*kernel)(void *user, const weft_op_run *run), void *user,
@@ -118,8 +123,10 @@ weft_op_apply(weft_context *context, const weft_op_call *call, weft_tensor *cons
  * gradient of an output is that tensor with one more reference. Errors as in weft_op_apply, which
  * name the operator of the call that failed; WEFT_ERR_INVALID: a tensor that a call reads is NULL,
  * or its sizes or dtype are not those that BACKWARD was made for. After an error INPUT_GRADIENTS is
- * as before the call.  [FORWARD: one per input and output] [GRADIENTS: one per output]
- * [INPUT_GRADIENTS: one per input] */
+ * as before the call.
+ * [FORWARD: weft_op_backward_inputs(BACKWARD) + weft_op_backward_outputs(BACKWARD) entries]
+ * [GRADIENTS: weft_op_backward_outputs(BACKWARD) entries]
+ * [INPUT_GRADIENTS: weft_op_backward_inputs(BACKWARD) entries] */
 WEFT_API WEFT_NODISCARD weft_status weft_op_backward_apply(
     weft_context *context, const weft_op_backward *backward, weft_tensor *const *forward,
     weft_tensor *const *gradients, weft_status (*kernel)(void *user, const weft_op_run *run),

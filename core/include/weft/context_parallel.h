@@ -216,7 +216,7 @@ typedef struct weft_cp_call {
     const weft_cp_problem *problem;
     int64_t batch, heads, key_heads, depth;
     int64_t first_head, first_key_head; /* HEADS: those of the first ones here; otherwise 0 */
-    uint32_t dtype;                     /* of all tensors but LSE, which is f32 */
+    uint32_t dtype;                     /* enum weft_dtype; of all tensors but LSE, which is f32 */
     bool backward;
     weft_cp_local q, k, v; /* at the first query and the first key of the problem */
     /* Forward: written.  OUT is softmax(q k^T) v over the keys of the problem alone, and LSE the

@@ -137,12 +137,21 @@ WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_metadata_get(const weft_chec
                                                                  size_t index, const char **key,
                                                                  const char **value);
 
+/* The number of dimensions of tensor INDEX, and the bytes of a box of it, as weft_checkpoint_read
+ * takes it; 0 if there is none.  OFFSET and SIZES may be NULL.
+ * [OFFSET, SIZES: weft_checkpoint_dims(CHECKPOINT, INDEX) entries] */
+WEFT_API int32_t weft_checkpoint_dims(const weft_checkpoint *checkpoint, size_t index);
+WEFT_API uint64_t weft_checkpoint_box_bytes(const weft_checkpoint *checkpoint, size_t index,
+                                            const int64_t *offset, const int64_t *sizes);
+
 /* Read the box of tensor INDEX that begins at OFFSET[dims] and has SIZES[dims] elements, row-major
  * and without gaps, to TARGET in host memory.  OFFSET may be NULL: zeros.  SIZES may be NULL: from
  * OFFSET to the end.  Elements keep their bits.  WEFT_ERR_INVALID: the box is not within the
  * tensor. WEFT_ERR_UNSUPPORTED: the box cuts through a byte of a dtype with 4 or 6 bits.
  * WEFT_ERR_SYSTEM: the file could not be read, or changed since it was opened.  If reading fails,
- * the contents of TARGET are undefined.  [OFFSET, SIZES: one per dimension] */
+ * the contents of TARGET are undefined.
+ * [OFFSET, SIZES: weft_checkpoint_dims(CHECKPOINT, INDEX) entries]
+ * [TARGET: weft_checkpoint_box_bytes(CHECKPOINT, INDEX, OFFSET, SIZES) bytes] */
 WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_read(const weft_checkpoint *checkpoint,
                                                          size_t index, const int64_t *offset,
                                                          const int64_t *sizes, void *target);
@@ -150,7 +159,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_read(const weft_checkpoint *
 /* Read the shard that RANK holds of tensor INDEX under SPEC, row-major and without gaps
  * (weft_spec_shard).  Only these elements and short gaps between them are read.  The shape of SPEC
  * must be the tensor's; so must the dtype, or at least its size. WEFT_ERR_INVALID: SPEC does not
- * fit, or has a partial placement. */
+ * fit, or has a partial placement.  [TARGET: weft_spec_shard_bytes(SPEC, RANK) bytes] */
 WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_read_shard(const weft_checkpoint *checkpoint,
                                                                size_t index, const weft_spec *spec,
                                                                int32_t rank, void *target);
@@ -209,11 +218,20 @@ WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_create(const char *path,
                                                            const weft_checkpoint_options *options,
                                                            weft_checkpoint_writer **out);
 
+/* As weft_checkpoint_dims and weft_checkpoint_box_bytes, of tensor INDEX of the new checkpoint.
+ * OFFSET and SIZES may be NULL.
+ * [OFFSET, SIZES: weft_checkpoint_writer_dims(WRITER, INDEX) entries] */
+WEFT_API int32_t weft_checkpoint_writer_dims(const weft_checkpoint_writer *writer, size_t index);
+WEFT_API uint64_t weft_checkpoint_writer_box_bytes(const weft_checkpoint_writer *writer,
+                                                   size_t index, const int64_t *offset,
+                                                   const int64_t *sizes);
+
 /* Write the box of tensor INDEX (its number in the entries of weft_checkpoint_create) that begins
  * at OFFSET[dims] and has SIZES[dims] elements from SOURCE, row-major and without gaps.  OFFSET and
  * SIZES as in weft_checkpoint_read.  With WEFT_FILE_RANKS the elements go to the files of all ranks
- * that hold them.  Several threads may write at once, different boxes.  [OFFSET, SIZES: one per
- * dimension]  OFFSET and SIZES may be NULL. */
+ * that hold them.  Several threads may write at once, different boxes.  OFFSET and SIZES may be
+ * NULL.  [OFFSET, SIZES: weft_checkpoint_writer_dims(WRITER, INDEX) entries]
+ * [SOURCE: weft_checkpoint_writer_box_bytes(WRITER, INDEX, OFFSET, SIZES) bytes] */
 WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_write(weft_checkpoint_writer *writer,
                                                           size_t index, const int64_t *offset,
                                                           const int64_t *sizes, const void *source);
@@ -410,6 +428,9 @@ typedef struct weft_load_options {
     int32_t jobs; /* threads of this rank; 0: its share of the host's processors, at most 16 */
 } weft_load_options;
 
+/* How many tensors weft_load makes.  OPTIONS may be NULL. */
+WEFT_API size_t weft_load_count(const weft_checkpoint *from, const weft_load_options *options);
+
 /* Create the tensors of FROM in LAYOUT and set OUT[0], OUT[1] and so on to them: one for each of
  * `names`, or for each tensor of FROM in the order of their numbers.  Each tensor has its name and
  * is in device memory.  Each rank reads the elements of its shards, and short gaps between them.
@@ -419,7 +440,7 @@ typedef struct weft_load_options {
  * WEFT_ERR_NOT_FOUND: FROM does not have a name, or no pattern of LAYOUT matches it.
  * WEFT_ERR_UNSUPPORTED: weft does not have the dtype of a tensor.  WEFT_ERR_MISMATCH: ranks load
  * different tensors or layouts.  WEFT_ERR_NO_MEMORY, WEFT_ERR_SYSTEM: as weft_tensor_create and
- * weft_checkpoint_read.  [OUT: one per tensor] */
+ * weft_checkpoint_read.  [OUT: weft_load_count(FROM, OPTIONS) entries] */
 WEFT_API WEFT_NODISCARD weft_status weft_load(weft_context *context, const weft_checkpoint *from,
                                               const weft_layout *layout,
                                               const weft_load_options *options, weft_tensor **out);

@@ -184,17 +184,19 @@ typedef struct weft_op_options {
     uint64_t memory_limit;        /* bytes of inputs and outputs on the rank that holds most; 0: no
                                    * limit */
     /* Layouts that inputs must be moved to, or outputs must have; one entry per input or output of
-     * the call, NULL: any.  The arrays may be NULL. */
+     * the call, NULL: any.  The arrays may be NULL.  Another number of entries is refused. */
     const weft_spec *const *fixed_inputs;
     const weft_spec *const *fixed_outputs;
+    uint32_t fixed_input_count, fixed_output_count;
     /* Called with the inputs (OUTPUT is 0) and the outputs (1) of strategies.  0: the strategy must
      * not be used.  May be NULL.  It must not call functions of ops.h. */
     int32_t (*allow)(void *argument, int32_t output, uint32_t index, const weft_spec *spec);
     void *argument;
     /* Layouts to which the caller is going to move the outputs; one entry per output of the call,
      * NULL: not known.  The cost of a strategy includes these moves, which the choice does not
-     * have.  The array may be NULL. */
+     * have.  The array may be NULL.  Another number of entries is refused. */
     const weft_spec *const *wanted_outputs;
+    uint32_t wanted_output_count;
 } weft_op_options;
 
 /* Find out whether the inputs of CALL are legal without communication.  The answer depends on the
@@ -286,7 +288,8 @@ typedef struct weft_op_operand {
 /* One call of a backward.  Its outputs are the results FIRST_RESULT and following. */
 typedef struct weft_op_gradient_call {
     const weft_op_call *call;        /* its inputs are layouts, which the call may move */
-    const weft_op_operand *operands; /* call->input_count tensors */
+    const weft_op_operand *operands; /* of its inputs */
+    uint32_t operand_count;          /* call->input_count */
     uint32_t first_result, result_count;
 } weft_op_gradient_call;
 
@@ -316,6 +319,9 @@ WEFT_API void weft_op_backward_release(weft_op_backward **backward);
 /* Copy the properties of BACKWARD to *OUT, whose struct_size the caller sets. */
 WEFT_API WEFT_NODISCARD weft_status weft_op_backward_get(const weft_op_backward *backward,
                                                          weft_op_backward_info *out);
+/* How many inputs and outputs the forward call has; 0 for NULL. */
+WEFT_API uint32_t weft_op_backward_inputs(const weft_op_backward *backward);
+WEFT_API uint32_t weft_op_backward_outputs(const weft_op_backward *backward);
 /* Call INDEX, in the order in which they run; borrowed.  NULL: INDEX is too large. */
 WEFT_API const weft_op_gradient_call *weft_op_backward_call(const weft_op_backward *backward,
                                                             uint32_t index);

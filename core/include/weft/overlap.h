@@ -75,6 +75,10 @@ typedef struct weft_overlap_rows {
     void *memory;
 } weft_overlap_rows;
 
+/* The bytes of this rank's shard, its rows of CALL; 0 if CALL contradicts its ranges. */
+WEFT_API uint64_t weft_overlap_bytes(const weft_overlap_state *overlap,
+                                     const weft_overlap_call *call);
+
 /* Gather the rows of INPUT, this rank's shard, from all ranks, and call CONSUME with USER for them:
  * first for those of this rank, then for those of the other ranks as they arrive, in chunks.  Each
  * row is in exactly one call.  Several matmuls of the same input share one gather: CONSUME computes
@@ -87,7 +91,8 @@ typedef struct weft_overlap_rows {
  * make different calls; the communicator then has failed on all ranks.  This is found with
  * symmetric memory.  With messages, different sizes or dtypes are found, and a gather that meets a
  * reduce-scatter ends with WEFT_ERR_TIMEOUT if the backend has tags; otherwise the data is
- * undefined or the call ends with WEFT_ERR_TIMEOUT. */
+ * undefined or the call ends with WEFT_ERR_TIMEOUT.
+ * [INPUT: weft_overlap_bytes(OVERLAP, CALL) bytes] */
 WEFT_API WEFT_NODISCARD weft_status
 weft_overlap_gather(weft_overlap_state *overlap, const weft_overlap_call *call, const void *input,
                     weft_status (*consume)(void *user, const weft_overlap_rows *rows), void *user,
@@ -98,7 +103,8 @@ weft_overlap_gather(weft_overlap_state *overlap, const weft_overlap_call *call, 
  * Set OUTPUT, this rank's shard, to the sum of what all ranks have produced for it, added up in the
  * order of the ranks.  On gloo-cpu within a host, and on nvshmem with weft's collectives, these are
  * the bits of weft_reduce_scatter_v.  With PLAIN, PRODUCE is called once, before a
- * weft_reduce_scatter_v.  Otherwise as weft_overlap_gather. */
+ * weft_reduce_scatter_v.  Otherwise as weft_overlap_gather.
+ * [OUTPUT: weft_overlap_bytes(OVERLAP, CALL) bytes] */
 WEFT_API WEFT_NODISCARD weft_status
 weft_overlap_reduce_scatter(weft_overlap_state *overlap, const weft_overlap_call *call,
                             weft_status (*produce)(void *user, const weft_overlap_rows *rows),

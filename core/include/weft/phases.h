@@ -87,7 +87,7 @@ enum { WEFT_OP_PHASES_OUTPUTS = 3 };
  * error text has the layout and the price.  Other errors as in weft_op_apply: if KERNEL fails on
  * one rank, the world communicator fails.  The next phase that communicates, or the next collective
  * call after the last phase, then fails on all ranks with the operator's name.  [INPUTS:
- * call->input_count entries] [OUTPUTS: one per output] */
+ * call->input_count entries] [OUTPUTS: at most WEFT_OP_PHASES_OUTPUTS entries] */
 WEFT_API WEFT_NODISCARD weft_status
 weft_op_apply_phases(weft_context *context, const weft_op_call *call, weft_tensor *const *inputs,
                      weft_status (*kernel)(void *user, const weft_op_run *run), void *user,

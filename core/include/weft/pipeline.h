@@ -36,7 +36,8 @@ typedef struct weft_pipeline_tensor {
     /* A callback that leaves out the gradient of an input sets it: weft fills the gradient with
      * zeros. */
     bool absent;
-    void *memory; /* device memory of weft; NULL: a gradient that does not exist */
+    bool is_written; /* by the callback that gets it; ignored elsewhere */
+    void *memory;    /* device memory of weft; NULL: a gradient that does not exist */
 } weft_pipeline_tensor;
 
 /* The tensors that one stage passes to the next one. */
@@ -61,14 +62,16 @@ typedef struct weft_pipeline_call {
     int32_t stage;
     int32_t microbatch;    /* -1 for UNSHARD, RESHARD and REDUCE_GRAD */
     uint32_t kind;         /* enum weft_action_kind */
-    uint32_t parts;        /* enum weft_pipeline_part; 0 unless it is a backward action */
+    uint32_t parts;        /* bits of enum weft_pipeline_part; 0 unless it is a backward action */
     bool is_last;          /* of a stage: its last forward, or its last gradients of weights */
     uint32_t input_count;  /* 0 in stage 0 */
     uint32_t output_count; /* 0 in the last stage */
-    const weft_pipeline_tensor *inputs;    /* of the stage */
-    weft_pipeline_tensor *outputs;         /* F writes their memory, backward actions may read it */
-    const weft_pipeline_tensor *d_outputs; /* gradients of the outputs; NULL in F */
-    weft_pipeline_tensor *d_inputs; /* of the inputs: B and I write their memory; otherwise NULL */
+    const weft_pipeline_tensor *inputs; /* of the stage */
+    weft_pipeline_tensor *outputs;      /* F writes their memory, backward actions may read it */
+    /* Gradients of the outputs; NULL in F [output_count entries] */
+    const weft_pipeline_tensor *d_outputs;
+    /* Of the inputs: B and I write their memory; otherwise NULL [input_count entries] */
+    weft_pipeline_tensor *d_inputs;
     /* The last stage multiplies the gradient of the loss of a microbatch by it. */
     double loss_scale;
 } weft_pipeline_call;
@@ -98,8 +101,9 @@ typedef struct weft_pipeline_options {
     weft_pipeline_callback *reduce; /* reduce the gradients of the stage over data-parallel ranks */
     /* What stage s passes to stage s + 1, for each stage but the last; read during the call only.
      * `memory` and `absent` are ignored.  NULL: SHAPES states it.  One of `values` and SHAPES is
-     * NULL; with one stage, both may be. */
+     * NULL; with one stage, both may be.  [value_count entries] */
     const weft_pipeline_values *values;
+    uint32_t value_count; /* the number of stages - 1; not used if `values` is NULL */
     /* Set *OUT to what STAGE passes on if it gets *IN, for each stage but the last, in order; only
      * on the rank of the stage.  *OUT is zero before: a stage that sets nothing passes nothing. */
     weft_status (*shapes)(void *user, int32_t stage, const weft_pipeline_values *in,

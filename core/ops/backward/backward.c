@@ -188,6 +188,16 @@ weft_status weft_op_backward_get(const weft_op_backward *backward, weft_op_backw
     return wf_info_write("weft_op_backward_info", &backward->info, sizeof backward->info, out);
 }
 
+uint32_t weft_op_backward_inputs(const weft_op_backward *backward)
+{
+    return backward != NULL ? backward->info.inputs : 0;
+}
+
+uint32_t weft_op_backward_outputs(const weft_op_backward *backward)
+{
+    return backward != NULL ? backward->info.outputs : 0;
+}
+
 const weft_op_gradient_call *weft_op_backward_call(const weft_op_backward *backward, uint32_t index)
 {
     return backward != NULL && index < backward->info.calls ? &backward->calls[index] : NULL;

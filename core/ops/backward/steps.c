@@ -147,7 +147,7 @@ static weft_status keep_call(weft_op_backward *b, const weft_op_call *call,
     WF_TRY(grow(b, info.outputs));
     *kept = *call;
     b->calls[b->info.calls++] =
-        (weft_op_gradient_call){kept, operands, b->info.results, info.outputs};
+        (weft_op_gradient_call){kept, operands, call->input_count, b->info.results, info.outputs};
     for (uint32_t i = 0; i < info.outputs; i++)
         b->results[b->info.results++] = weft_spec_retain(weft_op_choice_output(choice, i));
     if (info.local == 0) b->info.local = 0;

@@ -127,6 +127,16 @@ weft_status wf_overlap_prepare(weft_overlap_state *o, const weft_overlap_call *c
     return WEFT_OK;
 }
 
+uint64_t weft_overlap_bytes(const weft_overlap_state *overlap, const weft_overlap_call *call)
+{
+    struct wf_overlap_run run = {.function = "weft_overlap_bytes"};
+
+    if (wf_overlap_check(overlap, run.function) != WEFT_OK ||
+        fill((weft_overlap_state *)(uintptr_t)overlap, call, &run) != WEFT_OK)
+        return 0;
+    return (uint64_t)wf_overlap_share_of(&run, overlap->comm->rank).count * run.row;
+}
+
 weft_status weft_overlap_get(const weft_overlap_state *overlap, const weft_overlap_call *call,
                              weft_overlap_info *out)
 {

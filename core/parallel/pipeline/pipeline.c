@@ -224,7 +224,13 @@ static weft_status lower(weft_pipeline *pipeline, const weft_schedule *schedule)
 static weft_status check_shapes(const weft_pipeline *pipeline)
 {
     const weft_pipeline_options *o = &pipeline->options;
+    uint32_t count = (uint32_t)pipeline->stages - 1;
 
+    if (o->values != NULL && o->value_count != count)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "`values` has %u entries (value_count); expected %u, one for each stage but "
+                       "the last",
+                       o->value_count, count);
     if (pipeline->stages == 1) return WEFT_OK;
     if (o->values == NULL && o->shapes == NULL)
         return wf_fail(WEFT_ERR_INVALID,

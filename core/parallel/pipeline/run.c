@@ -103,6 +103,17 @@ static uint32_t count_of(const weft_pipeline *pipeline, uint32_t slot)
                               : pipeline->boundaries[pipeline->slots[slot].boundary].values.count;
 }
 
+/* The tensors of a slot, which the callback writes or reads. */
+static weft_pipeline_tensor *lend_tensors(const weft_pipeline *pipeline, uint32_t slot,
+                                          bool gradient, bool is_written)
+{
+    weft_pipeline_tensor *tensors = tensors_of(pipeline, slot, gradient);
+
+    for (uint32_t i = 0; i < count_of(pipeline, slot); i++)
+        tensors[i].is_written = is_written;
+    return tensors;
+}
+
 static weft_pipeline_call call_of(const weft_pipeline *pipeline, size_t index)
 {
     static const uint32_t parts[] = {[WEFT_ACTION_B] = WEFT_PIPELINE_INPUTS | WEFT_PIPELINE_WEIGHTS,
@@ -121,10 +132,10 @@ static weft_pipeline_call call_of(const weft_pipeline *pipeline, size_t index)
         .is_last = step->is_last,
         .input_count = count_of(pipeline, step->inputs),
         .output_count = count_of(pipeline, step->outputs),
-        .inputs = tensors_of(pipeline, step->inputs, false),
-        .outputs = tensors_of(pipeline, step->outputs, false),
-        .d_outputs = tensors_of(pipeline, step->d_outputs, true),
-        .d_inputs = tensors_of(pipeline, step->d_inputs, true),
+        .inputs = lend_tensors(pipeline, step->inputs, false, false),
+        .outputs = lend_tensors(pipeline, step->outputs, false, action->kind == WEFT_ACTION_F),
+        .d_outputs = lend_tensors(pipeline, step->d_outputs, true, false),
+        .d_inputs = lend_tensors(pipeline, step->d_inputs, true, true),
         .loss_scale = pipeline->options.loss_scale,
     };
 }

@@ -222,3 +222,18 @@ weft_status plain_kernel(void *user, const weft_op_run *run)
         return weft_fail(WEFT_ERR_UNSUPPORTED, "no kernel for %s", run->name);
     return WEFT_OK;
 }
+
+bool kernel_is_told_writes(const weft_op_run *run)
+{
+    bool right = true;
+
+    for (uint32_t i = 0; i < run->output_count; i++)
+        right = right && run->outputs[i].is_written;
+    for (uint32_t k = 0; k < run->input_count; k++) {
+        bool is_written = false;
+        for (uint32_t i = 0; i < run->output_count; i++)
+            is_written = is_written || weft_op_choice_memory(run->choice, i) == k;
+        right = right && (run->inputs[k].spec == NULL || run->inputs[k].is_written == is_written);
+    }
+    return right;
+}

@@ -336,6 +336,9 @@ static weft_status try_strategy(struct trial *t, const weft_op_choice *strategy)
     call.inputs = specs;
     WF_TRY(weft_op_backward_create(&call, NULL, &backward));
     WF_TRY(weft_op_backward_get(backward, &info));
+    HOLDS(weft_op_backward_inputs(backward) == info.inputs);
+    HOLDS(weft_op_backward_outputs(backward) == info.outputs);
+    HOLDS(weft_op_backward_inputs(NULL) == 0 && weft_op_backward_outputs(NULL) == 0);
     if (info.local != 0) WF_TRY(check_layouts(t, &call, backward));
     WF_TRY(weft_op_apply(t->context, &call, forward, gradient_kernel, NULL, NULL,
                          forward + t->inputs));

@@ -4,6 +4,7 @@
  * order. */
 #include "base/base.h"
 #include "support/suite.h"
+#include "kernels.h"
 #include "weft/apply.h"
 #include "weft/context.h"
 #include "weft/launch.h"
@@ -187,6 +188,7 @@ static weft_status kernel(void *user, const weft_op_run *run)
     const char *name = base_name(run->name, room);
 
     (void)user;
+    if (!kernel_is_told_writes(run)) return weft_fail(WEFT_ERR_INVALID, "is_written is wrong");
     for (uint32_t i = 0; i < run->output_count; i++) {
         weft_op_local in[2];
         if (!listed) {

@@ -62,6 +62,8 @@ static weft_status relu(weft_tensor *x, weft_stream *stream, weft_tensor **out)
 {
     weft_op_call call = {.struct_size = sizeof call, .name = "relu", .input_count = 1};
 
+    if (weft_op_output_count(&call, &x) != 1)
+        return weft_fail(WEFT_ERR_INVALID, "relu has %u outputs", weft_op_output_count(&call, &x));
     return weft_op_apply(weft_tensor_context(x), &call, &x, plain_kernel, NULL, stream, out);
 }
 

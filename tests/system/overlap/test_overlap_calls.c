@@ -183,6 +183,10 @@ static weft_status choice_main(void *unused)
 
     (void)unused;
     WF_TRY(join(&r, false));
+    EXPECT(weft_overlap_bytes(r.overlap, CALL(3)) == ROWS / RANKS * WIDTH * 4);
+    EXPECT(weft_overlap_bytes(r.overlap, CALL_OF(ROWS - 4, WIDTH, WEFT_DTYPE_F16, 1, 0)) ==
+           (r.engine.rank < 2 ? 3 : 2) * WIDTH * 2);
+    EXPECT(weft_overlap_bytes(r.overlap, CALL(17)) == 0 && weft_overlap_bytes(NULL, CALL(1)) == 0);
     EXPECT(weft_overlap_get(r.overlap, CALL(3), &info) == WEFT_OK);
     EXPECT(info.symmetric && info.gather_chunks == 3 && info.reduce_scatter_chunks == 3);
     EXPECT(info.compute_ns == UINT64_MAX && info.gather_plain_ns == UINT64_MAX);

@@ -451,6 +451,7 @@ weft_status run_drawn(weft_comm *comm)
                                      .reshard = sharded ? model_reshard : NULL,
                                      .reduce = reduces ? model_reduce : NULL,
                                      .values = drawn.learns ? NULL : values,
+                                     .value_count = (uint32_t)drawn.stages - 1,
                                      .shapes = drawn.learns ? learn : NULL};
     weft_schedule *lowered = NULL;
     weft_pipeline *pipeline = NULL;

@@ -50,7 +50,8 @@ static int lose_rank(weft_context *ctx)
                                      .user = &model,
                                      .forward = model_forward,
                                      .backward = backward_or_die,
-                                     .values = values};
+                                     .values = values,
+                                     .value_count = RANKS - 1};
     weft_schedule *schedule;
     weft_pipeline *pipeline;
     weft_status status;
@@ -97,7 +98,8 @@ static int time_actions(weft_context *ctx, const char *name)
     weft_pipeline_options options = {.struct_size = sizeof options,
                                      .forward = do_nothing,
                                      .backward = do_nothing,
-                                     .values = values};
+                                     .values = values,
+                                     .value_count = 2 * (uint32_t)weft_size(ctx) - 1};
     weft_schedule *schedule;
     weft_pipeline *pipeline;
     double ns;

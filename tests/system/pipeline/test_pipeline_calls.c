@@ -17,6 +17,36 @@ struct one {
     weft_pipeline *pipeline;
 };
 
+static bool all_written(const weft_pipeline_tensor *tensors, uint32_t count, bool is_written)
+{
+    for (uint32_t i = 0; tensors != NULL && i < count; i++)
+        if (tensors[i].is_written != is_written) return false;
+    return true;
+}
+
+/* A callback is told which tensors it writes. */
+static weft_status check_written(const weft_pipeline_call *call)
+{
+    if (all_written(call->inputs, call->input_count, false) &&
+        all_written(call->outputs, call->output_count, call->kind == WEFT_ACTION_F) &&
+        all_written(call->d_outputs, call->output_count, false) &&
+        all_written(call->d_inputs, call->input_count, true))
+        return WEFT_OK;
+    return weft_fail(WEFT_ERR_INVALID, "is_written is wrong");
+}
+
+static weft_status forward(void *user, const weft_pipeline_call *call)
+{
+    WF_TRY(check_written(call));
+    return model_forward(user, call);
+}
+
+static weft_status backward(void *user, const weft_pipeline_call *call)
+{
+    WF_TRY(check_written(call));
+    return model_backward(user, call);
+}
+
 static weft_status begin(struct one *one)
 {
     WF_TRY(weft_init(NULL, &one->ctx));
@@ -28,9 +58,10 @@ static weft_status begin(struct one *one)
                                            {.dtype = WEFT_DTYPE_I32, .dims = 1, .shape = {3}}}};
     one->options = (weft_pipeline_options){.struct_size = sizeof one->options,
                                            .user = &one->model,
-                                           .forward = model_forward,
-                                           .backward = model_backward,
-                                           .values = one->values};
+                                           .forward = forward,
+                                           .backward = backward,
+                                           .values = one->values,
+                                           .value_count = 1};
     return WEFT_OK;
 }
 
@@ -61,6 +92,9 @@ static weft_status refuse_shapes(struct one *one)
     one->options.values = NULL;
     REFUSES(make(one), "set `values` or the callback `shapes`");
     one->options.values = one->values;
+    one->options.value_count = 2;
+    REFUSES(make(one), "`values` has 2 entries (value_count); expected 1, one for each stage but");
+    one->options.value_count = 1;
     one->values[0].tensors[0].dims = 9;
     REFUSES(make(one), "output 0 of stage 0 has 9 dimensions; expected 0 to");
     one->values[0].tensors[0].dims = 2;
@@ -90,7 +124,7 @@ static weft_status refuse(void *unused)
     weft_schedule_release(&two);
     one.options.backward = NULL;
     REFUSES(make(&one), "the callback `backward` is NULL");
-    one.options.backward = model_backward;
+    one.options.backward = backward;
     WF_TRY(weft_schedule_lower(one.schedule, WEFT_LOWER_REDUCE, &lowered));
     REFUSES(weft_pipeline_create(weft_world(one.ctx), lowered, &one.options, &one.pipeline),
             "the callback `reduce` is NULL");

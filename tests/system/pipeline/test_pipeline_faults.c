@@ -30,7 +30,8 @@ static weft_status begin(struct job *job, const char *name)
                                            .user = job,
                                            .forward = model_forward,
                                            .backward = model_backward,
-                                           .values = job->values};
+                                           .values = job->values,
+                                           .value_count = RANKS - 1};
     return WEFT_OK;
 }
 
@@ -323,6 +324,7 @@ static weft_status lack_memory(void *unused)
     (void)unused;
     WF_TRY(begin(&job, "zb1p"));
     job.model.stages = 2 * RANKS;
+    job.options.value_count = 2 * RANKS - 1;
     job.options.user = &job.model;
     for (uint64_t at = 1; at < 12; at++) {
         weft_status status;

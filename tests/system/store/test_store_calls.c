@@ -234,6 +234,7 @@ static weft_status load_mapped(void *unused)
     WF_TRY(weft_rules_parse("both = cat0(a, b)", NULL, &rules));
     WF_TRY(weft_checkpoint_map(from, rules, &mapped));
     WF_TRY(weft_layout_parse("mesh 2x2\n* S(1),S(0)", NULL, &layout));
+    HOLDS(weft_load_count(from, NULL) == 2 && weft_load_count(mapped, &options) == options.count);
     WF_TRY(weft_load(context, mapped, layout, &options, &loaded));
     WF_TRY(check_elements(loaded, 0));
     weft_tensor_release(&loaded);

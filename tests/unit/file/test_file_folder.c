@@ -214,7 +214,13 @@ START_TEST(boxes_of_dcp_make_one_tensor)
     ck_assert_int_eq(memcmp(got, want, sizeof want), 0);
     OK(weft_checkpoint_read(checkpoint, 0, offset, sizes, box));
     ck_assert_int_eq(memcmp(box, "\5\2\2\4", 4), 0);
+    ck_assert_int_eq(weft_checkpoint_dims(checkpoint, 0), 2);
+    ck_assert_int_eq(weft_checkpoint_dims(checkpoint, 1), 0);
+    ck_assert_uint_eq(weft_checkpoint_box_bytes(checkpoint, 0, offset, sizes), 4);
+    ck_assert_uint_eq(weft_checkpoint_box_bytes(checkpoint, 0, NULL, NULL), 15);
+    ck_assert_uint_eq(weft_checkpoint_box_bytes(checkpoint, 1, NULL, NULL), 0);
     offset[0] = 2;
+    ck_assert_uint_eq(weft_checkpoint_box_bytes(checkpoint, 0, offset, sizes), 0);
     REFUSED(weft_checkpoint_read(checkpoint, 0, offset, sizes, box), WEFT_ERR_INVALID,
             "tensor \"w\" has 3 elements in dimension 0, but the box has 2 from 2 on");
     offset[0] = -1;

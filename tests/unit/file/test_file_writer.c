@@ -249,6 +249,12 @@ START_TEST(wrong_tensors_are_refused)
     REFUSED(create("none/w", twice, 1, NULL), WEFT_ERR_SYSTEM, "No such file");
     ck_assert(!path_exists(folder_path(&folder, "w.weft-partial")));
     OK(create("w", twice, 1, NULL));
+    ck_assert_int_eq(weft_checkpoint_writer_dims(writer, 0), 1);
+    ck_assert_int_eq(weft_checkpoint_writer_dims(writer, 1), 0);
+    ck_assert_uint_eq(weft_checkpoint_writer_box_bytes(writer, 0, NULL, NULL), 2);
+    ck_assert_uint_eq(weft_checkpoint_writer_box_bytes(writer, 0, offset, NULL), 1);
+    ck_assert_uint_eq(weft_checkpoint_writer_box_bytes(writer, 0, offset, two), 0);
+    ck_assert_uint_eq(weft_checkpoint_writer_box_bytes(writer, 1, NULL, NULL), 0);
     REFUSED(weft_checkpoint_write(writer, 1, NULL, NULL, "ab"), WEFT_ERR_INVALID, "index is 1");
     REFUSED(weft_checkpoint_write(writer, 0, offset, two, "ab"), WEFT_ERR_INVALID,
             "has 2 elements in dimension 0, but the box has 2 from 1 on");

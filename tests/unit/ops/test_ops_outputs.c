@@ -36,6 +36,11 @@ START_TEST(wanted_layouts_have_a_price)
     ck_assert(weft_spec_parse(o.mesh, "f32[4096] R", &other) == WEFT_OK);
     wanted[0] = target;
     options.wanted_outputs = wanted;
+    ck_assert(weft_op_propose(&o.call, &options, &choice) == WEFT_ERR_INVALID);
+    ck_assert_ptr_nonnull(strstr(weft_last_error(),
+                                 "weft_op_options.wanted_outputs has 0 entries "
+                                 "(wanted_output_count), and the call has 1 output"));
+    options.wanted_output_count = 1;
     ck_assert(weft_op_propose(&o.call, &options, &choice) == WEFT_OK);
     ck_assert(weft_op_choice_get(choice, &info) == WEFT_OK);
     ck_assert_uint_gt(info.cost_ns + info.output_ns, 0);
@@ -140,6 +145,7 @@ START_TEST(no_strategy_of_the_list_is_cheaper_with_its_outputs)
             ck_assert(weft_spec_with(o.inputs[0], layout, &target) == WEFT_OK);
             wanted[0] = target;
             options.wanted_outputs = wanted;
+            options.wanted_output_count = 1;
         }
         ck_assert(weft_op_propose(&o.call, &options, &choice) == WEFT_OK);
         ck_assert(weft_op_choice_get(choice, &info) == WEFT_OK);

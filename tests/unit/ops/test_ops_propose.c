@@ -119,6 +119,11 @@ START_TEST(callers_fix_and_forbid_layouts)
     ck_assert(weft_spec_with(o.inputs[1], "S(0)", &split) == WEFT_OK);
     fixed[1] = replicated;
     options.fixed_inputs = fixed;
+    options.fixed_input_count = 1;
+    ck_assert_ptr_nonnull(strstr(op_answer(weft_op_propose, &o, &options, false),
+                                 "weft_op_options.fixed_inputs has 1 entries (fixed_input_count), "
+                                 "and the call has 2 inputs"));
+    options.fixed_input_count = 2;
     ck_assert_str_eq(op_answer(weft_op_propose, &o, &options, false), "S(0) ; R -> S(0)");
     options.fixed_inputs = NULL;
     options.allow = refuse_second;
@@ -140,6 +145,11 @@ START_TEST(callers_fix_and_forbid_layouts)
                                  "weft_op_options.flags has unknown bits: 0x80"));
     options.flags = 0;
     options.fixed_outputs = fixed;
+    options.fixed_output_count = 2;
+    ck_assert_ptr_nonnull(strstr(op_answer(weft_op_propose, &o, &options, false),
+                                 "weft_op_options.fixed_outputs has 2 entries "
+                                 "(fixed_output_count), and the call has 1 output"));
+    options.fixed_output_count = 1;
     fixed[0] = split;
     ck_assert_ptr_nonnull(strstr(op_answer(weft_op_propose, &o, &options, false),
                                  "the spec that is fixed for c is f32[32,16] on a mesh of 4 ranks, "
@@ -163,6 +173,7 @@ START_TEST(outputs_without_inputs_follow_the_caller)
     ck_assert(weft_spec_parse(o.mesh, "f32[4,6] S(1),S(0)", &split) == WEFT_OK);
     fixed[0] = split;
     options.fixed_outputs = fixed;
+    options.fixed_output_count = 1;
     ck_assert_str_eq(op_answer(weft_op_check, &o, &options, false), "-> S(1),S(0)");
     weft_spec_release(&split);
     op_end(&o);
