@@ -15,7 +15,7 @@ TMPDIR=$(mktemp -d)
 export TMPDIR
 trap 'rm -rf "$TMPDIR"' EXIT
 # Other tests may run at the same time, with the example plugin.
-traces() { find /dev/shm "$TMPDIR" -mindepth 1 -name 'weft*' ! -name 'weft-example*' | sort; }
+traces() { find /dev/shm "$TMPDIR" -mindepth 1 -name 'weft*' ! -name 'weft-example*' ! -name 'weft-standin*' | sort; }
 
 # survivors COUNT TEXT RANKS SCENARIO NUMBER: COUNT ranks tell what they expected, with TEXT.
 survivors()
