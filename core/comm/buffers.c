@@ -38,14 +38,27 @@ weft_status wf_place_check(const weft_context *context, const void *memory,
                    name, memory, pointer->device, device.device);
 }
 
-weft_status wf_room_check(weft_comm *comm, const void *memory, uint64_t bytes, const char *needs,
-                          const char *name)
+bool wf_room_learn(weft_comm *comm, const void *memory, uint64_t bytes)
 {
     struct wf_known_room known = {.memory = (uintptr_t)memory, .bytes = UINT64_MAX};
     struct wf_room room;
+
+    if (memory == NULL) return false;
+    known.frees = atomic_load_explicit(&comm->context->ledger.frees, memory_order_relaxed);
+    if (wf_room_find(comm->plugin->device, comm->device, memory, &room) != WEFT_OK ||
+        !wf_room_has(&room, bytes))
+        return false;
+    if (room.bytes > 0) known.bytes = room.bytes - room.offset;
+    comm->rooms[wf_room_place(memory)] = known;
+    return true;
+}
+
+weft_status wf_room_check(weft_comm *comm, const void *memory, uint64_t bytes, const char *needs,
+                          const char *name)
+{
+    struct wf_room room;
     weft_status status;
 
-    known.frees = atomic_load_explicit(&comm->context->ledger.frees, memory_order_relaxed);
     status = wf_room_find(comm->plugin->device, comm->device, memory, &room);
     if (status != WEFT_OK) return wf_fail_context(status, "%s at %s", needs, name);
     if (!wf_room_has(&room, bytes))
@@ -53,8 +66,6 @@ weft_status wf_room_check(weft_comm *comm, const void *memory, uint64_t bytes, c
                        "%s at %s; the allocation has %" PRIu64 " bytes, and %s begins %" PRIu64
                        " bytes into it",
                        needs, name, room.bytes, name, room.offset);
-    if (room.bytes > 0) known.bytes = room.bytes - room.offset;
-    comm->rooms[wf_room_place(memory)] = known;
     if (!comm->checked || room.bytes > 0 ||
         (comm->context->features & WEFT_FEATURE_HOST_MEMORY) == 0)
         return WEFT_OK;
@@ -100,7 +111,7 @@ static weft_status check_size(const struct question *q, const struct side *side)
     uint64_t count = side->end - side->first;
     char place[64], needs[sizeof q->comm->name + 160];
 
-    if (!q->comm->checked && wf_room_is_known(q->comm, memory, count * q->element)) return WEFT_OK;
+    if (!q->comm->checked && wf_room_fits(q->comm, memory, count * q->element)) return WEFT_OK;
     snprintf(place, sizeof place, "%s", side->name);
     if (side->first > 0)
         snprintf(place, sizeof place, "element %" PRIu64 " of %s", side->first, side->name);
@@ -265,13 +276,13 @@ void wf_buffers_sizes(const weft_comm *comm, const weft_collective_args *args, u
     *recv = received.end;
 }
 
-static bool side_is_known(const struct question *q, const struct side *side)
+static bool side_fits(const struct question *q, const struct side *side)
 {
-    return wf_room_is_known(q->comm, (const void *)(side->at + side->first * q->element),
-                            (side->end - side->first) * q->element);
+    return wf_room_fits(q->comm, (const void *)(side->at + side->first * q->element),
+                        (side->end - side->first) * q->element);
 }
 
-/* Check what COMM does not know. */
+/* Check what does not surely fit. */
 static weft_status check_sides(struct question *q, const weft_collective_args *args,
                                const struct side *send, const struct side *recv)
 {
@@ -290,7 +301,7 @@ weft_status wf_buffers_check_collective(weft_comm *comm, const weft_collective_a
     struct side send, recv;
 
     find_sides(comm, args, &send, &recv);
-    if (!comm->checked && side_is_known(&q, &send) && side_is_known(&q, &recv)) return WEFT_OK;
+    if (!comm->checked && side_fits(&q, &send) && side_fits(&q, &recv)) return WEFT_OK;
     return check_sides(&q, args, &send, &recv);
 }
 

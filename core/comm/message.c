@@ -22,7 +22,7 @@ static weft_status check(weft_comm *comm, const char *what, const weft_message *
                        comm->name, message->count, wf_dtype_name(message->dtype));
     if (message->buffer == NULL && message->count > 0)
         return wf_fail(WEFT_ERR_INVALID, "%s on %s: buffer is NULL", what, comm->name);
-    if (comm->checked || !wf_room_is_known(comm, message->buffer, bytes))
+    if (comm->checked || !wf_room_fits(comm, message->buffer, bytes))
         WF_TRY(wf_buffers_check_message(comm, what, message));
     return wf_stream_check(comm->context, message->stream, what);
 }

@@ -226,16 +226,16 @@ weft_status wf_buffers_accept(const char *function, weft_bound *bound, const voi
 weft_status wf_items_check_place(weft_context *context, const char *function, uint32_t count,
                                  const weft_move_item *items) WF_NODISCARD;
 
-/* Inline fast path of wf_buffers_check: true if SOURCE and TARGET may be MEMORY's, and COMM knows
- * that they are large enough.  Not if memory is examined. */
-static inline bool wf_buffers_fit(const weft_comm *comm, const struct wf_memory *memory,
+/* Inline fast path of wf_buffers_check: true if SOURCE and TARGET may be MEMORY's, and are large
+ * enough.  Not if memory is examined. */
+static inline bool wf_buffers_fit(weft_comm *comm, const struct wf_memory *memory,
                                   const void *source, const void *target, bool in_place)
 {
     bool reads = memory->source.elements > 0, writes = memory->target.elements > 0;
 
     return (in_place || source != target || !reads || !writes) && /* nothing is known of NULL */
-           wf_room_is_known(comm, source, memory->source.bytes) &&
-           wf_room_is_known(comm, target, memory->target.bytes);
+           wf_room_fits(comm, source, memory->source.bytes) &&
+           wf_room_fits(comm, target, memory->target.bytes);
 }
 
 /* ---- strides.c ---- */

@@ -129,8 +129,7 @@ static weft_status check_size(const struct question *q, const struct side *side)
     weft_comm *comm = q->bound->parent;
     char needs[192];
 
-    if (!q->bound->checked && wf_room_is_known(comm, side->memory, side->extent->bytes))
-        return WEFT_OK;
+    if (!q->bound->checked && wf_room_fits(comm, side->memory, side->extent->bytes)) return WEFT_OK;
     if (side->extent->bytes == 0) return WEFT_OK;
     snprintf(needs, sizeof needs, "%s: rank %d's shard needs %llu bytes", q->function,
              weft_comm_rank(comm), (unsigned long long)side->extent->bytes);

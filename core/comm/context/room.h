@@ -11,7 +11,7 @@ static inline size_t wf_room_place(const void *memory)
 {
     uintptr_t bits = (uintptr_t)memory;
 
-    return (bits >> 7 ^ bits >> 13) % WF_ROOMS;
+    return (bits >> 4 ^ bits >> 8 ^ bits >> 12) % WF_ROOMS; /* aligned to elements, or to pages */
 }
 
 /* True if BYTES at MEMORY are surely in one allocation, or the device does not know it.  The common
@@ -26,6 +26,15 @@ static inline bool wf_room_is_known(const weft_comm *comm, const void *memory, u
 }
 
 /* ---- buffers.c ---- */
+
+/* True if the device says that BYTES at MEMORY are in one allocation, or does not know it; COMM
+ * then keeps this. */
+bool wf_room_learn(weft_comm *comm, const void *memory, uint64_t bytes);
+/* The same, from what COMM knows if it can. */
+static inline bool wf_room_fits(weft_comm *comm, const void *memory, uint64_t bytes)
+{
+    return wf_room_is_known(comm, memory, bytes) || wf_room_learn(comm, memory, bytes);
+}
 
 /* Where memory lies in its allocation. */
 struct wf_room {
