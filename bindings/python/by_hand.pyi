@@ -85,6 +85,9 @@ class Shard:
         self, shape: Sequence[int], strides: Sequence[int] | None, dtype: str, is_written: bool, /
     ) -> Shard: ...
 
+@final
+class Callback: ...
+
 @disjoint_base
 class Symm:
     def memory(self, peer: int | None = None, /) -> Shard | None: ...
