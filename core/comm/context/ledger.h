@@ -24,7 +24,7 @@ struct wf_ledger_entry {
     bool is_ordered;
 };
 
-#define WF_ROOMS 64
+#define WF_ROOMS 256
 
 /* Memory that calls used: BYTES from MEMORY on are in one allocation, as far as the device knows,
  * unless memory was freed since FREES of the ledger. */
