@@ -383,7 +383,7 @@ typedef struct weft_collective_args {
      * call does not belong to a plan. Ranks agree on them as on the rest of the call. */
     uint64_t plan;
     uint32_t binding, step;
-    /* Avg divides by DIVISOR, or by the number of ranks if DIVISOR is 0. */
+    /* avg divides by DIVISOR, or by the number of ranks if DIVISOR is 0. */
     uint32_t divisor, reserved_2;
 } weft_collective_args;
 
@@ -417,7 +417,7 @@ typedef struct weft_pull_args {
     /* The identity of the call, as in weft_collective_args. */
     uint64_t plan;
     uint32_t binding, step;
-    /* Avg divides by DIVISOR, or by HOLDERS if DIVISOR is 0. */
+    /* avg divides by DIVISOR, or by HOLDERS if DIVISOR is 0. */
     uint32_t divisor, reserved_2;
 } weft_pull_args;
 
