@@ -308,7 +308,7 @@ int array_open(PyObject *object, struct array *out)
         result = open_cuda(object, out);
     } else {
         if (!PyErr_Occurred()) Py_XDECREF(arrays_call("refuse_type", "(O)", object));
-        result = -1; /* the exception may be that of the buffer */
+        result = -1; /* with the exception of the buffer, or of refuse_type */
     }
     if (result < 0) array_close(out);
     return result;

@@ -5,7 +5,7 @@
 #include "place.h"
 #include "tensor.h"
 
-/* The arrays of a call, and their memory: those of the sources, then those of the targets. */
+/* The arrays of a call, sources before targets, and their memory. */
 struct opened {
     struct array *arrays;
     void **memory;

@@ -293,7 +293,7 @@ static PyObject *finish(struct call *call)
         status = run(call);
     else if (run_print(call, buffer, &status) < 0)
         return NULL;
-    if (PyErr_Occurred()) return NULL; /* that of a callback */
+    if (PyErr_Occurred()) return NULL; /* a callback raised it */
     if (call->function->tests && status >= 0) return PyBool_FromLong(status == WEFT_OK);
     if (status != WEFT_OK) return raise_status(status);
     return call_results(call);

@@ -31,7 +31,7 @@ enum value_kind {
     VALUE_BUFFER,   /* for a text; a capacity and a length follow */
     VALUE_ARRAY,    /* the memory of a dense array; its bytes are the argument `of`, or its elements
                        if VALUE_DTYPE follows that */
-    VALUE_DTYPE,    /* that of the array */
+    VALUE_DTYPE,    /* the dtype of the array */
     VALUE_BYTES,    /* likewise in host memory, of an object with the buffer protocol */
     VALUE_CALLBACK, /* a function of Python; `of` is the argument or field that is its `user` */
     VALUE_NATIVE,   /* of a struct that a callback gets: a stream; its address in Python */
@@ -89,7 +89,7 @@ struct record {
     uint8_t count;
     const struct value_type *fields;
     PyObject **keys; /* the names of the fields, which record_make makes once */
-    /* Of a struct that Python gets as another object than a dictionary: makes it; else NULL. */
+    /* Makes the object of the struct; NULL: a dictionary. */
     PyObject *(*make)(const void *memory, PyObject *owner);
 };
 

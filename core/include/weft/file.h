@@ -36,7 +36,7 @@ typedef struct weft_layout weft_layout;
 typedef struct weft_reshard weft_reshard;
 /* How tensors of one checkpoint become those of another. */
 typedef struct weft_rules weft_rules;
-/* A checkpoint that is written while the program goes on. */
+/* A checkpoint that is written while the program continues. */
 typedef struct weft_saving weft_saving;
 
 enum weft_file_format {
@@ -138,7 +138,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_metadata_get(const weft_chec
                                                                  const char **value);
 
 /* The number of dimensions of tensor INDEX, and the bytes of a box of it, as weft_checkpoint_read
- * takes it; 0 if there is none.  OFFSET and SIZES may be NULL.
+ * takes it; 0 if CHECKPOINT has no tensor INDEX.  OFFSET and SIZES may be NULL.
  * [OFFSET, SIZES: weft_checkpoint_dims(CHECKPOINT, INDEX) entries] */
 WEFT_API int32_t weft_checkpoint_dims(const weft_checkpoint *checkpoint, size_t index);
 WEFT_API uint64_t weft_checkpoint_box_bytes(const weft_checkpoint *checkpoint, size_t index,

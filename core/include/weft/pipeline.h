@@ -70,7 +70,7 @@ typedef struct weft_pipeline_call {
     weft_pipeline_tensor *outputs;      /* F writes their memory, backward actions may read it */
     /* Gradients of the outputs; NULL in F [output_count entries] */
     const weft_pipeline_tensor *d_outputs;
-    /* Of the inputs: B and I write their memory; otherwise NULL [input_count entries] */
+    /* Gradients of the inputs, whose memory B and I write; otherwise NULL [input_count entries] */
     weft_pipeline_tensor *d_inputs;
     /* The last stage multiplies the gradient of the loss of a microbatch by it. */
     double loss_scale;
