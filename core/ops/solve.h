@@ -91,9 +91,8 @@ bool wf_options_price_outputs(const weft_op_options *options);
  * price that.  UINT64_MAX: there is no such move. */
 weft_status wf_price_output(const weft_op_options *options, const weft_spec *output,
                             const weft_spec *wanted, uint64_t *ns) WF_NODISCARD;
-/* WEFT_ERR_INVALID: a list of the options does not have OUTPUTS entries, one per output of the
- * call.
- */
+/* WEFT_ERR_INVALID: a list of the options does not have one entry for each of the OUTPUTS of the
+ * call. */
 weft_status wf_check_output_lists(const weft_op_options *options, uint32_t outputs) WF_NODISCARD;
 /* WEFT_ERR_INVALID: the spec that the options want of output INDEX, which is OUTPUT, is another
  * tensor's. */

@@ -90,8 +90,8 @@ static const struct accepted kernel_accepted[] = {
 static const struct rule rules[] = {RULE(device, false), RULE(comm, true), RULE(symm, true),
                                     RULE(kernel, true)};
 
-/* Major, minor and size lie where every version of the ABI, past and future, puts them. */
-/* Minor versions only append.  A plugin fits if the minor version that it needs is at most ours. */
+/* Major, minor and size lie where every version of the ABI, past and future, puts them.  Minor
+ * versions only append.  A plugin fits if the minor version that it needs is at most ours. */
 static bool version_fits(const weft_plugin *given, const char *file, struct wf_verdict *verdict)
 {
     if (given->abi_major != WEFT_ABI_MAJOR)
