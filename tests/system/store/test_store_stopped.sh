@@ -2,6 +2,7 @@
 # A rank that is stopped inside weft_save, a saving or weft_load: the others return an error that names it, and
 # weft status shows where the ranks are. A rank that is slow, but goes on, is no error.
 source "$(dirname "$0")/../../support/lib.sh"
+export WEFT_BACKEND=gloo-cpu # also on a machine with a device
 weft=$1 rank=$2 library=$3
 folder=$(mktemp -d)
 export XDG_RUNTIME_DIR=$folder
