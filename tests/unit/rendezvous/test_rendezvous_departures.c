@@ -67,6 +67,56 @@ START_TEST(a_loss_is_named_where_others_left_because_of_it)
 }
 END_TEST
 
+/* Only the server learns of the loss of rank 3.  Rank 0 leaves because of it, and so does the
+ * server.  Rank 2 sends a contribution that it began before the server's reports arrived. */
+static void contribute_after_the_server(struct rv_rank *self)
+{
+    static const int32_t all[] = {0, 1, 2, 3};
+    struct wf_contribution mine = {.ranks = all,
+                                   .count = 4,
+                                   .label = "a test",
+                                   .timeout_ns = 20 * WF_SECOND_NS,
+                                   .text = "",
+                                   .blob = {"x", 1}};
+    struct wf_waiter w = {.count = 4, .contribution = &mine};
+    struct wf_text payload = {0};
+    struct wf_gathered got;
+    uint64_t serial;
+
+    await_standby(self);
+    rv_note(self, gather(self, all, 4, &serial));
+    if (self->status != WEFT_OK) return;
+    if (self->rank == 3) shutdown(self->client->links[WF_LINK_SERVER].connection->fd, SHUT_RDWR);
+    while (self->rank == 0 && self->gone_rank < 0)
+        rv_sleep_ms(1);
+    if (self->rank == 0) return;
+    while (!is_over(self->client, WF_LINK_SERVER))
+        rv_sleep_ms(1);
+    if (self->rank == 2) {
+        wf_contribution_put(&payload, &mine);
+        rv_note(self, wf_client_request(self->client, -1, WF_FRAME_GATHER, &payload,
+                                        mine.timeout_ns, WF_SERVER_GRACE_NS, &w));
+        if (self->status == WEFT_OK) rv_note(self, wf_gathered_read(&w.payload, NULL, &got));
+        wf_text_free(&w.payload);
+        wf_text_free(&payload);
+    }
+    arrived++;
+    while (arrived < 3)
+        rv_sleep_ms(1);
+}
+
+START_TEST(a_rank_that_leaves_with_the_server_is_not_the_cause)
+{
+    rv = begin_serving("unix:weft-test-after");
+    start_all(contribute_after_the_server);
+    rv_join(&ranks[0]);
+    wf_server_release(&rv.server);
+    for (int rank = 1; rank < 4; rank++)
+        rv_join(&ranks[rank]);
+    saw(&ranks[2], WEFT_ERR_PEER, "rank 3 is gone");
+}
+END_TEST
+
 static atomic_bool server_has_ended;
 
 /* The server ends while all ranks run BODY: each of them reports rank 0 as the first to be lost. */
@@ -214,6 +264,7 @@ END_TEST
 
 SUITE(rendezvous_departures, a_server_that_closes_last_is_not_the_cause,
       a_loss_is_named_where_others_left_because_of_it,
+      a_rank_that_leaves_with_the_server_is_not_the_cause,
       a_server_whose_process_ends_slowly_is_the_cause,
       a_server_whose_loss_one_rank_has_found_is_the_cause,
       the_standby_is_told_of_a_loss_before_the_process,
