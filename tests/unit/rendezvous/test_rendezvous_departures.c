@@ -262,10 +262,54 @@ START_TEST(a_rank_that_loses_the_standby_alone_is_not_gone)
 }
 END_TEST
 
+/* The standby reports rank 3.  This rank's thread then rests longer than the server may take to
+ * answer, and asks the server. */
+START_TEST(the_server_has_time_to_answer_a_question_that_is_asked_late)
+{
+    struct wf_departure *departed[4] = {0};
+    struct wf_client client = {.departed = departed, .lock = PTHREAD_MUTEX_INITIALIZER};
+    struct rv_rank self = {.gone_rank = -1};
+    struct wf_connection *server;
+    struct wf_inbox sent = {0};
+    struct wf_text payload = {0};
+    struct wf_frame look;
+    char bytes[256];
+    int ends[2];
+    ssize_t got;
+
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    client.changed = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
+    client.options.size = 4;
+    client.options.events = (struct wf_client_events){.self = &self, .gone = rv_gone};
+    client.links[WF_LINK_STANDBY].over = true;
+    client.links[WF_LINK_SERVER].connection = server = wf_connection_create(ends[0], 0);
+    ck_assert(wf_held_add(&client, 3, false, -1, "is gone", (weft_blob){"", 0}));
+    rv_sleep_ms(3000);
+    ck_assert(wf_client_release_held(&client)); /* it asks, and holds the report */
+    got = recv(ends[1], bytes, sizeof bytes, MSG_DONTWAIT);
+    ck_assert_int_gt(got, 0);
+    wf_text_append(&sent.bytes, bytes, (size_t)got);
+    ck_assert_int_eq(wf_frame_next(&sent, &look), WEFT_OK);
+    wf_put_u32(&payload, true);
+    wf_client_handle(&client, WF_LINK_SERVER,
+                     &(struct wf_frame){.type = WF_FRAME_PASSED,
+                                        .id = look.id,
+                                        .payload = (const uint8_t *)payload.data,
+                                        .bytes = payload.length});
+    ck_assert(!wf_client_release_held(&client));
+    ck_assert_int_eq(self.gone_rank, -1);
+    wf_text_free(&payload);
+    wf_inbox_free(&sent);
+    wf_connection_release(server);
+    close(ends[1]);
+}
+END_TEST
+
 SUITE(rendezvous_departures, a_server_that_closes_last_is_not_the_cause,
       a_loss_is_named_where_others_left_because_of_it,
       a_rank_that_leaves_with_the_server_is_not_the_cause,
       a_server_whose_process_ends_slowly_is_the_cause,
       a_server_whose_loss_one_rank_has_found_is_the_cause,
       the_standby_is_told_of_a_loss_before_the_process,
-      a_rank_that_loses_the_standby_alone_is_not_gone)
+      a_rank_that_loses_the_standby_alone_is_not_gone,
+      the_server_has_time_to_answer_a_question_that_is_asked_late)
