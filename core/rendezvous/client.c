@@ -206,12 +206,32 @@ static int await(struct wf_client *client, const struct wf_waiter *w, int64_t ti
     return code;
 }
 
+/* Fails if W is a contribution for the standby and a rank of its list is gone.  The standby may not
+ * know of that rank, which may have ended together with the server, or before it joined the
+ * standby.  The lock is held from the choice of W's link until W is sent: all reports of the server
+ * have arrived when its link is over, but not before. */
+static weft_status check_departed(const struct wf_client *client, const struct wf_waiter *w)
+{
+    const struct wf_contribution *c = w->contribution;
+    const struct wf_departure *departure = NULL;
+
+    if (c == NULL || w->link != WF_LINK_STANDBY) return WEFT_OK;
+    for (int32_t i = 0; i < c->count; i++) {
+        const struct wf_departure *found = client->departed[c->ranks[i]];
+
+        if (found != NULL && (departure == NULL || found == client->first_lost)) departure = found;
+    }
+    if (departure == NULL) return WEFT_OK;
+    return wf_fail(WEFT_ERR_PEER, "rank %d %s", departure->rank, departure->text);
+}
+
 weft_status wf_client_request(struct wf_client *client, int link, uint16_t type,
                               const struct wf_text *payload, int64_t timeout_ns, int64_t grace_ns,
                               struct wf_waiter *w)
 {
     struct wf_waiter **at = &client->waiters;
     struct wf_link *l;
+    weft_status status;
     bool over;
     int code;
 
@@ -219,9 +239,12 @@ weft_status wf_client_request(struct wf_client *client, int link, uint16_t type,
     pthread_mutex_lock(&client->lock);
     w->link = link >= 0 ? link : wf_client_asks(client);
     l = &client->links[w->link];
-    if (!l->over && !wf_connection_reserve(l->connection, payload->length)) {
+    status = check_departed(client, w);
+    if (status == WEFT_OK && !l->over && !wf_connection_reserve(l->connection, payload->length))
+        status = wf_fail_memory(payload->length);
+    if (status != WEFT_OK) {
         pthread_mutex_unlock(&client->lock);
-        return wf_fail_memory(payload->length);
+        return status;
     }
     w->id = ++client->last_id;
     w->next = client->waiters;
@@ -247,23 +270,6 @@ weft_status wf_client_request(struct wf_client *client, int link, uint16_t type,
     return wf_fail(WEFT_ERR_TIMEOUT, "the rendezvous does not answer; rank %d serves it", l->rank);
 }
 
-/* Fails if a rank of CONTRIBUTION is gone.  The standby may not know of a rank that ended together
- * with the server. */
-static weft_status check_departed(struct wf_client *client, const struct wf_contribution *c)
-{
-    const struct wf_departure *departure = NULL;
-
-    pthread_mutex_lock(&client->lock);
-    for (int32_t i = 0; wf_client_asks(client) == WF_LINK_STANDBY && i < c->count; i++) {
-        const struct wf_departure *found = client->departed[c->ranks[i]];
-
-        if (found != NULL && (departure == NULL || found == client->first_lost)) departure = found;
-    }
-    pthread_mutex_unlock(&client->lock);
-    if (departure == NULL) return WEFT_OK;
-    return wf_fail(WEFT_ERR_PEER, "rank %d %s", departure->rank, departure->text);
-}
-
 /* True if the server left before it answered W.  Then no rank has an answer, and all ranks can
  * repeat the request at the standby. */
 static bool was_left(struct wf_client *client, const struct wf_waiter *w)
@@ -283,7 +289,6 @@ static weft_status bring(struct wf_client *client, const struct wf_contribution 
     struct wf_text payload = {0};
     weft_status status;
 
-    WF_TRY(check_departed(client, contribution));
     wf_contribution_put(&payload, contribution);
     if (payload.length >= WF_FRAME_MAX)
         status = wf_fail(WEFT_ERR_INVALID,

@@ -90,7 +90,8 @@ bool wf_client_join_standby(struct wf_client *client);
 
 /* Send a frame on link number LINK and wait for the answer, in W's payload, which the caller frees.
  * LINK -1 means the link that wf_client_asks returns.  The wait lasts GRACE_NS longer than the time
- * limit that the server has.  An abort is sent on all links, on LINK first: the server that is
+ * limit that the server has.  WEFT_ERR_PEER also if the standby is asked and a rank of W's
+ * contribution is gone.  An abort is sent on all links, on LINK first: the server that is
  * asked must receive it before it sees the departure of a rank that the other server has sent it
  * to. */
 weft_status wf_client_request(struct wf_client *client, int link, uint16_t type,

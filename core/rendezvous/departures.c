@@ -132,6 +132,14 @@ static void free_held(struct wf_held *held)
     wf_free(held);
 }
 
+/* Ask the server about HELD.  This thread may ask late, so the time for the answer begins now. */
+static void ask_about(struct wf_client *client, struct wf_held *held)
+{
+    held->asked =
+        wf_client_look(client, WF_LINK_SERVER, held->rank, HELD_ID + (uint64_t)held->rank);
+    if (held->asked) held->deadline_ns = wf_now_ns() + (uint64_t)WF_CLIENT_LOOK_NS;
+}
+
 /* Ask the server about reports that are held.  Drop reports that it has made or denied. */
 static void settle_held(struct wf_client *client)
 {
@@ -143,9 +151,7 @@ static void settle_held(struct wf_client *client)
             free_held(held);
             continue;
         }
-        if (!held->asked && wf_now_ns() >= held->ask_ns)
-            held->asked =
-                wf_client_look(client, WF_LINK_SERVER, held->rank, HELD_ID + (uint64_t)held->rank);
+        if (!held->asked && wf_now_ns() >= held->ask_ns) ask_about(client, held);
         at = &held->next;
     }
 }

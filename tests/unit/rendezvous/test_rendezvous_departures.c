@@ -67,6 +67,56 @@ START_TEST(a_loss_is_named_where_others_left_because_of_it)
 }
 END_TEST
 
+/* Only the server learns of the loss of rank 3.  Rank 0 leaves because of it, and so does the
+ * server.  Rank 2 sends a contribution that it began before the server's reports arrived. */
+static void contribute_after_the_server(struct rv_rank *self)
+{
+    static const int32_t all[] = {0, 1, 2, 3};
+    struct wf_contribution mine = {.ranks = all,
+                                   .count = 4,
+                                   .label = "a test",
+                                   .timeout_ns = 20 * WF_SECOND_NS,
+                                   .text = "",
+                                   .blob = {"x", 1}};
+    struct wf_waiter w = {.count = 4, .contribution = &mine};
+    struct wf_text payload = {0};
+    struct wf_gathered got;
+    uint64_t serial;
+
+    await_standby(self);
+    rv_note(self, gather(self, all, 4, &serial));
+    if (self->status != WEFT_OK) return;
+    if (self->rank == 3) shutdown(self->client->links[WF_LINK_SERVER].connection->fd, SHUT_RDWR);
+    while (self->rank == 0 && self->gone_rank < 0)
+        rv_sleep_ms(1);
+    if (self->rank == 0) return;
+    while (!is_over(self->client, WF_LINK_SERVER))
+        rv_sleep_ms(1);
+    if (self->rank == 2) {
+        wf_contribution_put(&payload, &mine);
+        rv_note(self, wf_client_request(self->client, -1, WF_FRAME_GATHER, &payload,
+                                        mine.timeout_ns, WF_SERVER_GRACE_NS, &w));
+        if (self->status == WEFT_OK) rv_note(self, wf_gathered_read(&w.payload, NULL, &got));
+        wf_text_free(&w.payload);
+        wf_text_free(&payload);
+    }
+    arrived++;
+    while (arrived < 3)
+        rv_sleep_ms(1);
+}
+
+START_TEST(a_rank_that_leaves_with_the_server_is_not_the_cause)
+{
+    rv = begin_serving("unix:weft-test-after");
+    start_all(contribute_after_the_server);
+    rv_join(&ranks[0]);
+    wf_server_release(&rv.server);
+    for (int rank = 1; rank < 4; rank++)
+        rv_join(&ranks[rank]);
+    saw(&ranks[2], WEFT_ERR_PEER, "rank 3 is gone");
+}
+END_TEST
+
 static atomic_bool server_has_ended;
 
 /* The server ends while all ranks run BODY: each of them reports rank 0 as the first to be lost. */
@@ -212,9 +262,54 @@ START_TEST(a_rank_that_loses_the_standby_alone_is_not_gone)
 }
 END_TEST
 
+/* The standby reports rank 3.  This rank's thread then rests longer than the server may take to
+ * answer, and asks the server. */
+START_TEST(the_server_has_time_to_answer_a_question_that_is_asked_late)
+{
+    struct wf_departure *departed[4] = {0};
+    struct wf_client client = {.departed = departed, .lock = PTHREAD_MUTEX_INITIALIZER};
+    struct rv_rank self = {.gone_rank = -1};
+    struct wf_connection *server;
+    struct wf_inbox sent = {0};
+    struct wf_text payload = {0};
+    struct wf_frame look;
+    char bytes[256];
+    int ends[2];
+    ssize_t got;
+
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    client.changed = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
+    client.options.size = 4;
+    client.options.events = (struct wf_client_events){.self = &self, .gone = rv_gone};
+    client.links[WF_LINK_STANDBY].over = true;
+    client.links[WF_LINK_SERVER].connection = server = wf_connection_create(ends[0], 0);
+    ck_assert(wf_held_add(&client, 3, false, -1, "is gone", (weft_blob){"", 0}));
+    rv_sleep_ms(3000);
+    ck_assert(wf_client_release_held(&client)); /* it asks, and holds the report */
+    got = recv(ends[1], bytes, sizeof bytes, MSG_DONTWAIT);
+    ck_assert_int_gt(got, 0);
+    wf_text_append(&sent.bytes, bytes, (size_t)got);
+    ck_assert_int_eq(wf_frame_next(&sent, &look), WEFT_OK);
+    wf_put_u32(&payload, true);
+    wf_client_handle(&client, WF_LINK_SERVER,
+                     &(struct wf_frame){.type = WF_FRAME_PASSED,
+                                        .id = look.id,
+                                        .payload = (const uint8_t *)payload.data,
+                                        .bytes = payload.length});
+    ck_assert(!wf_client_release_held(&client));
+    ck_assert_int_eq(self.gone_rank, -1);
+    wf_text_free(&payload);
+    wf_inbox_free(&sent);
+    wf_connection_release(server);
+    close(ends[1]);
+}
+END_TEST
+
 SUITE(rendezvous_departures, a_server_that_closes_last_is_not_the_cause,
       a_loss_is_named_where_others_left_because_of_it,
+      a_rank_that_leaves_with_the_server_is_not_the_cause,
       a_server_whose_process_ends_slowly_is_the_cause,
       a_server_whose_loss_one_rank_has_found_is_the_cause,
       the_standby_is_told_of_a_loss_before_the_process,
-      a_rank_that_loses_the_standby_alone_is_not_gone)
+      a_rank_that_loses_the_standby_alone_is_not_gone,
+      the_server_has_time_to_answer_a_question_that_is_asked_late)
