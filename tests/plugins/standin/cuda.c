@@ -8,10 +8,8 @@
 
 typedef unsigned long long address;
 
-struct context {
-    int device;
-};
-static struct context contexts[SG_MAX_DEVICES];
+/* The context of a device is the entry of its number. */
+static char contexts[SG_MAX_DEVICES];
 
 static void *pointer(address a)
 {
@@ -112,7 +110,6 @@ API(cuLaunchKernelEx, const struct launch *launch, const struct sg_kernel *funct
 
 API(cuDevicePrimaryCtxRetain, void **context, int device)
 {
-    contexts[device].device = device;
     *context = &contexts[device];
     return SG_OK;
 }
@@ -122,7 +119,7 @@ API(cuDevicePrimaryCtxRelease_v2, int device)
     return device >= 0 && device < sg_device_count() ? SG_OK : SG_INVALID_DEVICE;
 }
 
-static _Thread_local struct context *current;
+static _Thread_local char *current;
 
 API(cuCtxGetCurrent, void **context)
 {
@@ -136,7 +133,7 @@ API(cuCtxSetCurrent, void *context)
 
     if (context != NULL && slow > 0) nanosleep(&(struct timespec){.tv_nsec = slow * 1000}, NULL);
     current = context;
-    if (context != NULL) sg_set_current(current->device);
+    if (context != NULL) sg_set_current((int)(current - contexts));
     return SG_OK;
 }
 
