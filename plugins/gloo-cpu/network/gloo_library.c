@@ -1,6 +1,7 @@
-/* hosts_library.c - opens libweft_gloo.so, which is beside this plugin. */
-#include "hosts.h"
-#include "trust.h"
+/* gloo_library.c - opens libweft_gloo.so, which is beside this plugin. */
+#include "carriers.h"
+#include "plug_host.h"
+#include "kit/trust.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -10,7 +11,7 @@
 #include <unistd.h>
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static const struct gloo_bridge *bridge;
+static const struct net_carrier *carrier;
 static char why_not[2048];
 
 /* The path of the library, derived from the plugin's own path.  The working directory and the
@@ -58,7 +59,7 @@ static void open_library(void)
     void *library;
     union {
         void *symbol;
-        gloo_bridge_entry *function;
+        net_gloo_entry *function;
     } entry;
 
     if (given == NULL && !library_path(path, sizeof path)) {
@@ -68,16 +69,16 @@ static void open_library(void)
     if (given != NULL) snprintf(path, sizeof path, "%s", given);
     library = open_trusted(path);
     if (library == NULL) return;
-    entry.symbol = dlsym(library, GLOO_BRIDGE_ENTRY);
-    bridge = entry.symbol != NULL ? entry.function() : NULL;
-    if (bridge == NULL || bridge->version != GLOO_BRIDGE_VERSION) {
+    entry.symbol = dlsym(library, NET_GLOO_ENTRY);
+    carrier = entry.symbol != NULL ? entry.function() : NULL;
+    if (carrier == NULL || carrier->version != NET_VERSION) {
         snprintf(why_not, sizeof why_not, "%.400s has version %u; expected %u", path,
-                 bridge != NULL ? bridge->version : 0, GLOO_BRIDGE_VERSION);
-        bridge = NULL;
+                 carrier != NULL ? carrier->version : 0, NET_VERSION);
+        carrier = NULL;
     }
 }
 
-bool cpu_hosts_expected(void)
+bool net_gloo_expected(void)
 {
     const char *given = plug_knob("WEFT_GLOO_LIB");
     char path[4096];
@@ -86,12 +87,12 @@ bool cpu_hosts_expected(void)
     return given != NULL && access(given, R_OK) == 0;
 }
 
-weft_status cpu_hosts_library(const struct gloo_bridge **out)
+weft_status net_gloo(const struct net_carrier **out)
 {
     pthread_once(&once, open_library);
-    if (bridge == NULL)
+    if (carrier == NULL)
         return plug_fail(WEFT_ERR_NO_LIBRARY, "without Gloo, gloo-cpu serves one host only: %s",
                          why_not);
-    *out = bridge;
+    *out = carrier;
     return WEFT_OK;
 }

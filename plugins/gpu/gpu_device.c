@@ -1,25 +1,10 @@
-/* gpu_device.c - choosing, opening and describing a device. */
+/* gpu_device.c - choosing, opening and describing a device with its kernels. */
 #include "kernel/gpu_kernel.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-weft_status gpu_enter(const struct gpu_device *device, struct gpu_scope *scope)
-{
-    return gpu_check(gpu_vendor_enter(device, scope), "switching to the device");
-}
-
-void gpu_leave(const struct gpu_scope *scope)
-{
-    gpu_vendor_leave(scope);
-}
-
-weft_status gpu_bind_thread(void *device)
-{
-    return gpu_check(gpu_vendor_bind(device), "switching to the device");
-}
 
 static bool sharing_is_allowed(void)
 {

@@ -1,11 +1,8 @@
-// gloo_bridge.cc - see gloo_bridge.h.
-#include "gloo_bridge.h"
+// gloo_carrier.cc - the Gloo library as a carrier (network.h).
+#include "network.h"
 
 #include "gloo_transport.hpp"
 
-#include <gloo/allgatherv.h>
-#include <gloo/barrier.h>
-#include <gloo/broadcast.h>
 #include <gloo/common/error.h>
 #include <gloo/config.h>
 #include <gloo/transport/address.h>
@@ -29,36 +26,31 @@ namespace tcp = gloo::transport::tcp;
 using std::chrono::milliseconds;
 using weft_gloo::Aborted;
 using weft_gloo::AnyBuffer;
-using weft_gloo::Context;
 using weft_gloo::Transport;
 
 namespace
 {
 
-// Gloo's collectives use prefixes 1 to 8 in the top byte of a slot.  Callers of start use 0.
+// The top byte of a slot: the kind of a message (enum net_kind), or one of these.
 constexpr uint64_t kHandshakeSlot = UINT64_C(0xf0) << 56;
 constexpr uint64_t kNoticeSlot = UINT64_C(0xf1) << 56;
-constexpr uint64_t kProbeSlot = UINT64_C(0xf2) << 56;
 constexpr milliseconds kNoticeTimeout{200};
 
 } // namespace
 
-struct gloo_device {
-    std::shared_ptr<gloo::transport::Device> device;
-};
-
-struct gloo_group {
+struct net_group {
     int rank, size;
     milliseconds timeout;
     std::vector<uint8_t> wanted;
+    std::shared_ptr<gloo::transport::Device> device;
     std::shared_ptr<Transport> transport;
-    std::shared_ptr<Context> context;
+    std::vector<char> address; // of this rank: an Address for every rank, zeros if it is not wanted
     std::vector<std::vector<uint8_t>> notices; // by peer: the received notice
     std::vector<AnyBuffer> notice_buffers;
     std::atomic<bool> connected{false};
 };
 
-struct gloo_work {
+struct net_work {
     struct Pending {
         int32_t peer;
         bool receives;
@@ -72,7 +64,7 @@ namespace
 
 // ---- failures ----
 
-weft_status fail(gloo_failure *failure, weft_status status, int32_t peer, const char *text)
+weft_status fail(net_failure *failure, weft_status status, int32_t peer, const char *text)
 {
     failure->status = status;
     failure->peer = peer;
@@ -118,7 +110,7 @@ class NoBrokenPipe
 
 // Run BODY and convert any exception to a failure that names *PEER.
 template <typename Body>
-weft_status guarded(gloo_failure *failure, const int32_t *peer, weft_status otherwise, Body body)
+weft_status guarded(net_failure *failure, const int32_t *peer, weft_status otherwise, Body body)
 {
     NoBrokenPipe guard;
 
@@ -157,49 +149,44 @@ milliseconds to_milliseconds(int64_t ns)
     return milliseconds(std::min(std::max(ns / 1000000, INT64_C(1)), ten_years));
 }
 
-// ---- devices and groups ----
+// ---- making and ending ----
 
-weft_status device_open(const char *address, gloo_device **out, gloo_failure *failure)
+weft_status listen_group(const net_ranks *ranks, net_group **out, net_failure *failure)
 {
     return guarded(failure, &nobody, WEFT_ERR_SYSTEM, [&] {
-        tcp::attr attributes(address);
-        *out = new gloo_device{tcp::CreateDevice(attributes)};
-    });
-}
+        auto group = std::make_unique<net_group>();
 
-void device_close(gloo_device *device)
-{
-    delete device;
-}
-
-weft_status group_listen(gloo_device *device, int32_t rank, int32_t size, const uint8_t *wanted,
-                         int64_t timeout_ns, void *addresses, gloo_group **out,
-                         gloo_failure *failure)
-{
-    return guarded(failure, &nobody, WEFT_ERR_SYSTEM, [&] {
-        std::vector<Address> all(static_cast<size_t>(size));
-        auto group = std::make_unique<gloo_group>();
-        auto inner = device->device->createContext(rank, size);
-
-        inner->setTimeout(to_milliseconds(timeout_ns));
-        group->rank = rank;
-        group->size = size;
-        group->timeout = to_milliseconds(timeout_ns);
-        group->wanted.assign(wanted, wanted + size);
+        group->rank = ranks->rank;
+        group->size = ranks->size;
+        group->timeout = to_milliseconds(ranks->timeout_ns);
+        group->wanted.assign(ranks->wanted, ranks->wanted + ranks->size);
+        group->address.resize(static_cast<size_t>(ranks->size) * sizeof(Address));
+        group->device = tcp::CreateDevice(tcp::attr(ranks->address));
+        auto inner = group->device->createContext(ranks->rank, ranks->size);
+        inner->setTimeout(group->timeout);
         group->transport = std::make_shared<Transport>(inner);
-        group->context =
-            std::make_shared<Context>(device->device, group->transport, group->timeout);
-        for (int32_t peer = 0; peer < size; peer++) {
-            Address &address = all[static_cast<size_t>(peer)];
-            if (!wanted[peer]) continue;
+        for (int32_t peer = 0; peer < ranks->size; peer++) {
+            Address address = {};
+            if (!ranks->wanted[peer]) continue;
             std::vector<char> bytes = inner->createPair(peer)->address().bytes();
             if (bytes.size() > sizeof address.data) throw std::length_error("an address too long");
             address.bytes = static_cast<uint32_t>(bytes.size());
             std::copy(bytes.begin(), bytes.end(), address.data);
+            std::memcpy(&group->address[static_cast<size_t>(peer) * sizeof address], &address,
+                        sizeof address);
         }
-        std::memcpy(addresses, all.data(), all.size() * sizeof(Address));
         *out = group.release();
     });
+}
+
+size_t address_bytes(const net_group *group)
+{
+    return group->address.size();
+}
+
+void write_address(const net_group *group, void *out)
+{
+    std::memcpy(out, group->address.data(), group->address.size());
 }
 
 struct Handshake {
@@ -207,7 +194,7 @@ struct Handshake {
     int32_t from, to;
 };
 
-void shake_hands(gloo_group *group, uint64_t key, int32_t *peer)
+void shake_hands(net_group *group, uint64_t key, int32_t *peer)
 {
     size_t size = static_cast<size_t>(group->size);
     std::vector<Handshake> mine(size), theirs(size);
@@ -233,34 +220,37 @@ void shake_hands(gloo_group *group, uint64_t key, int32_t *peer)
 }
 
 // A peer that has already left sent no notice.  The first message to it fails.
-void expect_notices(gloo_group *group)
+void expect_notices(net_group *group)
 {
     group->notices.resize(static_cast<size_t>(group->size));
     group->notice_buffers.resize(static_cast<size_t>(group->size));
     for (int32_t peer = 0; peer < group->size; peer++) {
         size_t i = static_cast<size_t>(peer);
         if (!group->wanted[i]) continue;
-        group->notices[i].assign(GLOO_NOTICE_BYTES, 0);
+        group->notices[i].assign(NET_NOTICE_BYTES, 0);
         AnyBuffer buffer =
-            group->transport->createUnboundBuffer(group->notices[i].data(), GLOO_NOTICE_BYTES);
+            group->transport->createUnboundBuffer(group->notices[i].data(), NET_NOTICE_BYTES);
         try {
-            buffer->recv(peer, kNoticeSlot, 0, GLOO_NOTICE_BYTES);
+            buffer->recv(peer, kNoticeSlot, 0, NET_NOTICE_BYTES);
             group->notice_buffers[i] = std::move(buffer);
         } catch (const gloo::Exception &) {
         }
     }
 }
 
-weft_status group_connect(gloo_group *group, const void *addresses, uint64_t key,
-                          gloo_failure *failure)
+weft_status connect_group(net_group *group, const void *addresses, size_t stride, uint64_t key,
+                          net_failure *failure)
 {
     int32_t peer = -1;
 
     return guarded(failure, &peer, WEFT_ERR_INTERNAL, [&] {
         for (peer = 0; peer < group->size; peer++) {
             Address address;
-            std::memcpy(&address, static_cast<const Address *>(addresses) + peer, sizeof address);
             if (!group->wanted[static_cast<size_t>(peer)]) continue;
+            std::memcpy(&address,
+                        static_cast<const char *>(addresses) + stride * static_cast<size_t>(peer) +
+                            sizeof address * static_cast<size_t>(group->rank),
+                        sizeof address);
             if (address.bytes > sizeof address.data) throw std::length_error("an address too long");
             group->transport->getPair(peer)->connect(
                 std::vector<char>(address.data, address.data + address.bytes));
@@ -272,7 +262,7 @@ weft_status group_connect(gloo_group *group, const void *addresses, uint64_t key
 }
 
 // Close the pairs first: the device's thread refers to them, and through them to the buffers.
-void group_close(gloo_group *group)
+void close_group(net_group *group)
 {
     if (group == nullptr) return;
     for (int32_t peer = 0; peer < group->size; peer++)
@@ -280,21 +270,30 @@ void group_close(gloo_group *group)
     delete group;
 }
 
-void group_abort(gloo_group *group)
+void abort_group(net_group *group)
 {
     group->transport->abort();
 }
 
 // ---- messages ----
 
-void need_connected(const gloo_group *group)
+// Gloo cannot handle a match of messages of different lengths.  A hash of the length is therefore a
+// part of the slot: such messages wait until the time limit.
+uint64_t slot_of(const net_part &part)
+{
+    uint64_t hash = part.bytes * UINT64_C(0x9e3779b97f4a7c15) >> 40;
+
+    return static_cast<uint64_t>(part.kind) << 56 | static_cast<uint64_t>(part.tag) << 24 | hash;
+}
+
+void need_connected(const net_group *group)
 {
     if (!group->connected) throw gloo::IoException("the connections have ended");
 }
 
-weft_status start(gloo_group *group, uint32_t send_count, const gloo_part *sends,
-                  uint32_t receive_count, const gloo_part *receives, gloo_work **out,
-                  gloo_failure *failure)
+weft_status start(net_group *group, uint32_t send_count, const net_part *sends,
+                  uint32_t receive_count, const net_part *receives, net_work **out,
+                  net_failure *failure)
 {
     int32_t peer = -1;
 
@@ -303,36 +302,36 @@ weft_status start(gloo_group *group, uint32_t send_count, const gloo_part *sends
         return WEFT_OK;
     }
     return guarded(failure, &peer, WEFT_ERR_INTERNAL, [&] {
-        auto work = std::make_unique<gloo_work>();
+        auto work = std::make_unique<net_work>();
 
         need_connected(group);
         work->pending.reserve(send_count + receive_count);
         for (uint32_t i = 0; i < receive_count; i++) {
-            const gloo_part &part = receives[i];
+            const net_part &part = receives[i];
             peer = part.peer;
             AnyBuffer buffer = group->transport->createUnboundBuffer(part.data, part.bytes);
-            buffer->recv(part.peer, part.slot, 0, part.bytes);
+            buffer->recv(part.peer, slot_of(part), 0, part.bytes);
             work->pending.push_back({part.peer, true, std::move(buffer)});
         }
         for (uint32_t i = 0; i < send_count; i++) {
-            const gloo_part &part = sends[i];
+            const net_part &part = sends[i];
             peer = part.peer;
             AnyBuffer buffer = group->transport->createUnboundBuffer(part.data, part.bytes);
-            buffer->send(part.peer, part.slot, 0, part.bytes);
+            buffer->send(part.peer, slot_of(part), 0, part.bytes);
             work->pending.push_back({part.peer, false, std::move(buffer)});
         }
         *out = work.release();
     });
 }
 
-weft_status wait(gloo_group *group, gloo_work *work, gloo_failure *failure)
+weft_status wait(net_group *group, net_work *work, net_failure *failure)
 {
-    std::unique_ptr<gloo_work> owned(work);
+    std::unique_ptr<net_work> owned(work);
     int32_t peer = -1;
 
     if (work == nullptr) return WEFT_OK;
     return guarded(failure, &peer, WEFT_ERR_INTERNAL, [&] {
-        for (gloo_work::Pending &pending : work->pending) {
+        for (net_work::Pending &pending : work->pending) {
             peer = pending.peer;
             if (pending.receives)
                 pending.buffer->waitRecv(group->timeout);
@@ -342,65 +341,9 @@ weft_status wait(gloo_group *group, gloo_work *work, gloo_failure *failure)
     });
 }
 
-// ---- Gloo's collectives ----
-
-// They do not name the peer that failed.  It is the peer to which a message cannot be sent.
-int32_t broken_peer(gloo_group *group)
-{
-    for (int32_t peer = 0; peer < group->size; peer++) {
-        if (!group->wanted[static_cast<size_t>(peer)]) continue;
-        try {
-            group->transport->createUnboundBuffer(nullptr, 0)->send(peer, kProbeSlot, 0, 0);
-        } catch (...) {
-            return peer;
-        }
-    }
-    return -1;
-}
-
-template <typename Body> weft_status collective(gloo_group *group, gloo_failure *failure, Body body)
-{
-    weft_status status = guarded(failure, &nobody, WEFT_ERR_INTERNAL, [&] {
-        need_connected(group);
-        body();
-    });
-
-    if (status == WEFT_ERR_PEER && group->connected) failure->peer = broken_peer(group);
-    return status;
-}
-
-weft_status all_gather_v(gloo_group *group, void *data, const size_t *bytes, gloo_failure *failure)
-{
-    return collective(group, failure, [&] {
-        gloo::AllgathervOptions options(group->context);
-        options.setOutput(static_cast<uint8_t *>(data),
-                          std::vector<size_t>(bytes, bytes + group->size));
-        gloo::allgatherv(options);
-    });
-}
-
-weft_status broadcast(gloo_group *group, void *data, size_t bytes, int32_t root,
-                      gloo_failure *failure)
-{
-    return collective(group, failure, [&] {
-        gloo::BroadcastOptions options(group->context);
-        options.setOutput(static_cast<uint8_t *>(data), bytes);
-        options.setRoot(root);
-        gloo::broadcast(options);
-    });
-}
-
-weft_status barrier(gloo_group *group, gloo_failure *failure)
-{
-    return collective(group, failure, [&] {
-        gloo::BarrierOptions options(group->context);
-        gloo::barrier(options);
-    });
-}
-
 // ---- notices of failure ----
 
-void hang_up(gloo_group *group, const void *notice)
+void hang_up(net_group *group, const void *notice)
 {
     NoBrokenPipe guard;
 
@@ -408,9 +351,9 @@ void hang_up(gloo_group *group, const void *notice)
     for (int32_t peer = 0; peer < group->size; peer++) {
         if (!group->wanted[static_cast<size_t>(peer)]) continue;
         try {
-            AnyBuffer buffer = group->transport->createUnboundBuffer(const_cast<void *>(notice),
-                                                                     GLOO_NOTICE_BYTES);
-            buffer->send(peer, kNoticeSlot, 0, GLOO_NOTICE_BYTES);
+            AnyBuffer buffer =
+                group->transport->createUnboundBuffer(const_cast<void *>(notice), NET_NOTICE_BYTES);
+            buffer->send(peer, kNoticeSlot, 0, NET_NOTICE_BYTES);
             buffer->waitSend(kNoticeTimeout);
         } catch (...) { // the peer is already unreachable
         }
@@ -424,42 +367,28 @@ void hang_up(gloo_group *group, const void *notice)
     }
 }
 
-void read_notice(gloo_group *group, int32_t peer, void *notice)
+void read_notice(net_group *group, int32_t peer, void *notice)
 {
-    std::memset(notice, 0, GLOO_NOTICE_BYTES);
+    std::memset(notice, 0, NET_NOTICE_BYTES);
     if (peer < 0 || static_cast<size_t>(peer) >= group->notice_buffers.size()) return;
     if (!group->notice_buffers[static_cast<size_t>(peer)]) return;
     try {
         group->notice_buffers[static_cast<size_t>(peer)]->waitRecv(kNoticeTimeout);
-        std::memcpy(notice, group->notices[static_cast<size_t>(peer)].data(), GLOO_NOTICE_BYTES);
+        std::memcpy(notice, group->notices[static_cast<size_t>(peer)].data(), NET_NOTICE_BYTES);
     } catch (...) { // the peer sent no notice
     }
 }
 
 } // namespace
 
-extern "C" __attribute__((visibility("default"))) const struct gloo_bridge *weft_gloo_bridge(void)
+extern "C" __attribute__((visibility("default"))) const struct net_carrier *weft_gloo_carrier(void)
 {
     static const std::string library = "Gloo " + std::to_string(GLOO_VERSION_MAJOR) + "." +
                                        std::to_string(GLOO_VERSION_MINOR) + "." +
                                        std::to_string(GLOO_VERSION_PATCH);
-    static const struct gloo_bridge bridge = {
-        GLOO_BRIDGE_VERSION,
-        sizeof(Address),
-        library.c_str(),
-        device_open,
-        device_close,
-        group_listen,
-        group_connect,
-        group_close,
-        group_abort,
-        start,
-        wait,
-        all_gather_v,
-        broadcast,
-        barrier,
-        hang_up,
-        read_notice,
+    static const struct net_carrier carrier = {
+        NET_VERSION, library.c_str(), listen_group, address_bytes, write_address, connect_group,
+        close_group, abort_group,     start,        wait,          hang_up,       read_notice,
     };
-    return &bridge;
+    return &carrier;
 }

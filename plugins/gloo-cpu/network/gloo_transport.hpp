@@ -5,7 +5,6 @@
 #ifndef WEFT_CPU_GLOO_TRANSPORT_HPP
 #define WEFT_CPU_GLOO_TRANSPORT_HPP
 
-#include <gloo/context.h>
 #include <gloo/transport/context.h>
 #include <gloo/transport/device.h>
 #include <gloo/transport/unbound_buffer.h>
@@ -131,20 +130,6 @@ inline Buffer::~Buffer()
 {
     transport_->dismiss(this);
 }
-
-// The context that Gloo's algorithms use.
-class Context final : public gloo::Context
-{
-  public:
-    Context(const std::shared_ptr<gloo::transport::Device> &device,
-            const std::shared_ptr<Transport> &transport, milliseconds timeout)
-        : gloo::Context(transport->rank, transport->size)
-    {
-        device_ = device;
-        transportContext_ = transport;
-        setTimeout(timeout);
-    }
-};
 
 } // namespace weft_gloo
 
