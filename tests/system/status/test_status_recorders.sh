@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# weft status on rings that fake_rings makes: groups, outliers, several jobs, damaged files.
+# weft status on recorders that fake_recorders makes: groups, outliers, several jobs, damaged files.
 source "$(dirname "$0")/../../support/lib.sh"
 weft=$1
 fake=$2
@@ -20,7 +20,7 @@ says() {
     done
 }
 
-# begin NAME ARGUMENTS...: starts fake_rings; end NAME ends it.
+# begin NAME ARGUMENTS...: starts fake_recorders; end NAME ends it.
 declare -A pids
 begin() {
     local name=$1
@@ -31,7 +31,7 @@ begin() {
 }
 end() {
     kill "${pids[$1]}"
-    wait "${pids[$1]}" || not_so "fake_rings $1 ended with $?"
+    wait "${pids[$1]}" || not_so "fake_recorders $1 ended with $?"
 }
 # stop NAME: stops it; a signal takes effect some time after it was sent.
 stop() {
@@ -46,7 +46,7 @@ everyone() { # a record of each of eight ranks
 # No such job.  Other jobs of this user may run meanwhile, so all checks ask for a job.  There is a letter among the
 # first four digits of each number, because four decimal digits may be the pid of another job.  Ranks whose launcher was
 # killed have the parent 1, so a pid that no process has is asked for.
-fails 1 "no job of this user on this host has the pid or number 99999999; a rank has a ring after weft_init, unless WEFT_RING=0, and only its user can see it; rings are searched for in $folder/weft" status 99999999
+fails 1 "no job of this user on this host has the pid or number 99999999; a rank has a recorder after weft_init, unless WEFT_RECORDER=0, and only its user can see it; recorders are searched for in $folder/weft" status 99999999
 fails 1 '"abcd?" is neither a PID nor the beginning of a job'"'"'s number (at least four hexadecimal digits)' status abcd?
 json status 99999999 --json -- 'it["jobs"] == []'
 fails 2 'not a number of seconds' status --watch soon
@@ -94,8 +94,8 @@ says dddd 'rank 0: receive #1 of 8.0 MiB from rank 2, for ' \
 begin e eeee000000000005 2 0:receive:1:in:1 1:receive:1:in:0
 says eeee 'ranks 0-1 wait for each other'
 begin g 9f99000000000008 4 {0,2}:create:1:finished
-rm "$folder"/weft/ring.9f99000000000008.{1,3}.*
-says 9f99 'tp (4 ranks: 0-3; no ring here: 1,3)'
+rm "$folder"/weft/recorder.9f99000000000008.{1,3}.*
+says 9f99 'tp (4 ranks: 0-3; no recorder here: 1,3)'
 lacks 'Repeat the command' status 9f99
 json status 9f99 --json -- 'it["jobs"][0]["communicators"][0]["absent"] == "1,3"'
 end g
@@ -127,26 +127,26 @@ kill -9 "${pids[k]}"
 wait "${pids[k]}" 2>/dev/null
 check=$((check + 1))
 all=$("$weft" status)
-[[ $(grep -E '^job (aaaa000000000001|0f00000000000007)' <<<"$all" | tail -1) == "job 0f00000000000007: fake_rings on fake, 2 ranks, ended" ]] ||
+[[ $(grep -E '^job (aaaa000000000001|0f00000000000007)' <<<"$all" | tail -1) == "job 0f00000000000007: fake_recorders on fake, 2 ranks, ended" ]] ||
     not_so "the ended job is last: $all"
 says 0f00 'ranks 0-1, ended: all-reduce #3 of 8.0 MiB, begun '
 fails 1 'the job 0f00 has ended' status 0f00 --watch 1
 json status 0f00 --json -- 'not it["jobs"][0]["alive"]' 'not it["jobs"][0]["ranks"][1]["alive"]'
 
-# Texts of a ring do not control the terminal.
-cp "$folder"/weft/ring.0f00000000000007.0.* "$folder/weft/ring.hostile"
-python3 - "$folder/weft/ring.hostile" <<'END'
+# Texts of a recorder do not control the terminal.
+cp "$folder"/weft/recorder.0f00000000000007.0.* "$folder/weft/recorder.hostile"
+python3 - "$folder/weft/recorder.hostile" <<'END'
 import sys
 data = bytearray(open(sys.argv[1], "rb").read())
 at = data.index((0x0f00000000000007).to_bytes(8, "little"))
 data[at:at + 8] = (0x1f34 << 48).to_bytes(8, "little")
-at = data.index(b"fake_rings")
+at = data.index(b"fake_recorders")
 text = "\x1b]0;x\x07\x9b2J\u202e".encode() + b"\x9b\n\xff..."
 data[at:at + len(text)] = text
 open(sys.argv[1], "wb").write(data)
 END
 says 1f3400 'job 1f34000000000000: ?]0;x???2J??????...'
-odd=$folder/weft/ring.$'\033]0;x\007\302\233'
+odd=$folder/weft/recorder.$'\033]0;x\007\302\233'
 echo hello >"$odd"
 check=$((check + 1))
 python3 - "$weft" <<'END' || not_so "control characters"
@@ -155,21 +155,21 @@ for options in [], ["--json"]:
     said = subprocess.run([sys.argv[1], "status", "1f3400", *options], stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT).stdout.decode()
     bad = [c for c in said if c < " " and c != "\n" or "\x7f" <= c < "\xa0" or c == "\u202e"]
-    assert not bad and "ring.?]0;x??? is cut short" in said, repr(said)
+    assert not bad and "recorder.?]0;x??? is cut short" in said, repr(said)
 END
-rm "$folder/weft/ring.hostile" "$odd"
+rm "$folder/weft/recorder.hostile" "$odd"
 
-# Files that are not rings have one line each, and do not matter.
-echo hello >"$folder/weft/ring.text"
-: >"$folder/weft/ring.empty"
-head -c 5000 "$folder"/weft/ring.0f00000000000007.0.* >"$folder/weft/ring.short"
-mkfifo "$folder/weft/ring.pipe"
-ln -s /etc/passwd "$folder/weft/ring.link"
-mkdir "$folder/weft/ring.folder"
-says aaaa 'weft/ring.text is cut short: it has 6 bytes' 'weft/ring.short is cut short: it has 5000 bytes' \
-    'weft/ring.pipe is not a ring of weft: it is not a plain file' 'weft/ring.link cannot be opened' \
-    'weft/ring.folder' 'job aaaa000000000001'
-lacks 'ring.empty' status aaaa
+# Files that are not recorders have one line each, and do not matter.
+echo hello >"$folder/weft/recorder.text"
+: >"$folder/weft/recorder.empty"
+head -c 5000 "$folder"/weft/recorder.0f00000000000007.0.* >"$folder/weft/recorder.short"
+mkfifo "$folder/weft/recorder.pipe"
+ln -s /etc/passwd "$folder/weft/recorder.link"
+mkdir "$folder/weft/recorder.folder"
+says aaaa 'weft/recorder.text is cut short: it has 6 bytes' 'weft/recorder.short is cut short: it has 5000 bytes' \
+    'weft/recorder.pipe is not a recorder of weft: it is not a plain file' 'weft/recorder.link cannot be opened' \
+    'weft/recorder.folder' 'job aaaa000000000001'
+lacks 'recorder.empty' status aaaa
 json status aaaa --json -- 'len([p for p in it["problems"] if "'"$folder"'" in p]) == 5'
 
 # A folder that others can enter is not used.

@@ -1,11 +1,12 @@
-/* Rings of other processes: a small ring with bytes replaced, and any file.
+/* Recorders of other processes: a small recorder with bytes replaced, and any file.
  *
- * The input is a byte 0 and a whole file, or another byte and changes of a ring: offset (3 bytes),
- * count (1 byte) and so many bytes. */
+ * The input is a byte 0 and a whole file, or another byte and changes of a recorder: offset (3
+ * bytes), count (1 byte) and so many bytes. */
 #include "fuzz.h"
 
 #include "trace/read.h"
 #include "weft/status.h"
+#include "weft/recorder.h"
 
 #include <string.h>
 #include <sys/mman.h>
@@ -19,7 +20,7 @@ static void make_image(void)
 {
     _Alignas(64) static struct wf_segment head;
     weft_record record = {.comm = 7,
-                          .operation = WEFT_OP_ALL_REDUCE,
+                          .operation = WEFT_RECORD_ALL_REDUCE,
                           .state = WEFT_RECORD_FINISHED,
                           .submitted = 1000,
                           .finished = 2000,
@@ -74,27 +75,29 @@ static void change(const uint8_t *data, size_t size)
     }
 }
 
-static void read_all(const weft_ring *ring)
+static void read_all(const weft_recorder *recorder)
 {
-    weft_ring_info info = {.struct_size = sizeof info};
-    weft_ring_comm_info comm = {.struct_size = sizeof comm};
+    weft_recorder_info info = {.struct_size = sizeof info};
+    weft_recorder_comm_info comm = {.struct_size = sizeof comm};
     char text[128];
+    size_t needed = 0;
     size_t length = 0;
 
-    FUZZ_ASSERT(weft_ring_get(ring, &info) == WEFT_OK);
+    FUZZ_ASSERT(weft_recorder_get(recorder, &info) == WEFT_OK);
     length += strlen(info.host) + strlen(info.program) + strlen(info.backend);
     FUZZ_ASSERT(info.oldest <= info.newest && info.newest - info.oldest < WF_RECORDS_MOST);
     for (uint64_t back = 0; back < RECORDS && back < info.newest; back++) {
-        const weft_record *record = weft_ring_record(ring, info.newest - back);
+        const weft_record *record = weft_recorder_record(recorder, info.newest - back);
 
         if (record == NULL) continue;
         FUZZ_ASSERT(record->id == info.newest - back);
         FUZZ_ASSERT(record->state >= WEFT_RECORD_SUBMITTED && record->state <= WEFT_RECORD_FAILED);
-        length += strlen(weft_ring_text(ring, record->label));
-        length += weft_ring_print(ring, record, text, sizeof text);
+        length += strlen(weft_recorder_text(recorder, record->label));
+        if (weft_recorder_print(recorder, record, text, sizeof text, &needed) == WEFT_OK)
+            length += needed;
     }
-    for (size_t i = 0; i < weft_ring_comm_count(ring); i++) {
-        FUZZ_ASSERT(weft_ring_comm_get(ring, i, &comm) == WEFT_OK);
+    for (size_t i = 0; i < weft_recorder_comm_count(recorder); i++) {
+        FUZZ_ASSERT(weft_recorder_comm_get(recorder, i, &comm) == WEFT_OK);
         FUZZ_ASSERT(comm.number != 0);
         for (const char *at = comm.name; *at != '\0'; at++)
             FUZZ_ASSERT((unsigned char)*at >= 0x20 && *at != 0x7f);
@@ -105,10 +108,10 @@ static void read_all(const weft_ring *ring)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    int file = memfd_create("ring", MFD_CLOEXEC);
+    int file = memfd_create("recorder", MFD_CLOEXEC);
     const void *bytes = size > 0 && data[0] == 0 ? data + 1 : image;
     size_t count = size > 0 && data[0] == 0 ? size - 1 : sizeof image;
-    weft_ring *ring = NULL;
+    weft_recorder *recorder = NULL;
     weft_status status;
     char path[64];
 
@@ -117,11 +120,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (bytes == image && size > 0) change(data + 1, size - 1);
     FUZZ_ASSERT(write(file, bytes, count) == (ssize_t)count);
     snprintf(path, sizeof path, "/proc/self/fd/%d", file);
-    status = weft_ring_open(path, &ring);
+    status = weft_recorder_open(path, &recorder);
     if (status == WEFT_OK) {
-        read_all(ring);
-        FUZZ_ASSERT(weft_ring_refresh(ring) == WEFT_OK);
-        weft_ring_close(&ring);
+        read_all(recorder);
+        FUZZ_ASSERT(weft_recorder_refresh(recorder) == WEFT_OK);
+        weft_recorder_close(&recorder);
     } else {
         FUZZ_ASSERT(status == WEFT_ERR_PARSE || status == WEFT_ERR_VERSION);
         FUZZ_ASSERT(weft_last_error()[0] != '\0');

@@ -1,14 +1,15 @@
-/* fake_rings.c - rings of a job that does not exist, for `weft status`:
+/* fake_recorders.c - recorders of a job that does not exist, for `weft status`:
  *
- *     fake_rings READY JOB SIZE [RANK:OPERATION:SEQUENCE:STATE[:PEER]]...
- *     fake_rings READY JOB SIZE none
+ *     fake_recorders READY JOB SIZE [RANK:OPERATION:SEQUENCE:STATE[:PEER]]...
+ *     fake_recorders READY JOB SIZE none
  *
- * makes rings of ranks 0 to SIZE - 1 of job number JOB with a communicator "tp" of all of them, and
- * a record for each further argument; none: they have no communicator yet.  STATE is "in",
- * "finished" or "failed".  Writes the file READY when the rings are complete, and keeps them until
- * SIGTERM. */
+ * makes recorders of ranks 0 to SIZE - 1 of job number JOB with a communicator "tp" of all of them,
+ * and a record for each further argument; none: they have no communicator yet.  STATE is "in",
+ * "finished" or "failed".  Writes the file READY when the recorders are complete, and keeps them
+ * until SIGTERM. */
 #include "trace/trace.h"
 #include "weft/status.h"
+#include "weft/recorder.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -24,8 +25,8 @@ static const int32_t world[RANKS_MOST] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,
 
 static uint8_t find_operation(const char *name)
 {
-    for (int i = 0; i < WEFT_OP_COUNT; i++) {
-        const char *known = weft_operation_name((enum weft_operation)i);
+    for (int i = 0; i < WEFT_RECORD_OPERATION_COUNT; i++) {
+        const char *known = weft_record_operation_name((enum weft_record_operation)i);
 
         if (known != NULL && strcmp(known, name) == 0) return (uint8_t)i;
     }
