@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Write the C++ header weft.hpp: cpp.py DESCRIPTION.json TEMPLATE OUT
+"""Write the C++ header of a library: cpp.py DESCRIPTION.json LIBRARY OUT TEMPLATE [TEMPLATE OF A LIBRARY BELOW...]
 
-TEMPLATE is C++ with the members that a person wrote, and marks where generated text goes:
+The first TEMPLATE is C++ with the members that a person wrote, and marks where generated text goes:
 
     /* @forward */    declarations of all classes
     /* @members */    in a class: its generated members
@@ -9,13 +9,14 @@ TEMPLATE is C++ with the members that a person wrote, and marks where generated 
     /* @functions */  members whose arguments or results are classes that come later, and free functions
 
 A C function that the template calls is written by hand.  Every other function of the description becomes a member or
-a free function by the rules of docs/api.md.  A function for which the rules have no answer fails the build."""
+a free function by the rules of docs/api.md.  A function for which the rules have no answer fails the build.  The header
+includes those of the libraries below, whose classes are whole: functions of LIBRARY that take them first are free ones."""
 import functools
-import json
 import pathlib
 import re
 import sys
 
+import bound
 from cpp_members import KEYWORDS, Member, Unmapped
 from cpp_text import class_head, comment, declaration, definition, inline_definition, sentence
 
@@ -49,24 +50,30 @@ class Template:
 
 
 class Header:
-    def __init__(self, description, template):
+    def __init__(self, description, library, template, below):
         self.all = description
         self.functions, self.handles = description["functions"], description["handles"]
-        self.template = template
+        self.library, self.template = library, template
         self.problems = []
         self.members = {}  # of each class, and of "" for free functions
-        self.generated = [handle[5:] for handle in self.handles if handle[5:] not in template.classes]
+        own = [handle for handle, one in self.handles.items() if one["library"] == library]
+        self.generated = [handle[5:] for handle in own if handle[5:] not in template.classes]
+        self.below = {name for one in below for name in one.classes}
+        self.below |= {handle[5:] for handle in self.handles if handle not in own}
 
     def is_ref(self, handle):
-        return handle[5:] + "_ref" in self.template.classes
+        return handle[5:] + "_ref" in self.below | set(self.template.classes)
+
+    def owns(self, handle):
+        return self.handles[handle]["library"] == self.library
 
     def build(self):
-        classes = set(self.template.classes) | set(self.generated)
+        classes = self.below | set(self.template.classes) | set(self.generated)
         lifetime = {one.get(what) for one in self.handles.values() for what in ("release", "retain")}
         for handle in self.generated:
             self._check_release("weft_" + handle)
         for name, function in self.functions.items():
-            if name in self.template.called or name in lifetime:
+            if function["library"] != self.library or name in self.template.called or name in lifetime:
                 continue
             try:
                 member = Member(self, name, function)
@@ -159,7 +166,7 @@ class Header:
                                      f"a class that comes after {member.owner}.  Put it before {member.owner}, in {self.template.name}")
 
     def text(self):
-        later, known = [], set()
+        later, known = [], set(self.below)
 
         def fill(found):
             known.add(found[1])
@@ -167,7 +174,7 @@ class Header:
             return re.sub(r"\n*    /\* @members \*/", lambda _: "\n\n" + members if members else "", found[0])
 
         out = CLASS.sub(fill, self.template.text)
-        known = set(self.template.before)
+        known = self.below | self.template.before
         classes = []
         for name in self.order():
             classes.append(self.class_text(name, known, later))
@@ -182,9 +189,10 @@ class Header:
 
 
 def main():
-    description, template, out = map(pathlib.Path, sys.argv[1:])
-    known = json.loads(description.read_text(encoding="utf-8"))
-    made = Header(known, Template(template, known["functions"]))
+    description, library, out, *templates = sys.argv[1:]
+    known, out = bound.read(pathlib.Path(description)), pathlib.Path(out)
+    template, *below = (Template(pathlib.Path(one), known["functions"]) for one in templates)
+    made = Header(known, library, template, below)
     made.build()
     text = made.text()
     if made.problems:

@@ -84,6 +84,9 @@ class Member:
         self.static = bool(created) and (made > taken or not first)
         self.self = None if self.static else first
         owner = created if self.static else first
+        if owner and not self.header.owns(handle_of(owner["type"])):  # a class of a library below is whole
+            owner = self.self = None
+            self.static, made, taken = False, 0, 0
         self.owner = self._class(handle_of(owner["type"]), not self.static) if owner else ""
         self.name = "_".join(self._words(made if self.static else taken))
 
@@ -133,11 +136,9 @@ class Member:
         names = [one["name"] for one in self.arguments]
         at = [one["kind"] for one in self.arguments].index("buffer")
         self.hidden = self.arguments[at:]
-        if returned["kind"] == "status" and names[at + 1:] == ["capacity", "length"]:
+        if returned["kind"] == "status" and names[at + 1:] == ["size", "needed"]:
             return "result<std::string>", "detail::print"
-        if returned["type"] == "size_t" and names[at + 1:] == ["capacity"]:
-            return "std::string", "detail::fill"
-        raise Unmapped(f"`{names[at]}` is not followed by `capacity` and `length` at the end")
+        raise Unmapped(f"`{names[at]}` is not followed by `size` and `needed` at the end")
 
     def _single_out(self):
         outs = [one for one in self.arguments if one["direction"] == "out" and not one["nullable"]]
@@ -173,7 +174,7 @@ class Member:
         self.parameters = []
         trailing = True
         for one in reversed(self.arguments):
-            if one in self.hidden or one is self.self:
+            if one in self.hidden or one is self.self or "sizeof" in one:
                 continue
             made = self._parameter(one)
             trailing = trailing and bool(made.default)
@@ -219,6 +220,8 @@ class Member:
         name = self._named(one)
         if one is self.self:
             return "raw_"
+        if "sizeof" in one:
+            return f"sizeof({one['sizeof']})"
         if one["kind"] == "handle":
             if one["direction"] == "in":
                 return f"{name}.get()"

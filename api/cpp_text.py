@@ -101,4 +101,9 @@ def class_head(name, base):
     head = f"class {name} : public {first}"
     if len(head) <= COLUMNS:
         return [head, " " * (len(head) - len(first) + inside) + last]
-    return [f"class {name}", f"    : public {first}", " " * (13 + inside) + last]
+    first, middle = first.rsplit(" ", 1)
+    head = f"class {name} : public {first}"
+    indent = " " * (len(head) - len(first) + inside)
+    if len(indent) + len(middle) + 1 + len(last) <= COLUMNS:
+        return [head, f"{indent}{middle} {last}"]
+    return [f"class {name}", f"    : public {first} {middle}", " " * (13 + inside) + last]

@@ -13,7 +13,8 @@ import headers
 
 NUMBERS = {"bool", "int", "int8_t", "uint8_t", "int16_t", "uint16_t", "int32_t", "uint32_t", "int64_t", "uint64_t",
            "size_t", "double", "float", "weft_status", "unsigned char"}
-COUNT_NAME = re.compile(r"(.*_)?(count|axes|dims|pairs)")
+LIBRARIES = {"files": "weft_file", "parallel": "weft_parallel"}  # by the folder of FOLDER/include/weft/*.h; others are of weft
+COUNT_NAME = re.compile(r"(.*_)?(count|axes|dims)")
 ENTRIES = re.compile(r"\[([A-Z_, ]+): ([^\[\]]+)\]")
 
 
@@ -27,9 +28,11 @@ class Description:
         self.functions, self.constants, self.headers = {}, {}, {}
         self.problems = []
 
-    def add(self, header):
+    def add(self, header, library):
         any_thread = "All functions here may be called from any thread" in " ".join(header.text.split())
-        self.headers[header.name] = {"summary": header.text.split("\n")[0], "text": header.text, "any_thread": any_thread}
+        c_only = "the bindings for C++ and Python do not have it" in " ".join(header.text.split())
+        self.headers[header.name] = {"summary": header.text.split("\n")[0], "text": header.text, "any_thread": any_thread,
+                                     "library": library, "c_only": c_only}
         for one in header.declarations:
             getattr(self, "_" + one.kind)(header, one)
 
@@ -39,7 +42,7 @@ class Description:
         pass  # weft_status, which C's enum cannot give a fixed width
 
     def _handle(self, header, one):
-        self.handles[one.name] = {"header": header.name, "text": one.comment}
+        self.handles[one.name] = {"header": header.name, "library": self.headers[header.name]["library"], "text": one.comment}
 
     def _constant(self, header, one):
         self.constants[one.name] = {"header": header.name, "value": one.text, "text": one.comment}
@@ -83,10 +86,13 @@ class Description:
 
     # ---- functions ----
 
+    def _tier(self, header, one):
+        return "stable" if self.headers[header.name]["library"] == "weft" and not one.preview else "preview"
+
     def _function(self, header, one):
         text = " ".join(one.comment.split())
         counts = {name.strip().lower(): count for names, count in ENTRIES.findall(text) for name in names.split(",")}
-        made = {"header": header.name, "library": "weft", "tier": "preview", "text": one.comment, "section": one.section,
+        made = {"header": header.name, "library": self.headers[header.name]["library"], "tier": self._tier(header, one), "text": one.comment, "section": one.section,
                 "any_thread": "[any thread]" in text or self.headers[header.name]["any_thread"],
                 "variadic": one.variadic,
                 "returns": self._result(one, text + " " + one.section), "arguments": []}
@@ -125,7 +131,7 @@ class Description:
         if direction == "out" and kind in ("number", "enum", "handle") and re.search(rf"\b{type_.name.upper()}\[", text):
             raise Incomplete(self._open_count(type_.name))
         made |= {"kind": kind, "direction": direction}
-        if type_.levels or type_.call:
+        if type_.levels or kind == "callback":
             made["nullable"], when = self._nullable(one, index, kind, text)
             if when:
                 made["null_if"] = when
@@ -133,6 +139,9 @@ class Description:
             made["owned"] = self._owned(text)
         if kind in ("array", "handles", "texts", "memories", "structs"):
             made["count"] = self._count(one, index, counts)
+        size = re.search(rf"\b{type_.name.upper()} is sizeof\((weft_\w+)\)", text)
+        if size and kind == "number":
+            made["sizeof"] = size[1]
         if kind == "memory" and type_.name in counts:
             made["bytes"] = self._counted(one, counts[type_.name])
         return made
@@ -167,8 +176,8 @@ class Description:
             if depth == 1 and sized:
                 return "struct", "in" if constant else "out"
             if depth == 2:
-                following = [argument.name for argument in one.arguments[index + 1:index + 2] if argument.levels]
-                return ("structs" if type_.levels[0] and following == ["count"] else "struct"), "out"
+                before = [argument.name for argument in one.arguments[index - 1:index] if argument.levels]
+                return ("structs" if type_.levels[0] and before == ["count"] else "struct"), "out"
             kind = "structs" if type_.name.endswith("s") else "struct"
             return kind, "in" if constant else "out" if kind == "structs" or type_.name == "out" else "in out"
         if words in NUMBERS or words.startswith("enum "):
@@ -183,9 +192,9 @@ class Description:
     def _nullable(one, index, kind, text):
         """May the argument be NULL, and, if only sometimes, when?"""
         type_ = one.arguments[index]
-        if kind == "user" or type_.words == "weft_stream" and len(type_.levels) == 1:
-            return True, ""
-        if type_.name == "length" and index >= 2 and one.arguments[index - 2].name == "buffer":
+        if kind == "user" or type_.words == "weft_stream" and len(type_.levels) == 1 and index > 0:
+            return True, ""  # the default stream of another object; a stream that comes first is the object
+        if index >= 2 and (one.arguments[index - 2].name, type_.name) == ("text", "needed"):
             return True, ""
         name = type_.name.upper()
         if re.search(rf"\b([Uu]nless {name} is|If {name} is not) NULL", text):
@@ -256,6 +265,7 @@ def describe(paths):
     made = Description()
     # Types first: a header may use a type that a later one declares.
     parsed = [headers.Header(path.name, path.read_text(encoding="utf-8")) for path in paths]
+    libraries = [LIBRARIES.get(path.resolve().parents[2].name, "weft") for path in paths]
     for header in parsed:
         for one in header.declarations:
             if one.kind == "handle":
@@ -266,8 +276,8 @@ def describe(paths):
                 made.callbacks[one.name] = {}
             elif one.kind == "constant":
                 made.constants[one.name] = {}
-    for header in parsed:
-        made.add(header)
+    for header, library in zip(parsed, libraries):
+        made.add(header, library)
     made.finish()
     return made
 

@@ -7,9 +7,11 @@ import functools
 import re
 import textwrap
 
+import values
+
 EXCEPTIONS = {"NO_MEMORY": "OutOfMemoryError", "SYSTEM": "SystemCallError"}  # that are not called as their status
 INNER = ("weft_alloc", "weft_free", "weft_memory_copy", "weft_memory_fill", "weft_fail", "weft_dtype_bytes")  # used inside of other calls
-NUMBERS = {"UINT32_MAX": "2**32 - 1", "UINT64_MAX": "2**64 - 1", "INT64_MAX": "2**63 - 1", "an int64_t": "an integer of 64 bits"}
+NUMBERS = {"UINT32_MAX": "2**32 - 1", "UINT64_MAX": "2**64 - 1", "SIZE_MAX": "2**64 - 1", "INT64_MAX": "2**63 - 1", "an int64_t": "an integer of 64 bits"}
 
 # Phrases of C, before names are replaced, and what Python says instead.
 PHRASES = [(re.compile(pattern), new) for pattern, new in (
@@ -23,7 +25,7 @@ PHRASES = [(re.compile(pattern), new) for pattern, new in (
     (r"\s*(?:The caller|Callers) (?:then |still |may )?(?:releases?|closes?|frees?)[^.]*\.", ""),
     (r",? that the caller releases|[;,](?: and| otherwise)* the caller (?:releases|closes|frees) (?:\*?[A-Z_]+|them|it)\b", ""),
     (r"(?<=\.)\s*[A-Z_]+ has room for [^.;]*[.;]", ""),
-    (r"\s*(?:\*?[A-Z_]+|The \w+|They) (?:is|are) borrowed[^.]*\.", ""),
+    (r"\s*(?:[A-Z_]+ and the \w+ of )?(?:\*?[A-Z_]+|The \w+|They) (?:is|are) borrowed[^.]*\.", ""),
     (r"[;,] borrowed\b(?:, valid as long as [^.;]*)?", ""),
     (r"(^|[.;] ?)\s*Borrowed\b[^.;]*(?:[.;]|$)", r"\1"),
     (r"(^|[.;] ?)\s*[Vv]alid as long as [^.;]*(?:[.;]|$)", r"\1"),
@@ -36,10 +38,11 @@ PHRASES = [(re.compile(pattern), new) for pattern, new in (
     (r"\s*Accepts NULL[^.]*\.|\s*For NULL [^.]*\.", ""),
     (r", or (?:[A-Z]+ )?is NULL(?=\.)", ""),
     (r"(?<=, )([A-Z]+) is NULL or (?=has)", r"\1 "),
-    (r"NULL arguments(?:, a COUNT of 0)?(?:(?:,| and) a bad struct_size)?", "Wrong arguments"),
+    (r"NULL arguments(?:, a COUNT of 0)?(?:(?:,| and) a bad struct_size(?: or [A-Z_]+_SIZE)?)?", "Wrong arguments"),
     # structs, buffers, counts, works
     (r", whose struct_size the caller sets", ""),
-    (r"[.;]?\s*BUFFER, CAPACITY and LENGTH as in [^.]*\.", "."),
+    (r"\s*\b[A-Z_]+_SIZE is sizeof\(weft_\w+\)\.|, or [A-Z_]+_SIZE is another size", ""),
+    (r"[.;]?\s*(?:BUFFER, CAPACITY and LENGTH|TEXT, SIZE and NEEDED) as in [^.]*\.", "."),
     (r"\bBYTES (?=bytes\b)| of DIMS dimensions|\s*An empty shard reads nothing, whatever BYTES is\.", ""),
     (r"\bCopy BYTES\b", "Copy the bytes"),
     (r"\bthe shard is larger than BYTES\b", "the shard is larger than HOST"),
@@ -49,6 +52,10 @@ PHRASES = [(re.compile(pattern), new) for pattern, new in (
     (r"\bCOUNT 0\b", "an empty list"),
     (r"\b(?:NAME_)?COUNT (?=[a-zA-Z]|`)", ""),
     (r"\s*(?:Unless )?WORK (?:is|may be) NULL[^.]*\.", ""),
+    (r", and of weft_alloc and weft_alloc_on\b|, bound plans from weft_bind_options", ""),
+    (r"\bthe status of the callback\b", "that of the callback"),
+    (r"\bIf the status is\b", "If that is"),
+    (r"\bcallback(s?)\b", r"function\1"),
     (r"\s*FLAGS: enum \w+\.", ""),
     (r"\bFLAGS \(enum \w+\)", "the keywords"),
     (r"\b[a-z]+->(\w+)", r"`\1`"),
@@ -75,7 +82,7 @@ class Words:
         self.generator, self.api = generator, generator.api
         self.places = {name: match["place"] for name, match in generator.reach.lines().items() if match["place"] and name not in INNER}
         for entries in generator.members.values():
-            self.places |= {member.function: "str()" if member.kind == "str" else generator.place(member).replace("._", ".") for member, _, _ in entries}
+            self.places |= {member.function: "str()" if member.kind == "str" else generator.place(member) for member, _, _ in entries}
         self.places |= {handle: generator.reach.place(handle) for handle in generator.used_handles()}
         self.places |= {rows[-1].record.removesuffix("_out"): generator.place(member) for entries in generator.members.values()
                         for member, rows, _ in entries if member.kind == "property" and rows and rows[-1].kind == "RECORD"}
@@ -139,8 +146,8 @@ def plain(text):
 def results(text, rows, result, kind):
     """What a function writes is its result."""
     outs = [row for row in rows if row.is_out and row.kind not in ("UNUSED", "COUNT")]
-    text = re.sub(r"^Write (.*?),? to BUFFER\b", r"Return \1", text)
-    text = re.sub(r"(,? and) write (.*?) to BUFFER\b", r"\1 return \2", text)
+    text = re.sub(r"^Write (.*?),? to (?:BUFFER|TEXT)\b", r"Return \1", text)
+    text = re.sub(r"(,? and) write (.*?) to (?:BUFFER|TEXT)\b", r"\1 return \2", text)
     for row in outs:
         text = re.sub(rf"(?<=\.)\s*\*?{row.c_name.upper()} may be NULL\.|;\s*\*?{row.c_name.upper()} may be NULL\b", "", text)
     if len(outs) == 1:
@@ -151,6 +158,7 @@ def results(text, rows, result, kind):
         text = re.sub(rf"\bwrite (.*?) to \*{name}\b", r"return \1", text)
         text = re.sub(rf"\b([Ss])et \*{name}\b", lambda m: "Return the figures" if m[1] == "S" else "return the figures", text)
         text = re.sub(r"^Write ", "Return ", text)
+        text = re.sub(rf"\b{name}\[(\w)\]", r"entry \1 of the result", text)
         text = re.sub(rf"\*{name}\b", "the result", text)
     elif outs:
         all_of_them = r",? (?:and )?".join(rf"\*{row.c_name.upper()}" for row in outs)
@@ -192,7 +200,7 @@ def tidy(text):
 
 def wrapped(text):
     """The first sentence, then the rest, then a line for each error."""
-    first, *errors = re.split(r"(?<=\.) (?=weft\.\w+Error\b[^.]*?:)", text)
+    first, *errors = re.split(r"(?<=\.) (?=(?:weft\.\w+|Index)Error\b[^.]*?:)", text)
     sentence, *rest = re.split(r"(?<=[^.]\.) ", first, maxsplit=1)
     parts = [fill(sentence), fill(" ".join(rest)), "\n".join(map(fill, errors))]
     return "\n\n".join(part for part in parts if part)
@@ -226,9 +234,16 @@ def contract(generator, member, rows, result):
     """The docstring of a member."""
     text = plain(member.one["text"])
     text = re.sub(r"^The same(?:, | (?=for |with ))", lambda _: f"As {before(generator, member)}, ", text)
+    if values.refused(member.one, result) is not None:
+        text = values.REFUSED.sub("", text) + " IndexError: " + values.REFUSED.search(text)[2] + "."
+    if result and result.is_absent:
+        text = values.ABSENT.sub("None: ", text)
     if "WEFT_IN_PROGRESS" in text:
         text = text.replace("WEFT_OK", "True").replace("WEFT_IN_PROGRESS", "False")
     text = figures(generator, results(text, rows, result, member.kind), rows)
+    if any(row.kind == "TIMEOUT" and row.name for row in rows):
+        before_errors = re.search(r" WEFT_ERR_[A-Z_]+\b[^.]*?:|$", text).start()
+        text = f"{text[:before_errors]} TIMEOUT_NS is in seconds; None: no limit.{text[before_errors:]}"
     text = words_of(generator).replaced(named(text, member, rows), rows, member.handle).strip(" .;")
     if not text or (member.kind == "property" and re.match(r'""|None|\d', text)):
         text = f"The {member.name.replace('_', ' ')}; {text}"
@@ -239,6 +254,8 @@ def field(generator, member, row, text):
     """The docstring of a property that is a field of a struct."""
     words = words_of(generator)
     text = plain(text).removeprefix(f"{row.c_name}: ")
+    if row.is_absent:
+        text = values.ABSENT.sub("None: ", text)
     if row.enum:
         known = ", ".join(words.texts[value["name"]] for value in words.api["enums"][row.enum]["values"] if value["name"] in words.texts)
         text = re.sub(r"\b(?:bits of )?enum weft_\w+", 'Such as "f32"' if row.enum == "weft_dtype" else f"One of {known}", text)
@@ -254,3 +271,15 @@ def field(generator, member, row, text):
 def described(generator, text):
     """The docstring of a class, from the text of its handle."""
     return wrapped(tidy(words_of(generator).replaced(plain(text))))
+
+
+def names(generator):
+    """The module by which errors name things as Python does: functions, fields of structs, and constants of C."""
+    words = words_of(generator)
+    found = {name: place for name, place in words.places.items() if place.startswith("weft.") and not place.startswith("weft._")}
+    found |= words.texts
+    fields = {f"{struct}.{field['name']}": generator.maker.renamed.get(f"{struct}.{field['name']}") or values.python_name(field["name"])
+              for struct, one in generator.api["structs"].items() for field in one["fields"]}
+    found |= {name: other for name, other in fields.items() if name.partition(".")[2] != other}
+    rows = "".join(f"    {name!r}: {text!r},\n" for name, text in sorted(found.items()))
+    return f'"""Names of C, and what Python says (api/docstrings.py).  Other fields of structs are arguments of the same name."""\n\nNAMES = {{\n{rows}}}\n'

@@ -72,6 +72,7 @@ class Declaration:
     values: list = None  # of an enum
     text: str = ""  # of a constant: its value; of a list: its rows
     variadic: bool = False
+    preview: bool = False  # of a function: it has WEFT_PREVIEW
 
 
 def plain(comment):
@@ -187,7 +188,8 @@ class Header:
             self.fail(line, f"cannot read `{' '.join(words[:12])} ...`")
 
     def _function(self, words, made):
-        words = [w for w in words if w != "WEFT_NODISCARD"]
+        preview = "WEFT_PREVIEW" in words
+        words = [w for w in words if w not in ("WEFT_NODISCARD", "WEFT_PREVIEW")]
         if "WEFT_PRINTF" in words:
             words = words[: words.index("WEFT_PRINTF")] + [";"]
         opened = words.index("(")
@@ -195,7 +197,7 @@ class Header:
         result, name = dataclasses.replace(result, name=""), result.name
         arguments = self._arguments(words[opened + 1 : -2], made["line"])
         variadic = bool(arguments) and arguments[-1] is None
-        self.declarations.append(Declaration("function", name, result=result, variadic=variadic,
+        self.declarations.append(Declaration("function", name, result=result, variadic=variadic, preview=preview,
                                              arguments=arguments[:-1] if variadic else arguments, **made))
 
     def _arguments(self, words, line):

@@ -6,7 +6,7 @@ those that only answer a question about the object are properties."""
 import dataclasses
 import re
 
-CONSTRUCTORS = ("parse", "create", "open", "record")  # the first that a class has also makes Class(...)
+CONSTRUCTORS = ("create", "open", "parse", "record")  # the first that a class has is Class(...)
 
 
 @dataclasses.dataclass
@@ -15,8 +15,9 @@ class Member:
     one: dict  # its description
     handle: str  # of its class; "": a function of the module
     name: str  # in Python
-    kind: str  # method, property, class method, function, str, hash
+    kind: str  # method, property, class method, constructor, function, str, hash
     self_index: int  # the argument that is self; -1: none
+    public: str = ""  # where users find what it does, if it is private
 
 
 def words_without(name, prefix):
@@ -69,14 +70,16 @@ def member_of(name, one, wanted=""):
     stated = [a for position, a in enumerate(one["arguments"]) if position != index and a["direction"] in ("in", "in out")
               and not a["type"].startswith(("weft_context *", "const weft_context *"))]
     outs = [a for a in one["arguments"] if a["direction"] == "out"]
-    if short == "print" and [a["kind"] for a in outs] == ["buffer", "number"]:
+    asked = [a for a in stated if one["arguments"][one["arguments"].index(a) - 1]["kind"] != "buffer"  # not its size
+             and not a["type"].startswith("weft_stream *")]
+    if short == "print" and not asked and [a["kind"] for a in outs] == ["buffer", "number"]:
         return Member(name, one, handle, "__str__", "str", index)
     if short == "hash":
         return Member(name, one, handle, "__hash__", "hash", index)
     if re.search(r"(^|_)get$", short) and not stated and len(outs) == 1 and outs[0]["kind"] == "struct":
         return Member(name, one, handle, "info" if short == "get" else short.removesuffix("_get"), "property", index)
     short = re.sub(r"_get$", "", short)
-    short = re.sub(r"^print_", "", short)
+    short = re.sub(r"_print$", "", short)
     answers = one["returns"]["kind"] not in ("status", "nothing")
     kind = "property" if answers and not stated and not outs else "method"
     return Member(name, one, handle, short, kind, index)

@@ -2,21 +2,24 @@
 """Write the mechanical part of the Python extension: python.py DESCRIPTION.json REACH.txt BY_HAND.pyi FOLDER PACKAGE
 
 FOLDER gets the tables of the handles, enums and structs, and a file per public header with the members that its functions
-become.  PACKAGE gets _weft.pyi, the hints of BY_HAND.pyi, which a person writes, and of the generated members; and
-_generated.py, which names what `import weft` offers as it is.
+become.  PACKAGE gets _weft.pyi, the hints of BY_HAND.pyi, which a person writes, and of the generated members; _generated.py, which
+names what `import weft` offers as it is; and _names.py, by which errors name things as Python does.
 A function that needs a person's decision is an error, unless REACH.txt says where it is written by hand or why Python
 does not have it."""
-import json
+import functools
 import pathlib
 import sys
 
+import bound
 import docstrings
 import members
 import reach
 import stubs
 import values
 
-LIMIT = 12  # CALL_ARGUMENTS
+LIMIT = 12  # CALL_ARGUMENTS, and OPTION_NAME
+PLACES = ("CONTEXT", "ARRAY", "BYTES", "STREAM")  # kinds that set_places of call.c sets
+QUICK = {"weft_mesh", "weft_spec"}
 SHARD_FACTS = {"memory": ".data = one->memory", "dims": ".dims = one->dims", "shape": ".shape = one->shape",
                "shard": ".dims = one->shard->dims, .shape = one->shard->shape, .offset = one->shard->offset",
                "strides": ".strides = one->strides", "dtype": ".dtype = one->dtype",
@@ -30,7 +33,8 @@ def fail(problems):
 class Generator:
     def __init__(self, description, decided):
         self.api, self.reach = description, decided
-        self.maker = values.Maker(description, {name for name in decided.lines() if "." in name})
+        fields = {name: match["name"] for name, match in decided.lines().items() if "." in name}
+        self.maker = values.Maker(description, {name for name, other in fields.items() if not other}, fields)
         self.members = {}  # header -> list of (member, rows, result)
         self.counters = set()
         self.problems = []
@@ -47,6 +51,7 @@ class Generator:
             wanted = self.reach.handle_of(match["class"], self.api["handles"]) if match and match["class"] else ""
             member = members.member_of(name, one, wanted)
             member.name = match["name"] if match else values.python_name(member.name)
+            member.public = match["public"] or "" if match else ""
             try:
                 self.add(member)
             except values.Undecided as reason:
@@ -58,6 +63,10 @@ class Generator:
         known = set(self.api["functions"])
         known |= {f"{struct}.{field['name']}" for struct, one in self.api["structs"].items() for field in one["fields"]}
         self.problems += [f"reach.txt: {name} is in no header" for name in lines if name not in known]
+        for handle in self.api["handles"]:
+            made = constructor(self, handle)
+            if made:
+                made.kind, made.name = "constructor", self.reach.class_name(handle)
         self.check_names()
         if self.problems:
             fail(self.problems)
@@ -86,6 +95,9 @@ class Generator:
                 seen[key] = member.function
 
     def place(self, member):
+        """Where users find it."""
+        if member.public or member.kind == "constructor":
+            return member.public or self.reach.place(member.handle)
         return f"{self.reach.place(member.handle)}.{member.name}" if member.handle else f"weft.{member.name}"
 
     # ---- C ----
@@ -101,6 +113,7 @@ class Generator:
         lines = ["/* classes.h - the handles, enums and structs that members use.  api/python.py writes it. */",
                  "#ifndef WEFT_PYTHON_CLASSES_H", "#define WEFT_PYTHON_CLASSES_H", "", '#include "callback.h"', ""]
         lines += [f"extern const struct handle_class class_{handle};" for handle in self.used_handles()]
+        lines += [f"extern const struct function function_{made.function};" for made in map(functools.partial(constructor, self), self.api["handles"]) if made]
         lines += [f"extern const struct choices choices_{enum};" for enum in sorted(self.maker.enums)]
         lines += [f"extern const struct record record_{record};" for record in sorted(self.maker.records)]
         lines += [f"extern const struct callback callback_{name};\n{self.trampoline_head(name)};" for name in sorted(self.maker.callbacks)]
@@ -142,10 +155,8 @@ class Generator:
         release, retain = facts.get("release"), facts.get("retain")
         lines = []
         if release:
-            takes_context = len(self.api["functions"][release]["arguments"]) > 1
-            lines += [f"static void release_{field}(weft_context *owner, void *raw)", "{", f"    {handle} *{field} = raw;", "",
-                      *([] if takes_context else ["    (void)owner;"]),
-                      f"    {release}({'owner, ' if takes_context else ''}&{field});", "}", ""]
+            lines += [f"static void release_{field}(void *raw)", "{", f"    {handle} *{field} = raw;", "",
+                      f"    {release}(&{field});", "}", ""]
         if retain:
             lines += [f"static void *retain_{field}(const void *raw)", "{", f"    return {retain}(raw);", "}", ""]
         lines.append(f'const struct handle_class class_{handle} = {{"{self.reach.class_name(handle)}", &binding.{field}, '
@@ -157,8 +168,8 @@ class Generator:
         pairs = choices(self.api, enum)
         return [f"static const char *const texts_{enum}[] = {{{', '.join(c_string(text) for text, _ in pairs)}}};",
                 f"static const int32_t values_{enum}[] = {{{', '.join(str(value) for _, value in pairs)}}};",
-                f'const struct choices choices_{enum} = {{{len(pairs)}, '
-                f"texts_{enum}, values_{enum}}};", ""]
+                f"static PyObject *objects_{enum}[{len(pairs)}];",
+                f"const struct choices choices_{enum} = {{{len(pairs)}, texts_{enum}, values_{enum}, objects_{enum}}};", ""]
 
     def shard_of(self, struct):
         """What makes a weft.Shard of a struct: None without a layout or, if it has none, without memory."""
@@ -224,6 +235,8 @@ class Generator:
     def function_of(self, member, rows, result):
         name = member.function
         shown = f"{self.reach.class_name(member.handle)}.{member.name}" if member.kind == "class method" else member.name
+        if member.public:
+            shown = member.public.removeprefix("weft.")
         arguments = [self.argument_text(index, row) for index, row in enumerate(rows)]
         call = f"{name}({', '.join(arguments)})"
         lines = []
@@ -248,21 +261,57 @@ class Generator:
             lines.append(f"    return {call};")
         tests = "WEFT_IN_PROGRESS" in member.one["text"] and not any(row.is_out and row.kind != "UNUSED" for row in rows) \
             and member.one["returns"]["kind"] == "status"
-        flags = [f".{flag} = true" for flag, is_set in (("returns", result), ("waits", not result and member.kind != "str" and member.kind != "property"), ("tests", tests))
+        refused = values.refused(member.one, result)
+        answers = member.kind == "property" and result and len(rows) == 1 and result.kind != "LIST"
+        waits = not result and member.kind not in ("str", "property") and not self.is_quick(rows)
+        keeps = any(row.is_out and self.has_handle(row) for row in rows) or result and self.has_handle(result)
+        flags = [f".{flag} = true" for flag, is_set in (("returns", result), ("answers", answers), ("keeps", keeps), ("waits", waits), ("tests", tests))
                  if is_set]
-        stated = [str(index) for group in range(3) for index in stubs.positions(member, rows, group)]
-        lines += ["}", "", f"static const int8_t stated_{name}[] = {{{', '.join([*stated, '-1'])}}};",
-                  f"static const struct function function_{name} = {{",
-                  f'    "{shown}", call_{name}, {f"arguments_{name}" if rows or result else "NULL"}, {len(rows)}, stated_{name}, '
-                  f"{member.self_index}{''.join(', ' + flag for flag in flags)}}};", ""]
+        flags += [f".refuses = true, .refused = {refused}"] if refused is not None else []
+        stated = [index for group in range(2) for index in stubs.positions(member, rows, group)]
+        stated += [LIMIT] if stubs.has_option_name(self, rows) else []
+        stated += stubs.positions(member, rows, 2)
+        sets = self.sets_of(rows, stated)
+        lines += ["}", "", f"static const int8_t stated_{name}[] = {{{', '.join(map(str, [*stated, -1]))}}};",
+                  f"{'' if member.kind == 'constructor' else 'static '}const struct function function_{name} = {{",
+                  f'    "{shown}", call_{name}, {f"arguments_{name}" if rows or result else "NULL"}, stated_{name}, {len(rows)}, '
+                  f"{member.self_index}, {next((index for index, row in enumerate(rows) if row.kind == 'BUFFER'), -1)},",
+                  "    " + ", ".join([f".{key} = {value:#x}" for key, value in sets.items() if value] + flags) + "};", ""]
         if member.kind in ("method", "class method", "function"):
-            lines += [f"static PyObject *member_{name}(PyObject *self, PyObject *args, PyObject *kwargs)", "{",
-                      f"    return call_function(&function_{name}, self, args, kwargs);", "}", ""]
+            lines += [f"static PyObject *member_{name}(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names)", "{",
+                      f"    return call_function(&function_{name}, self, args, count, names);", "}", ""]
         return lines
 
     @staticmethod
+    def sets_of(rows, stated):
+        """The sets of arguments of struct function."""
+        def bits(chosen):
+            return sum(1 << index for index, row in enumerate(rows) if chosen(index, row))
+
+        def is_filled(row):  # it is a struct of the caller
+            return row.kind == "RECORD" and not row.is_pointer
+        return {
+            "required": bits(lambda index, row: index in stated and not row.is_optional),
+            "presets": bits(lambda _, row: row.kind == "ELEMENT" or row.kind == "TIMEOUT" and not row.is_out
+                            or row.kind == "RECORD" and not (row.is_out and row.is_pointer)),
+            "counted": bits(lambda _, row: (row.count or row.measure) and row.kind not in PLACES),
+            "places": bits(lambda _, row: row.kind in PLACES),
+            "outs": bits(lambda _, row: row.is_out and row.kind != "UNUSED" and not is_filled(row)),
+            "results": bits(lambda _, row: row.is_out and row.kind not in ("UNUSED", "COUNT"))}
+
+    def has_handle(self, row):
+        """May the object of a result be a handle, or have one?"""
+        return bool(row.handle) or bool(row.record) and any(map(self.has_handle, self.maker.records[row.record]))
+
+    @staticmethod
+    def is_quick(rows):
+        """Does it compute on layouts alone, which takes less time than giving the GIL up?"""
+        return {row.handle for row in rows} - {""} <= QUICK and any(row.handle for row in rows) and \
+            all(row.kind not in ("CALLBACK", "PATH", "TIMEOUT", *PLACES) for row in rows)
+
+    @staticmethod
     def argument_text(index, row):
-        if row.is_out or row.kind in ("HANDLE", "CONTEXT", "STREAM", "TEXT", "PATH", "LIST", "RECORD", "ADDRESS", "BUFFER", "ARRAY",
+        if row.is_out or row.kind in ("HANDLE", "CONTEXT", "STREAM", "TEXT", "AXES", "PATH", "LIST", "RECORD", "ADDRESS", "BUFFER", "ARRAY",
                                       "BYTES", "STATE"):
             return f"values[{index}].pointer"
         if row.kind == "CALLBACK":
@@ -298,7 +347,7 @@ class Generator:
         for member, rows, result in entries:
             if member.kind in ("method", "class method", "function"):
                 flags = " | METH_CLASS" if member.kind == "class method" else ""
-                lines += [f'    {{"{member.name}", KEYWORDS(member_{member.function}){flags},',
+                lines += [f'    {{"{member.name}", VECTOR(member_{member.function}){flags},',
                           f"     {c_text(stubs.docstring(self, member, rows, result), 5)}}},"]
         if unique:
             lines += [f'    {{"close", {field}_close, METH_NOARGS, "close($self, /)\\n--\\n\\nRelease the object now."}},',
@@ -308,7 +357,7 @@ class Generator:
         if handle:
             fields = [(member, row) for member, rows, result in entries if member.name == "info"
                       for row in self.info_fields(handle, entries, rows)]
-            lines += [f'static const struct entry entry_{field}_{row.c_name} = {{&function_{member.function}, "{row.name}"}};'
+            lines += [f"static const struct entry entry_{field}_{row.c_name} = {{&function_{member.function}, {self.place_of(member, row)}}};"
                       for member, row in fields]
             lines.append(f"static PyGetSetDef {field}_properties[] = {{")
             lines += [f'    {{"{row.name}", call_entry, NULL,\n     {c_text(stubs.field_doc(self, member, row), 5)}, '
@@ -320,23 +369,28 @@ class Generator:
             lines += ["    {0}};", ""]
         return lines
 
+    def place_of(self, member, field):
+        """The argument that is the struct of a property, and the number of a field of it."""
+        rows = next(rows for other, rows, _ in self.members[member.one["header"]] if other is member)
+        return f"{len(rows) - 1}, {self.maker.records[rows[-1].record].index(field)}"
+
     def info_fields(self, handle, entries, rows):
         """The fields of an object's information that are properties too."""
         taken = {member.name for other in self.members.values() for member, _, _ in other if member.handle == handle}
         record = self.maker.records[rows[-1].record]
-        taken |= {name.split(".")[1] for name in self.reach.lines() if name.startswith(rows[-1].record.removesuffix("_out") + ".")}
-        return [row for row in record if row.name and row.kind != "UNUSED" and row.c_name not in taken and row.name not in taken]
+        taken |= {name.split(".")[1] for name in self.maker.left_out if name.startswith(rows[-1].record.removesuffix("_out") + ".")}
+        return [row for row in record if row.name and row.kind != "UNUSED" and row.name not in taken]
 
     def type_of(self, handle):
         field, name = handle.removeprefix("weft_"), self.reach.class_name(handle)
         mine = {member.kind: member for entries in self.members.values() for member, _, _ in entries
                 if member.handle == handle and member.kind in ("str", "hash")}
-        slots = [f"{{Py_tp_dealloc, {field}_dealloc}}", f"{{Py_tp_methods, {field}_methods}}", f"{{Py_tp_getset, {field}_properties}}",
+        slots = [f"{{Py_tp_dealloc, {field}_dealloc}}", "{Py_tp_repr, handle_repr}", f"{{Py_tp_methods, {field}_methods}}", f"{{Py_tp_getset, {field}_properties}}",
                  f"{{Py_tp_doc, {c_text(stubs.class_doc(self, handle), 4)}}}"]
         lines = [f"static void {field}_dealloc(PyObject *self)", "{", f"    handle_dealloc(self, &class_{handle});", "}", ""]
         if "str" in mine:
             lines += [f"static PyObject *{field}_str(PyObject *self)", "{",
-                      f"    return call_function(&function_{mine['str'].function}, self, NULL, NULL);", "}", ""]
+                      f"    return call_function(&function_{mine['str'].function}, self, NULL, 0, NULL);", "}", ""]
             slots.append(f"{{Py_tp_str, {field}_str}}")
         if "hash" in mine:
             lines += [f"static Py_hash_t {field}_hash(PyObject *self)", "{",
@@ -346,11 +400,21 @@ class Generator:
         new = constructor(self, handle)
         if new:
             lines += [f"static PyObject *{field}_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)", "{",
-                      f"    return call_function(&function_{new.function}, (PyObject *)type, args, kwargs);", "}", ""]
+                      f"    return call_new(&function_{new.function}, type, args, kwargs);", "}", ""]
             slots.append(f"{{Py_tp_new, {field}_new}}")
         flags = "Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE" + ("" if new else " | Py_TPFLAGS_DISALLOW_INSTANTIATION")
+        if self.keeps_callbacks(handle):
+            flags += " | Py_TPFLAGS_HAVE_GC"
+            slots.append("{Py_tp_traverse, handle_traverse}")
         return lines + [f"static PyType_Slot {field}_slots[] = {{", *[f"    {slot}," for slot in slots], "    {0, NULL}};",
                         f'static PyType_Spec {field}_spec = {{"weft.{name}", sizeof(handle_object), 0, {flags}, {field}_slots}};', ""]
+
+    def keeps_callbacks(self, handle):
+        """Does it call functions of Python, which may refer to it, while it lives?"""
+        def has_callback(row):
+            return row.kind == "CALLBACK" or not row.is_out and bool(row.record) and any(map(has_callback, self.maker.records[row.record]))
+        return any(row.is_out and row.handle == handle and any(map(has_callback, rows))
+                   for entries in self.members.values() for _, rows, _ in entries for row in rows)
 
     def binding_h(self):
         """The types of the handles, for struct binding."""
@@ -362,8 +426,8 @@ class Generator:
 def constructor(generator, handle):
     """The member that also makes Class(...); None: the class cannot be called."""
     found = {member.name: member for entries in generator.members.values() for member, _, _ in entries
-             if member.handle == handle and member.kind == "class method"}
-    for name in members.CONSTRUCTORS:
+             if member.handle == handle and member.kind in ("class method", "constructor")}
+    for name in (generator.reach.class_name(handle), *members.CONSTRUCTORS):
         if name in found:
             return found[name]
     return None
@@ -405,7 +469,7 @@ def c_text(text, indent):
 
 def main():
     description, decided, by_hand, folder, package = map(pathlib.Path, sys.argv[1:])
-    generator = Generator(json.loads(description.read_text(encoding="utf-8")), reach.read(decided))
+    generator = Generator(bound.read(description), reach.read(decided))
     generator.collect()
     folder.mkdir(parents=True, exist_ok=True)
     written = {"classes.h": generator.classes_h(), "classes.c": generator.classes_c(), "handle_types.h": generator.binding_h()}
@@ -415,6 +479,7 @@ def main():
         (folder / name).write_text(text, encoding="utf-8")
     (package / "_weft.pyi").write_text(stubs.stub(generator, by_hand.read_text(encoding="utf-8")), encoding="utf-8")
     (package / "_generated.py").write_text(stubs.exports(generator), encoding="utf-8")
+    (package / "_names.py").write_text(docstrings.names(generator), encoding="utf-8")
 
 
 if __name__ == "__main__":

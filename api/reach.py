@@ -6,19 +6,21 @@
     weft_mesh = Mesh in _layouts         or that a subclass in weft/_layouts.py replaces (weft._weft.use),
     weft_symm = Symm by hand in _device  or both
     [structs]                            that files by hand read or make with the generated tables, which leave out the
-    weft_counts out                      fields that need a person's decision; `call`: as a callback gets them
+    weft_cp_call call                    fields that need a person's decision; `call`: as a callback gets them
     [mesh.h]                             a section per header
     weft_mesh_create = weft.Mesh         written by hand, at this place; `through X`: it calls X instead
     weft_log_to - WEFT_LOG sets it       not in Python, and why
     weft_mesh_coord_of as coordinate     generated, under this name,
-    weft_stream_wait_work as Work.hold   or as a member of another class, that of one of its arguments
+    weft_stream_wait_work as Work.hold   or as a member of another class, that of one of its arguments,
+    weft_op_check as _op_check for weft.ops.check    or as a private member, which this place of the package calls
+    weft_plan_info.steps as step_count   the field has this name,
     weft_plan_info.steps - REASON        the field is no property of its own, or no option, and why"""
 import dataclasses
 import re
 import sys
 
 LINE = re.compile(r"(?P<function>weft_\w+(?:\.\w+)?) "
-                  r"(?:= (?P<place>[\w.]+)(?: through (?P<through>.+))?|- (?P<reason>.+)|as (?:(?P<class>\w+)\.)?(?P<name>\w+))")
+                  r"(?:= (?P<place>[\w.]+)(?: through (?P<through>.+))?|- (?P<reason>.+)|as (?:(?P<class>\w+)\.)?(?P<name>\w+)(?: for (?P<public>[\w.]+))?)")
 CLASS = re.compile(r"(?P<handle>weft_\w+) = (?P<name>\w+)(?: (?P<where>by hand|(?:by hand )?in \w+))?")
 STRUCT = re.compile(r"(?P<struct>weft_\w+) (?P<direction>in|out|call)")
 

@@ -2,9 +2,11 @@
 import re
 
 import docstrings
+import values
 
+HINTED = ("weft_collective", "weft_reduction")  # enums whose aliases hand-written hints use
 TYPES = {"BOOL": "bool", "U8": "int", "I32": "int", "U32": "int", "I64": "int", "U64": "int", "SIZE": "int", "F64": "float",
-         "TIMEOUT": "float", "TEXT": "str", "PATH": "_Path", "ADDRESS": "int", "STREAM": "_StreamLike", "BUFFER": "str", "ARRAY": "_Array",
+         "TIMEOUT": "float", "TEXT": "str", "PATH": "_Path", "AXES": "str | int", "ADDRESS": "int", "STREAM": "_StreamLike", "BUFFER": "str", "ARRAY": "_Array",
          "BYTES": "Buffer", "CALLBACK": "Callable[..., object]"}
 DEFAULTS = {"BOOL": "False", "F64": "0.0", "TIMEOUT": "0", "U8": "0", "I32": "0", "U32": "0", "I64": "0", "U64": "0", "SIZE": "0"}
 
@@ -16,19 +18,52 @@ def positions(member, rows, group):
             and group == (2 if row.kind == "STREAM" else 1 if row.is_optional else 0)]
 
 
+def has_option_name(generator, rows):
+    """Is `name` among the options of a call without a stream?  It may be given by position, after the arguments."""
+    if any(row.kind == "STREAM" for row in rows):
+        return False
+    stated = [row.name for row in rows if row.kind != "RECORD" and not row.is_out]
+    return "name" not in stated and any(field.name == "name" and field.kind == "TEXT" for row in rows if row.kind == "RECORD" and not row.is_out
+                                        for field in generator.maker.records[row.record])
+
+
 def stated(generator, member, rows):
     """The arguments in the order of Python: (name, hint, default or None), then the keywords."""
     arguments, keywords = [], []
     for group in range(3):
         for row in (rows[index] for index in positions(member, rows, group)):
             arguments.append((row.name, hint_of(generator, row) + (" | None" if group == 1 else ""), "None" if group else None))
+        if group == 1 and has_option_name(generator, rows):
+            arguments.append(("name", "str | None", "None"))
     for row in rows:
         if row.kind == "RECORD" and not row.is_out:
             keywords += [field for field in fields(generator, generator.maker.records[row.record])
-                         if field[0] not in [other.name for other in rows if not other.is_out]]
+                         if field[0] not in [argument[0] for argument in arguments] + [other.name for other in rows if not other.is_out]]
         elif row.kind == "BITS":
             keywords += [(text, "bool", "False") for text, _ in generator_choices(generator, row.enum)]
     return arguments, keywords
+
+
+def alias(enum):
+    """The alias of the texts of an enum: weft_reduction -> _Reduction."""
+    return "_" + "".join(word.capitalize() for word in enum.removeprefix("weft_").split("_"))
+
+
+def options_class(member):
+    """The dictionary of the keywords of a member: _ContextSaveOptions."""
+    words = (member.handle.removeprefix("weft_") + "_" + member.name.strip("_")).split("_") if member.kind != "constructor" else [member.name.strip("_")]
+    return "_" + "".join(word[:1].upper() + word[1:] for word in words) + "Options"
+
+
+def option_lines(generator):
+    """The dictionaries of keywords: Unpack[...] hints them, where a function passes its keywords on."""
+    lines = []
+    for entries in generator.members.values():
+        for member, rows, _ in entries:
+            keywords = stated(generator, member, rows)[1]
+            if keywords:
+                lines += ["", f"class {options_class(member)}(TypedDict, total=False):", *[f"    {name}: {hint}" for name, hint, _ in keywords]]
+    return lines
 
 
 def fields(generator, rows):
@@ -52,7 +87,7 @@ def hint_of(generator, row, kind=None):
     if kind == "ENUM":
         if row.enum == "weft_dtype":
             return "str"
-        return "Literal[" + ", ".join(f'"{text}"' for text, _ in generator_choices(generator, row.enum)) + "]"
+        return alias(row.enum)
     if kind == "BITS":
         return "frozenset[str]"
     if kind == "HANDLE":
@@ -65,7 +100,9 @@ def hint_of(generator, row, kind=None):
         if row.is_out:
             return f"tuple[{hint_of(generator, row, row.element)}, ...]"
         inner = "Mapping[str, Any] | Sequence[Any]" if row.element == "RECORD" else hint_of(generator, row, row.element)
-        return f"Sequence[{inner}{' | None' if row.element == 'HANDLE' else ''}]"
+        fields = generator.maker.records[row.record] if row.element == "RECORD" else []
+        pairs = "dict[str, str] | " if [field.kind for field in fields] == ["TEXT", "TEXT"] else ""
+        return f"{pairs}Sequence[{inner}{' | None' if row.element == 'HANDLE' else ''}]"
     return TYPES[kind]
 
 
@@ -73,22 +110,24 @@ def result_hint(generator, member, rows, result):
     outs = [row for row in rows if row.is_out and row.kind not in ("UNUSED", "COUNT")]
     text = member.one["text"]
     hints = [hint_of(generator, row) + (" | None" if may_be_none(row, text) else "") for row in outs]
+    is_refused = values.refused(member.one, result) is not None
     if member.one["returns"]["kind"] == "status" and "WEFT_IN_PROGRESS" in text and not outs:
         return "bool"
     if result and (not outs or result.kind != "BOOL"):
-        return hint_of(generator, result) + (" | None" if may_be_none(result, text) else "")
+        return hint_of(generator, result) + (" | None" if may_be_none(result, text) and not is_refused else "")
     made = "None" if not hints else hints[0] if len(hints) == 1 else f"tuple[{', '.join(hints)}]"
     return made + (" | None" if result and outs else "")
 
 
 def may_be_none(row, text):
-    return row.kind in ("HANDLE", "TEXT", "RECORD", "LIST") and (row.kind != "RECORD" or row.is_pointer) and \
+    return row.is_absent or row.kind == "ADDRESS" or row.kind in ("HANDLE", "TEXT", "RECORD", "LIST") and (row.kind != "RECORD" or row.is_pointer) and \
         bool(re.search(r"\bNULL\b", re.sub(r"\b[A-Z_]+ may be NULL[^.;]*[.;]?|NULL for NULL|NULL arguments", "", text))) and (row.is_out or row.name == "result")
 
 
 def signature(generator, member, rows, with_hints):
     positional, keywords = stated(generator, member, rows)
-    parts = {"method": ["self" if with_hints else "$self"], "class method": ["cls" if with_hints else "$type"]}.get(member.kind, [])
+    first = {"method": ("self", "$self"), "class method": ("cls", "$type"), "constructor": ("cls", "")}.get(member.kind, ("", ""))[not with_hints]
+    parts = [first] if first else []
     if member.kind == "function" and not with_hints:
         parts = ["$module"]
 
@@ -112,11 +151,18 @@ def field_doc(generator, member, row):
 
 
 def class_doc(generator, handle):
-    """The text of the handle, of the function that makes one, or of its header."""
+    """How it is made, and the text of the handle, of the function that makes one, or of its header."""
     import python
-    text, new = generator.api["handles"][handle]["text"], python.constructor(generator, handle)
-    if new and not text:
-        return next(docstrings.contract(generator, *entry) for entries in generator.members.values() for entry in entries if entry[0] is new)
+    new = python.constructor(generator, handle)
+    made = next((entry for entries in generator.members.values() for entry in entries if entry[0] is new), None)
+    head = f"{new.name}({signature(generator, new, made[1], False)})\n--\n\n" if new else ""
+    return head + class_text(generator, handle, made)
+
+
+def class_text(generator, handle, made):
+    text = generator.api["handles"][handle]["text"]
+    if made and not text:
+        return docstrings.contract(generator, *made)
     header = generator.api["headers"][generator.api["handles"][handle]["header"]]
     return docstrings.described(generator, text or header["summary"].split(" - ", 1)[-1].strip())
 
@@ -127,7 +173,7 @@ def member_lines(generator, member, rows, result):
         lines = ["    @property", f"    def {member.name}(self) -> {hint}: ..."]
         if member.name == "info":
             for row in generator.info_fields(member.handle, [], rows):
-                optional = " | None" if row.is_optional and row.kind in ("HANDLE", "TEXT", "LIST") and row.is_pointer_or_null() else ""
+                optional = " | None" if row.is_absent or row.is_optional and row.kind in ("HANDLE", "TEXT", "LIST") and row.is_pointer_or_null() else ""
                 lines += ["    @property", f"    def {row.name}(self) -> {hint_of(generator, row)}{optional}: ..."]
         return lines
     if member.kind == "str":
@@ -146,9 +192,9 @@ def class_lines(generator, handle, entries):
     new = python.constructor(generator, handle)
     for member, rows, result in entries:
         if member is new:
-            positional = signature(generator, member, rows, True)
-            lines.append(f"    def __new__({positional}) -> Self: ...")
-        lines += member_lines(generator, member, rows, result)
+            lines.append(f"    def __new__({signature(generator, member, rows, True)}) -> Self: ...")
+        else:
+            lines += member_lines(generator, member, rows, result)
     if generator.can_close(handle):
         lines += ["    def close(self) -> None: ...", "    def __enter__(self) -> Self: ...",
                   "    def __exit__(self, *exception: object) -> None: ..."]
@@ -159,10 +205,10 @@ def exports(generator):
     """The module that offers the generated classes and functions that no class in Python refines."""
     names = [member.name for entries in generator.members.values() for member, _, _ in entries if not member.handle]
     names += [generator.reach.class_name(handle) for handle in generator.used_handles() if not generator.reach.classes.get(handle, ("", ""))[1]]
-    lines = [f"from ._weft import {name} as {name}" for name in sorted(names)]
-    counted = {match[1] for struct in generator.api["structs"].values() for field in struct["fields"]
-               if "array" in field and (match := re.search(r"\bby enum (weft_\w+)", field["text"]))}
-    lines += [f"_{enum.upper()} = {dict((value, text) for text, value in generator_choices(generator, enum))}  # lists by this enum have its numbers"
+    lines = [f"from ._weft import {name} as {name}" for name in sorted(names) if not name.startswith("_")]
+    counted = {argument["type"].removeprefix("enum ") for one in generator.api["functions"].values() if one["returns"]["kind"] == "number"
+               and any(other["kind"] == "handle" for other in one["arguments"]) for argument in one["arguments"] if argument["kind"] == "enum"}
+    lines += [f"_{enum.upper()} = {tuple(text for text, _ in generator_choices(generator, enum))}  # a handle has a number for each"
               for enum in sorted(counted)]
     return '"""Classes and functions of the C library as the build generates them (api/python.py)."""\n\n' + "\n".join(lines) + "\n"
 
@@ -177,6 +223,9 @@ def stub(generator, by_hand):
     modules = sorted({generator.reach.module(handle) for handle in generator.reach.classes} - {""})
     lines.insert(next(number for number, line in enumerate(lines) if not line.startswith(("from ", "import "))),
                  f"\nimport {', '.join('weft.' + name for name in modules)}\nfrom . import {', '.join(modules)}")
+    aliases = sorted({*generator.maker.enums, *HINTED} - {"weft_dtype"})
+    lines += [""] + [f"{alias(enum)}: TypeAlias = Literal[{', '.join(repr(text) for text, _ in generator_choices(generator, enum))}]" for enum in aliases]
+    lines += option_lines(generator)
     for handle in generator.used_handles():
         name, made = generator.reach.class_name(handle), class_lines(generator, handle, by_class.get(handle, []))
         starts = [number for number, line in enumerate(lines) if re.fullmatch(rf"class {name}\b.*", line)]

@@ -6,10 +6,12 @@ import re
 NUMBERS = {"bool": "BOOL", "uint8_t": "U8", "int32_t": "I32", "int": "I32", "weft_status": "I32", "uint32_t": "U32", "int64_t": "I64",
            "uint64_t": "U64", "size_t": "SIZE", "double": "F64"}
 MEMBERS = {"BOOL": "flag", "U8": "u8", "I32": "i32", "U32": "u32", "I64": "i64", "U64": "u64", "SIZE": "size", "F64": "f64",
-           "TIMEOUT": "i64", "ENUM": "i32", "BITS": "u32"}
+           "TIMEOUT": "i64", "ENUM": "i32", "BITS": "u32", "ELEMENT": "size"}
 RENAMED = {"from": "source", "to": "target", "buffer": "array"}
 USERS = ("user", "argument", "state")  # what C passes to a callback first
 SLOTS = 8  # of bindings/python/src/callback.c
+ABSENT = re.compile(r"(?<![\w-])(?:-1|(?:UINT(?:32|64)|SIZE)_MAX): ")  # in the text of a number: what stands for None
+REFUSED = re.compile(r"(?:^|[;.] )(-1|0|NULL)(?: if|:) ([^.;,]*\bno such \w+)(?=[.;]|$)")  # a result that is an IndexError
 
 
 class Undecided(Exception):
@@ -36,6 +38,7 @@ class Row:
     is_out: bool = False
     is_owned: bool = False
     is_pointer: bool = False
+    is_absent: bool = False  # -1, or the greatest number, is None
     of: int = -1
     offset: str = ""
     within: str = ""  # of a list that stands for one of the struct `of`: the offset of its count there
@@ -55,8 +58,8 @@ class Row:
 
     def c_text(self):
         parts = [f'.name = "{self.name}"' if self.name else "", f".kind = VALUE_{self.kind}",
-                 f".element = VALUE_{self.element}" if self.kind in ("LIST", "COUNT") or self.element == "U8" else ""]
-        parts += [f".{flag} = 1" for flag in ("is_optional", "is_out", "is_owned", "is_pointer") if getattr(self, flag)]
+                 f".element = VALUE_{self.element}" if self.kind in ("LIST", "COUNT") or self.element in ("U8", "U64") else ""]
+        parts += [f".{flag} = 1" for flag in ("is_optional", "is_out", "is_owned", "is_pointer", "is_absent") if getattr(self, flag)]
         parts.append(f".of = {self.of}" if self.of >= 0 or self.kind == "LIST" else "")
         parts.append(f".offset = {self.offset}" if self.offset else "")
         parts.append(f".within = {self.within}" if self.within else "")
@@ -80,14 +83,24 @@ def python_name(name):
     return name + "_" if keyword.iskeyword(name) else name
 
 
+def refused(one, result):
+    """The number that a function returns if an argument is out of range, 0 for NULL too; None: it returns none."""
+    found = REFUSED.search(" ".join(one["text"].split()))
+    is_indexed = any(argument["kind"] == "number" and argument["direction"] == "in" for argument in one["arguments"])
+    if not found or not is_indexed or result is None or result.kind not in ("I32", "TEXT", "HANDLE", "RECORD"):
+        return None
+    return -1 if found[1] == "-1" else 0
+
+
 def base_of(c_type):
     """`const weft_spec *const *` -> weft_spec."""
     return re.sub(r"\bconst\b|\*", " ", c_type).replace("enum ", "").replace("unsigned char", "uint8_t").split()[0]
 
 
 class Maker:
-    def __init__(self, description, left_out=()):
+    def __init__(self, description, left_out=(), renamed=None):
         self.api = description
+        self.renamed = renamed or {}  # fields -> their names in Python
         self.records = {}  # name -> rows; those that functions use
         self.callbacks = {}  # name -> Callback
         self.shards = set()  # structs that callbacks get as weft.Shard
@@ -124,6 +137,7 @@ class Maker:
     def field(self, struct, fields, index, out):
         field = fields[index]
         name = RENAMED.get(field["name"], field["name"]) if out else python_name(field["name"])
+        name = self.renamed.get(f"{struct}.{field['name']}") or name
         row = Row(name, "UNUSED", field["name"], offset=f"offsetof({struct}, {field['name']})",
                   is_out=bool(out), facts=field)
         c_type, base = field["type"], base_of(field["type"])
@@ -131,11 +145,16 @@ class Maker:
         if field["name"] in ("struct_size", "zero") or field["name"].startswith("reserved"):
             row.name = ""
             return row
+        size = re.search(r"sizeof\((weft_\w+)\)", field["text"])
+        if size and field["name"].endswith("_size"):  # of the elements of a list
+            row.name, row.length = "", f"sizeof({size[1]})"
+            row.kind = "UNUSED" if out else "ELEMENT"
+            return row
         if not out and f"{struct}.{field['name']}" in self.left_out:
             return Row("", "UNUSED")
-        if "(*)" in c_type or base in self.api["callbacks"]:
+        if self.is_callback(field):
             return self.callback_field(row, struct, fields, index)
-        if not out and field["name"] in USERS and any("(*)" in other["type"] for other in fields):
+        if not out and field["name"] in USERS and any(self.is_callback(other) for other in fields):
             return Row("", "UNUSED", offset=row.offset)
         row.is_optional = True
         if "array" in field:
@@ -154,9 +173,14 @@ class Maker:
             row.kind, row.handle = "HANDLE", base
         elif base in self.api["structs"] and out and field["name"][-1:] != "s":
             row.kind, row.record, row.is_pointer = "RECORD", self.record(base, out), True
+        elif base in self.api["structs"] and not out and field["name"][-1:] != "s" and self.api["structs"][base]["sized"]:
+            row.kind, row.record = "STATE", self.record(base, out)
         else:
             self.list_field(row, struct, fields, index, base, pointers, out)
         return row
+
+    def is_callback(self, field):
+        return "(*)" in field["type"] or base_of(field["type"]) in self.api["callbacks"]
 
     def plain_field(self, row, struct, field, base, out):
         if field.get("enum"):
@@ -168,6 +192,7 @@ class Maker:
         elif base in NUMBERS:
             row.kind = NUMBERS[base]
             row.is_optional = False
+            row.is_absent = bool(out) and bool(ABSENT.search(field["text"]))
         elif base in self.api["structs"]:
             row.kind, row.record = "RECORD", self.record(base, out)
         else:
@@ -214,7 +239,8 @@ class Maker:
             row.handle = base
             return "HANDLE"
         if base in self.api["structs"] and pointers == 1:
-            row.record = self.shard(base) if out == "call" and self.is_shard(base) else self.record(base, out)
+            lends = out == "call" and self.is_shard(base) and "without memory" not in row.facts["text"]
+            row.record = self.shard(base) if lends else self.record(base, out)
             return "RECORD"
         if base in NUMBERS and pointers == 1:
             return NUMBERS[base]
@@ -240,7 +266,7 @@ class Maker:
         users = [number for number, field in enumerate(fields) if field["name"] in USERS]
         if row.is_out or len(users) != 1:
             raise Undecided(f"`{struct}.{row.c_name}` is a callback")
-        before = [field for field in fields[:index] if "(*)" in field["type"] or base_of(field["type"]) in self.api["callbacks"]]
+        before = [field for field in fields[:index] if self.is_callback(field)]
         row.kind, row.of, row.is_optional = "CALLBACK", users[0], True
         row.callback = self.callback(f"{struct}_{row.c_name}", row, row.facts["type"], len(before))
         return row
@@ -324,6 +350,9 @@ class Maker:
             row.length = count["constant"]
         else:
             raise Undecided(f"`{argument['name']}` has {count['words']}, which no argument states")
+        if row.is_out and index > 0 and names[index - 1] == names[index].removesuffix("s") + "_count" and row.of < 0:
+            row.of = index - 1  # C wants the number of entries too
+            made[row.of].kind, made[row.of].element, made[row.of].name = "COUNT", made[row.of].kind, ""
 
     def argument(self, name, one, index, self_index):
         argument = one["arguments"][index]
@@ -332,10 +361,12 @@ class Maker:
         row = Row(python_name(argument["name"]), "UNUSED", argument["name"], is_optional=bool(argument.get("nullable")), is_out=argument["direction"] == "out", c_type=c_type, facts=argument)
         if index == self_index:
             row.kind, row.handle, row.is_optional = "HANDLE", base, False
+        elif "sizeof" in argument:  # of the elements of a list
+            row.name, row.kind, row.length = "", "ELEMENT", f"sizeof({argument['sizeof']})"
         elif kind in ("number", "enum"):
             self.number(row, one, argument, base)
         elif kind == "text":
-            row.kind = "PATH" if argument["name"] == "path" and not row.is_out else "TEXT"
+            row.kind = "TEXT" if row.is_out else {"path": "PATH", "axis": "AXES", "axes": "AXES"}.get(argument["name"], "TEXT")
         elif kind == "buffer":
             row.kind = "BUFFER"
         elif kind == "callback":
@@ -413,6 +444,7 @@ class Maker:
             return None
         if returns["kind"] == "number":
             row.kind = NUMBERS[base]
+            row.is_absent = bool(ABSENT.search(one["text"])) and refused(one, row) is None
         elif returns["kind"] == "enum":
             row.kind, row.enum = "ENUM", base
             self.enums.add(base)

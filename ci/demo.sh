@@ -74,8 +74,7 @@ conform()
 }
 
 part packages need build
-# The demo runs on the CPU.  Kernels for GPUs would take minutes where their compilers are installed.
-part build build release build/demo -DWEFT_BUILD_TESTS=OFF -DWEFT_CUDA_KERNELS=OFF -DWEFT_HIP_KERNELS=OFF
+part build build release build/demo -DWEFT_BUILD_TESTS=OFF
 part info info
 part layouts layouts
 part plan plan

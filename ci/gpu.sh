@@ -10,7 +10,8 @@
 # beside the report, and a line in it; GPU_SECONDS (500) bounds the whole run, and GPU_PARTS
 # names the groups of parts to run (measure_all check_all kernel_parts nvshmem_parts trace_parts
 # placement_parts tensor_parts fsdp_parts fsdp_speeds parallel_parts parallel_speeds python_parts).
-# WEFT_COMMIT names the commit where there is no git to ask.
+# WEFT_COMMIT names the commit where there is no git to ask.  `ci/evidence.py REPORT.json` adds the results to
+# docs/evidence.md.
 source "$(dirname "$0")/lib.sh"
 self=("$root/ci/gpu.sh" --part)
 tree=build/gpu
@@ -87,7 +88,7 @@ build_tree()
     if command -v ninja >/dev/null; then generator=(-G Ninja); fi
     cmake -S . -B "$tree" "${generator[@]}" -DCMAKE_BUILD_TYPE=Release \
         -DWEFT_BUILD_TESTS=OFF -DWEFT_BUILD_EXAMPLES=OFF -DWEFT_BUILD_GPU_CHECKS=ON \
-        -DWEFT_HIP_KERNELS=OFF && cmake --build "$tree" -j "$jobs"
+        -DWEFT_CUDA_KERNELS=ON && cmake --build "$tree" -j "$jobs"
 }
 
 # ranks N PROGRAM ARGUMENTS...: as so many ranks, with a file of their own to meet in.

@@ -106,7 +106,7 @@ def rate_goal(result):
             casts[name] = round(row["share"] / plain[name], 3)
         elif size == 64 and not casting:
             small[name] = round(row["alone_ns"] / 1000, 1)
-    return goal("of a plain copy's rate by as many ranks, f32 8192x8192: 0.7, partials 0.6; 64x64 in 30 us; "
+    return goal("of a plain copy's rate by the same number of ranks, f32 8192x8192: 0.7, partials 0.6; 64x64 in 30 us; "
                 "f32 to bf16 4096x4096, S(0) -> S(1): 0.8 of the share without the cast",
                 {"share": shares, "cast_of_share": casts, "cast_of_share_8192": large_casts,
                  "small_us": small},
@@ -192,7 +192,7 @@ def goals(parts):
     for entry in parts:
         if entry["name"] in GOALS and entry["code"] == 0 and "result" in entry:
             one = GOALS[entry["name"]](entry["result"])
-            found.extend(one if isinstance(one, list) else [one])
+            found.extend({"part": entry["name"], **each} for each in (one if isinstance(one, list) else [one]))
     return found
 
 
@@ -212,6 +212,7 @@ def main():
     data = {
         "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
         "commit": os.environ.get("WEFT_COMMIT") or output_of(["git", "rev-parse", "HEAD"]),
+        "command": f"GPU_PARTS='{os.environ['GPU_PARTS']}' ci/gpu.sh" if os.environ.get("GPU_PARTS") else "ci/gpu.sh",
         "device": output_of(["nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"]),
         "nccl": library(parts),
         "nvcc": (output_of(["nvcc", "--version"]) or "").splitlines()[-1:],

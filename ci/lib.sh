@@ -120,6 +120,7 @@ packages_clang()
 {
     cat <<'LIST'
 clang: command -v clang
+lld?: command -v ld.lld
 LIST
 }
 
@@ -160,6 +161,7 @@ packages_static()
 clang-format: command -v clang-format
 clang-tidy: command -v clang-tidy
 cppcheck: command -v cppcheck
+abigail-tools: command -v abidiff
 shellcheck: command -v shellcheck
 binutils: command -v nm
 git: command -v git

@@ -1,8 +1,11 @@
 # How every target of weft is compiled and installed.
 
-# install(), unless weft is a part of a project that does not want it.
-function(weft_install)
+# install() into the package COMPONENT (weft_deb.cmake), unless weft is a part of a project that does not want it.
+function(weft_install component)
   if(WEFT_INSTALL)
+    list(FIND ARGN DESTINATION at)
+    math(EXPR at "${at} + 2")
+    list(INSERT ARGN ${at} COMPONENT ${component})
     install(${ARGN})
   endif()
 endfunction()
@@ -50,5 +53,5 @@ function(weft_add_plugin name)
   set_target_properties(weft_plugin_${name} PROPERTIES
     LIBRARY_OUTPUT_DIRECTORY ${WEFT_PLUGIN_OUTPUT_DIRECTORY}
     LINK_DEPENDS ${PROJECT_SOURCE_DIR}/plugins/plugin.map)
-  weft_install(TARGETS weft_plugin_${name} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/weft)
+  weft_install(plugin-${name} TARGETS weft_plugin_${name} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/weft)
 endfunction()

@@ -1,12 +1,8 @@
 /* modules.c - the modules that take part in the life of a context: see comm/context/module.h. */
-#include "apply/apply.h"
 #include "exec/context/kept.h"
-#include "parallel/clip/clip.h"
-#include "store/store.h"
 #include "symm/symm.h"
 
 const struct wf_module *const wf_modules[WF_MODULE_COUNT] = {
-    [WF_MODULE_SYMM] = &wf_symm_module,         [WF_MODULE_EXEC] = &wf_exec_module,
-    [WF_MODULE_APPLY] = &wf_apply_module,       [WF_MODULE_STORE] = &wf_store_module,
-    [WF_MODULE_PARALLEL] = &wf_parallel_module,
+    [WF_MODULE_SYMM] = &wf_symm_module,
+    [WF_MODULE_EXEC] = &wf_exec_module,
 };

@@ -3,10 +3,9 @@
 # A program that has the library inside, so that it can call private functions and let memory fail.
 # weft_inside_program(NAME SOURCES...)
 function(weft_inside_program name)
-  add_executable(${name} ${ARGN} $<TARGET_OBJECTS:weft_objects>)
+  add_executable(${name} ${ARGN} ${WEFT_INSIDE})
   weft_compile_options(${name})
-  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests ${PROJECT_SOURCE_DIR}/core
-                                             ${PROJECT_SOURCE_DIR}/core/include)
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests ${WEFT_INSIDE_INCLUDES})
   target_link_libraries(${name} PRIVATE $<TARGET_NAME_IF_EXISTS:PkgConfig::CHECK> Threads::Threads
                                         ${CMAKE_DL_LIBS} m)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)

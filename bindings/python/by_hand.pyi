@@ -1,10 +1,17 @@
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
-from typing import Any, Literal, Self, TypeAlias, TypeVar, final
+from typing import Any, Literal, Protocol, Self, TypeAlias, TypedDict, TypeVar, final
 
 from typing_extensions import Buffer, disjoint_base
 
-_Array: TypeAlias = Any
+class _WithDLPack(Protocol):
+    def __dlpack__(self, *, stream: Any = None) -> Any: ...
+
+class _WithCudaInterface(Protocol):
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]: ...
+
+_Array: TypeAlias = _WithDLPack | Buffer | _WithCudaInterface
 """An array of any library: with DLPack's exchange table, `__dlpack__` or the buffer protocol."""
 _StreamLike: TypeAlias = Stream | int | Any | None
 """None, a weft.Stream, the address of a vendor's stream, or an object with `__cuda_stream__`."""
@@ -94,24 +101,23 @@ class Symm:
 
 @final
 class Recording:
-    def __new__(cls, context: Context, capacity: int | None = None) -> Self: ...
-    def stop(self) -> tuple[list[dict[str, Any]], int, dict[str, Any]]: ...
+    def __new__(cls, context: Context, capacity: int) -> Self: ...
+    def stop(self) -> tuple[list[dict[str, Any]], int]: ...
 
 @disjoint_base
 class Comm:
     def collective(
         self,
-        name: str,
-        send: _Array = None,
-        recv: _Array = None,
-        op: str = "sum",
+        name: _Collective,
+        send: _Array | None = None,
+        recv: _Array | None = None,
+        op: _Reduction = "sum",
         root: int = 0,
         send_counts: Sequence[int] | None = None,
         recv_counts: Sequence[int] | None = None,
         count: int = 0,
         stream: _StreamLike = None,
     ) -> None: ...
-    def report(self) -> list[str]: ...
     def group_begin(self) -> None: ...
     def group_end(self) -> None: ...
 
@@ -121,9 +127,9 @@ def move_array(
     array: _Array,
     source: _layouts.Spec,
     target: _layouts.Spec,
-    out: _Array = None,
+    out: _Array | None = None,
     stream: _StreamLike = None,
-) -> _Array: ...
+) -> Any: ...
 def routing_move(
     routing: Routing, source: _Array, target: _Array, stream: _StreamLike, combine: bool, /
 ) -> None: ...

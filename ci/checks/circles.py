@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""No circle of calls through more than three files of core.
+"""No circle of calls through more than three files of a library, of the tool, of the kit, of a plugin or of the Python
+extension; and no circle of includes among their files.
 
 Reads the sources, so it needs no build.  File A calls file B if A names a function that B defines and
 other files can see; taking its address counts.  What an inline function of a header names counts for
@@ -7,7 +8,7 @@ the files that use it.  Tables of callbacks, such as wf_modules, are data: they 
 module to reach a higher one.
 
 A circle is a largest set of files in which every file reaches every other one through calls.
-`circles.py FOLDER` checks another folder than core; `circles.py --self-test` checks this script.
+`circles.py NAME...` checks some of the programs below; `circles.py --self-test` checks this script.
 """
 import collections
 import pathlib
@@ -17,6 +18,22 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MAX_CIRCLE = 3
+GPU = ("plugins/gpu", "plugins/common")
+# What is compiled into one library or program: folders, and what of them is not in it.
+PROGRAMS = {
+    "core": (("core",), ()),
+    "files": (("files",), ()),
+    "parallel": (("parallel",), ()),
+    "kit": (("kit",), ()),
+    "bindings": (("bindings",), ()),
+    "cli": (("cli",), ()),
+    "gloo-cpu": (("plugins/gloo-cpu", "plugins/common"), ()),
+    "nccl": ((*GPU, "plugins/xccl", "plugins/nccl"), ("plugins/gpu/hip",)),
+    "rccl": ((*GPU, "plugins/xccl", "plugins/rccl"), ("plugins/gpu/cuda", "plugins/gpu/comm/gpu_symm.c")),
+    "nvshmem": ((*GPU, "plugins/nvshmem"), ("plugins/gpu/hip",)),
+}
+PUBLIC = ("core", "core/include", "files/include", "parallel/include")  # headers that programs include
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', re.M)
 COMMENT_OR_TEXT = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
 DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n\\]|\\.)*$", re.M | re.S)
 NAME = re.compile(r"([A-Za-z_]\w*)\s*\(")
@@ -53,11 +70,22 @@ def functions_of(text):
             head = []
 
 
-def read_folder(folder):
+def sources_of(folders, without=(), root=ROOT):
+    """The C files of FOLDERS of ROOT, without some files or folders."""
+    left_out = [root / name for name in without]
+    for folder in folders:
+        for path in sorted((root / folder).rglob("*.[ch]")):
+            if path.parent.name == "outside":
+                continue  # functions that have another body in libweft
+            if not any(path == other or other in path.parents for other in left_out):
+                yield path
+
+
+def read_sources(paths, root=ROOT):
     """({shared function: file that defines it}, {file: words}, {inline function: words})"""
     home, words, inline = {}, {}, {}
-    for path in sorted(folder.rglob("*.[ch]")):
-        name = str(path.relative_to(folder))
+    for path in paths:
+        name = str(path.relative_to(root))
         text = code_of(path)
         if path.suffix == ".h":
             inline.update({f.name: f.words for f in functions_of(text)})
@@ -66,6 +94,23 @@ def read_folder(folder):
         home.update({f.name: name for f in own if f.shared})
         words[name] = set(WORD.findall(text)) - {f.name for f in own}
     return home, words, inline
+
+
+def include_graph(paths, root=ROOT):
+    """{file: {file it includes: as it is written}}; a header is sought as compilers do, then in all folders."""
+    paths = list(paths)
+    places = sorted({path.parent for path in paths} | {root / name for name in PUBLIC})
+    graph = {}
+    for path in paths:
+        found = graph.setdefault(str(path.relative_to(root)), {})
+        for header in INCLUDE.findall(path.read_text()):
+            target = next((place / header for place in (path.parent, *places) if (place / header).is_file()), None)
+            if target is not None:
+                found[str(target.resolve().relative_to(root))] = header
+    for targets in list(graph.values()):
+        for target in targets:
+            graph.setdefault(target, {})
+    return graph
 
 
 def words_with_inline(start, inline):
@@ -78,9 +123,9 @@ def words_with_inline(start, inline):
     return found
 
 
-def call_graph(folder):
+def call_graph(paths, root=ROOT):
     """{file: {file it calls: one function}}"""
-    home, words, inline = read_folder(folder)
+    home, words, inline = read_sources(paths, root)
     graph = {name: {} for name in words}
     for name, start in words.items():
         for word in sorted(words_with_inline(start, inline)):
@@ -115,17 +160,20 @@ def describe(files, graph):
     return "\n".join(lines)
 
 
-def check(folder):
-    graph = call_graph(folder)
-    found = circles(graph)
+def check(program):
+    paths = list(sources_of(*PROGRAMS[program]))
+    graph, includes = call_graph(paths), include_graph(paths)
+    found, rings = circles(graph), circles(includes)
     bad = [files for files in found if len(files) > MAX_CIRCLE]
     for files in bad:
         print(describe(files, graph))
-    if not bad:
+    for files in rings:
+        print("includes: " + describe(files, includes))
+    if not bad and not rings:
         largest = max((len(files) for files in found), default=1)
-        print(f"circles: {len(graph)} files, {sum(map(len, graph.values()))} edges, largest circle "
+        print(f"circles: {program}: {len(graph)} files, {sum(map(len, graph.values()))} edges, largest circle "
               f"{largest}, at most {MAX_CIRCLE}")
-    return 1 if bad else 0
+    return 1 if bad or rings else 0
 
 
 # ---- self-test: a ring of four files, with one thing at a time that breaks it ----
@@ -150,11 +198,12 @@ BREAKS = {
 }
 
 
-def circle_sizes(files):
+def circle_sizes(files, graph_of=call_graph):
     with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder).resolve()
         for name, text in files.items():
-            (pathlib.Path(folder) / name).write_text(text)
-        return [len(found) for found in circles(call_graph(pathlib.Path(folder)))]
+            (root / name).write_text(text)
+        return [len(found) for found in circles(graph_of(list(sources_of((".",), root=root)), root))]
 
 
 def self_test():
@@ -168,6 +217,12 @@ def self_test():
         if sizes:
             print(f"circles: a ring broken by {what} is seen as {sizes}")
             return 1
+    headers = {"x.h": '#include "y.h"\n', "y.h": '# include "x.h"\n', "z.c": '#include "x.h"\n'}
+    for text, want in (('# include "x.h"\n', [2]), ("#include <x.h>\n", [])):
+        sizes = circle_sizes({**headers, "y.h": text}, include_graph)
+        if sizes != want:
+            print(f"circles: headers that include each other by {text.strip()} are seen as {sizes}")
+            return 1
     return 0
 
 
@@ -176,7 +231,7 @@ def main():
         return self_test()
     if self_test() != 0:
         return 1
-    return check(pathlib.Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else ROOT / "core")
+    return max(map(check, sys.argv[1:] or PROGRAMS))
 
 
 if __name__ == "__main__":

@@ -19,5 +19,6 @@ while IFS=: read -r file command; do
     fi
     rm -f "$new"
 done <ci/checks/docs.list
+ci/evidence.py --check
 if ((bad)); then die "ci/checks/docs.sh $BUILD --fix mends this"; fi
 echo "docs: $count generated documents are current"

@@ -1,16 +1,14 @@
 #!/usr/bin/env python3
-"""Does every file include only what core/LAYERS allows?
+"""Does every file include only what core/LAYERS, files/LAYERS, parallel/LAYERS and kit/LAYERS allow?
 
 Holds for core: a module includes itself, the public headers and the modules its line lists; a line
-lists only modules above it; pure modules include no system header with an effect.  Holds elsewhere:
-a plugin includes of weft nothing but weft_plugin.h, the tool, the examples and the benchmarks
-include public headers and their own (the tool also core/base, and DTensor's planners in bench what
+lists only modules above it; pure modules include no system header with an effect.  Holds for files, parallel and kit: a
+module includes itself, the public headers, the modules its line lists, core/kit, and of core/base the
+headers without state of the process.  Holds elsewhere:
+a plugin includes of weft nothing but weft_plugin.h and core/kit, the tool, the examples and the benchmarks
+include public headers and their own (the tool also core/base and core/kit, and DTensor's planners in bench what
 makes plans), no folder of the tool includes another that includes it, and only core/config reads
 the environment.
-Sources that are shared the other way: the core compiles plugins/common/trust.c, the vocabulary
-plug_names.c, numbers in texts (plug_print.c), what collectives need (plug_collective.c), the
-process's limits (plug_limits.c) and
-plugins/common/arithmetic, and includes the comparison of signals (plug_symm.h).
 """
 import pathlib
 import re
@@ -25,18 +23,10 @@ IMPURE = {
     "errno.h",
 }  # fmt: skip
 IMPURE_FOLDERS = ("sys/", "net/", "netinet/", "arpa/", "linux/", "cuda", "hip/")
-SHARED = {
-    ("plugin", "common/trust.h"),
-    ("base", "common/plug_names.h"),
-    ("base", "common/plug_print.h"),
-    ("comm", "common/plug_collective.h"),
-    ("symm", "common/plug_symm.h"),
-    ("base", "common/plug_limits.h"),
-    ("trace", "common/plug_limits.h"),
-    ("file", "common/plug_limits.h"),
-    ("base", "common/arithmetic/cpu_casts.h"),
-    ("tensor", "common/arithmetic/cpu_random.h"),
-}
+STATEFUL = {"base/fork.h"}  # of core/base
+NOT_MODULES = {"include", "outside"}  # folders of libraries
+UPPER = ("files", "parallel")  # libraries above libweft
+LAYERED = (*UPPER, "kit")  # and the conformance kit
 GETENV_CALLERS = ("core/config/", "cli/common/options.c")
 
 problems = []
@@ -47,10 +37,10 @@ def complain(path, text, at, message):
     problems.append(f"{path.relative_to(ROOT)}:{line}: {message}")
 
 
-def read_layers():
+def read_layers(library):
     """Module -> (modules it may include, is it pure), in the file's order."""
     layers = {}
-    path = ROOT / "core/LAYERS"
+    path = ROOT / library / "LAYERS"
     for number, line in enumerate(path.read_text().splitlines(), 1):
         body, _, remark = line.partition("#")
         if not body.strip():
@@ -58,13 +48,13 @@ def read_layers():
         name, colon, allowed = body.partition(":")
         name, allowed = name.strip(), allowed.split()
         if not colon or not re.fullmatch("[a-z]+", name):
-            problems.append(f'core/LAYERS:{number}: want "module : modules  # remark"')
+            problems.append(f'{library}/LAYERS:{number}: want "module : modules  # remark"')
             continue
         for module in allowed:
             if module not in layers:
-                problems.append(f"core/LAYERS:{number}: {name} lists {module}, which is not above it")
+                problems.append(f"{library}/LAYERS:{number}: {name} lists {module}, which is not above it")
         if name in layers:
-            problems.append(f"core/LAYERS:{number}: {name} stands here twice")
+            problems.append(f"{library}/LAYERS:{number}: {name} stands here twice")
         layers[name] = (set(allowed), remark.strip().startswith("pure"))
     return layers
 
@@ -87,30 +77,48 @@ def check_core_include(path, text, match, module, layers):
     elif "/" in header:
         if target in layers and target != module and target not in allowed:
             complain(path, text, match.start(), f"{module} may not include {target} (core/LAYERS)")
-        elif target not in layers and target != "weft" and (module, header) not in SHARED:
+        elif target not in layers and target != "weft":
             complain(path, text, match.start(), f'"{header}" is not part of the core')
-    elif not (path.parent / header).exists():
+    elif not (path.parent / header).exists() and (module, header) != ("kit", "weft_plugin.h"):
         complain(path, text, match.start(), f'"{header}" is not in {module}; write "module/{header}"')
 
 
-def check_core(layers):
-    for folder in sorted((ROOT / "core").iterdir()):
-        if folder.is_dir() and folder.name != "include" and folder.name not in layers:
-            problems.append(f"core/{folder.name}: not listed in core/LAYERS")
+def check_upper_include(path, text, match, module, layers):
+    quote, header = match.groups()
+    allowed, _ = layers[module]
+    target = header.split("/")[0]
+    if quote == "<" or target == "weft":
+        return
+    if header in STATEFUL:
+        complain(path, text, match.start(), f"{header} has state of the process, which only libweft has")
+    elif "/" not in header:
+        library = ROOT / path.relative_to(ROOT).parts[0]
+        if not (path.parent / header).exists() and not (library / header).exists():
+            complain(path, text, match.start(), f'"{header}" is not in {module}; write "module/{header}"')
+    elif target not in allowed | {module, "base", "kit"}:
+        complain(path, text, match.start(), f"{module} may not include {target}")
+
+
+def check_library(library, layers, check_include):
+    for folder in sorted((ROOT / library).iterdir()):
+        if folder.is_dir() and folder.name not in NOT_MODULES and folder.name not in layers:
+            problems.append(f"{library}/{folder.name}: not listed in {library}/LAYERS")
     for module in layers:
-        for path in code_below(ROOT / "core" / module):
+        for path in code_below(ROOT / library / module):
             text = path.read_text()
             for match in INCLUDE.finditer(text):
-                check_core_include(path, text, match, module, layers)
+                check_include(path, text, match, module, layers)
 
 
 def check_public_headers():
-    for path in code_below(ROOT / "core/include"):
+    folders = [ROOT / library / "include" for library in ("core", *UPPER)]
+    for path in (path for folder in folders for path in code_below(folder)):
         text = path.read_text()
         for match in INCLUDE.finditer(text):
             quote, header = match.groups()
-            if quote == '"' and not (path.parent / header).exists():
-                complain(path, text, match.start(), f'"{header}" is not a public header beside it')
+            places = [path.parent] if path.is_relative_to(ROOT / "core") else folders
+            if quote == '"' and not any((place / header).exists() for place in places):
+                complain(path, text, match.start(), f'"{header}" is not a public header')
             if path.name == "weft_plugin.h" and header not in ("stddef.h", "stdint.h"):
                 complain(path, text, match.start(), "weft_plugin.h includes stddef.h and stdint.h only")
 
@@ -120,22 +128,22 @@ def check_plugins():
     for path in code_below(ROOT / "plugins"):
         text = path.read_text()
         for match in INCLUDE.finditer(text):
-            name = match.group(2).split("/")[-1]
-            ours = name in core and not (path.parent / match.group(2)).exists()
-            if match.group(1) == '"' and ours and name != "weft_plugin.h":
-                complain(path, text, match.start(), "a plugin includes of weft only weft_plugin.h")
+            header = match.group(2)
+            ours = header.split("/")[-1] in core and not (path.parent / header).exists()
+            if match.group(1) == '"' and ours and header != "weft_plugin.h" and not header.startswith("kit/"):
+                complain(path, text, match.start(), "a plugin includes of weft only weft_plugin.h and kit/")
 
 
 def users_of_public_headers():
     """Folder -> modules of the core that its files may include besides the public headers."""
-    return {"cli": {"base"}, "examples": set(), "bench": set(),
+    return {"cli": {"base", "kit"}, "examples": set(), "examples/plugin": {"kit"}, "bench": set(),
             "bench/peers/dtensor_planner": {"plan"}}
 
 
 def check_public_users(layers):
     users = users_of_public_headers()
     for top, allowed in users.items():
-        roots = {ROOT / top, ROOT / "core/include", ROOT / "cli"}
+        roots = {ROOT / top, ROOT / "cli", *(ROOT / library / "include" for library in ("core", *UPPER))}
         for path in code_below(ROOT / top):
             if any(other.startswith(top + "/") and ROOT / other in path.parents for other in users):
                 continue  # has a line of its own
@@ -174,7 +182,7 @@ def check_tool_folders():
 
 
 def check_getenv():
-    for top in ("core", "cli", "plugins"):
+    for top in ("core", *LAYERED, "cli", "plugins"):
         for path in code_below(ROOT / top):
             name = str(path.relative_to(ROOT))
             if name.startswith(GETENV_CALLERS):
@@ -188,8 +196,10 @@ def check_getenv():
 
 
 def main():
-    layers = read_layers()
-    check_core(layers)
+    layers, upper = read_layers("core"), {library: read_layers(library) for library in LAYERED}
+    check_library("core", layers, check_core_include)
+    for library, modules in upper.items():
+        check_library(library, modules, check_upper_include)
     check_public_headers()
     check_plugins()
     check_public_users(layers)
@@ -198,7 +208,7 @@ def main():
     for problem in problems:
         print(problem)
     if not problems:
-        print(f"layers: {len(layers)} modules keep to core/LAYERS")
+        print(f"layers: {len(layers)} modules of core and {sum(map(len, upper.values()))} of {', '.join(LAYERED)} keep to their LAYERS")
     return 1 if problems else 0
 
 

@@ -2,7 +2,7 @@
 """Does weft print and read numbers without the locale of the program?
 
 A program may call setlocale(LC_ALL, ""), after which printf and strtod use a comma for the point,
-and letters depend on the language.  The library, the plugins and the bindings use plug_print.h,
+and letters depend on the language.  The library, the plugins and the bindings use kit/print.h,
 base.h (wf_print, wf_read_double, wf_lower) or own code instead.  The tool does not call setlocale,
 so it has the locale "C".
 """
@@ -13,7 +13,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CODE = {".c", ".h", ".cc", ".hpp"}
 # The one place; and texts without numbers that have a point, in a file that needs only the C library.
-EXEMPT = {"plugins/common/plug_print.c", "plugins/common/trust.c"}
+EXEMPT = {"core/kit/print.c", "core/kit/trust.c"}
 NOISE = re.compile(r'/\*.*?\*/|//[^\n]*|("(?:\\.|[^"\\\n])*")|\'(?:\\.|[^\'\\\n])\'', re.S)
 LITERAL = re.compile(r'"((?:\\.|[^"\\\n])*)"')
 REFUSED = re.compile(
@@ -52,13 +52,13 @@ def check(path):
     found = [(m.start(), "setlocale changes the program's numbers") for m in SETLOCALE.finditer(code)]
     if not name.startswith("cli/") and name not in EXEMPT:
         for m in REFUSED.finditer(code):
-            found.append((m.start(), f"{m.group(1)} depends on the locale; use plug_print.h or base.h"))
+            found.append((m.start(), f"{m.group(1)} depends on the locale; use kit/print.h or base.h"))
         for m in FORMATTED.finditer(code):
             # "%" PRIu64 " a": a macro completes the conversion
             texts = "d".join(LITERAL.findall(arguments(text, m.end()))).replace("%%", "")
             if NUMBER.search(texts):
                 found.append(
-                    (m.start(), f"{m.group(1)} with a number depends on the locale; use plug_print or wf_print")
+                    (m.start(), f"{m.group(1)} with a number depends on the locale; use kit_print or wf_print")
                 )
     for at, message in sorted(found):
         problems.append(f"{name}:{text.count(chr(10), 0, at) + 1}: {message}")
@@ -66,7 +66,7 @@ def check(path):
 
 files = [
     path
-    for folder in ("core", "plugins", "cli", "bindings")
+    for folder in ("core", "files", "parallel", "plugins", "cli", "bindings")
     for path in sorted((ROOT / folder).rglob("*"))
     if path.suffix in CODE
 ]

@@ -3,7 +3,7 @@
 
 Most functions are generated members (api/python.py).  bindings/python/reach.txt has a line for each of the others: its
 place in Python, or the reason why it has none.  This check compares the file with the headers and with the calls of the
-extension.  A test of the package looks up the places.  --page prints docs/python-functions.md (docs.list).
+extension.  A test of the package looks up the places.  --page prints all places as a page.
 """
 import pathlib
 import re
@@ -13,16 +13,17 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 REACH = ROOT / "bindings/python/reach.txt"
 sys.path.insert(0, str(ROOT / "api"))
 
-import describe  # noqa: E402  of api/
+import bound  # noqa: E402  of api/
+import describe  # noqa: E402
 import python as generator  # noqa: E402
 import reach  # noqa: E402
 
 
 def generated(path=REACH):
     """The generator with all members, and the lines of reach.txt."""
-    headers = sorted((ROOT / "core/include/weft").glob("*.h"))
+    headers = sorted(ROOT.glob("*/include/weft/*.h"))
     decided = reach.read(path)
-    made = generator.Generator(describe.describe(headers).json(""), decided)
+    made = generator.Generator(bound.of(describe.describe(headers).json("")), decided)
     made.collect()
     return made
 
@@ -40,6 +41,7 @@ def places(made):
             place, reason = lines[name]["place"] or "", lines[name]["reason"] or ""
         elif not place:
             place = made.reach.place(handle[0])
+            place = made.place(generator.constructor(made, handle[0])) if "._" in place else place
         found.setdefault(one["header"], []).append((name, place, reason))
     return found
 
@@ -72,7 +74,7 @@ def page(made):
         "# The functions of C in Python",
         "",
         f"{reached} of the {count} public functions of C are reached from Python: {reached - by_hand} by members that the build",
-        f"generates from the headers, {by_hand} by code that is written by hand. `ci/checks/docs.sh BUILD --fix` writes this page.",
+        f"generates from the headers, {by_hand} by code that is written by hand.",
     ]
     for header, functions in found.items():
         lines += ["", f"## {header}", "", "| C | Python |", "|---|--------|"]

@@ -12,10 +12,28 @@ if [[ ${2:-} == --quick ]]; then checks="-clang-analyzer-*"; fi
 export checks tool folder clean=$root/build/tidy-clean
 mkdir -p "$clean"
 
+# The files of this build, each with the build's command for it up to its -o.  What CMake left out for want of a vendor's
+# headers has no command.
+commands=$(mktemp -d)
+trap 'rm -rf "$commands"' EXIT
+mapfile -t files < <(python3 - "$folder" "$commands" <<'PYTHON'
+import json, os, shlex, sys
+folders = ("core/", "files/", "parallel/", "cli/", "kit/", "plugins/", "examples/")
+entries = {os.path.relpath(e["file"]): e for e in json.load(open(sys.argv[1] + "/compile_commands.json"))}
+for name in sorted(name for name in entries if name.startswith(folders)):
+    words = shlex.split(entries[name]["command"])
+    command = shlex.join(["cd", entries[name]["directory"]]) + " && " + shlex.join(words[: words.index("-o")])
+    with open(os.path.join(sys.argv[2], name.replace("/", "@")), "w") as out:
+        out.write(command + " -E -C " + shlex.quote(os.path.abspath(name)) + "\n")
+    print(name)
+PYTHON
+)
+export commands
+
 tidy_one()
 {
     local file=$1 key
-    key=$({ echo "$checks"; cat .clang-tidy; gcc_command "$file" -E -C; } | sha256sum | cut -c1-40)
+    key=$({ echo "$checks"; cat .clang-tidy; bash "$commands/${file//\//@}"; } | sha256sum | cut -c1-40)
     if [[ -e $clean/$key ]]; then return; fi
     if "$tool" --quiet --checks="$checks" -p "$folder" --extra-arg=-UNDEBUG \
         --extra-arg=-Wno-unknown-warning-option --warnings-as-errors='*' "$file" 2> >(grep -v 'warnings generated' >&2); then
@@ -24,31 +42,7 @@ tidy_one()
         return 1
     fi
 }
+export -f tidy_one
 
-# gcc_command FILE OPTIONS: what the build runs for FILE, up to its -o, with OPTIONS.
-gcc_command()
-{
-    local file=$1
-    shift
-    python3 - "$folder" "$file" "$@" <<'PYTHON'
-import json, os, shlex, subprocess, sys
-folder, file, options = sys.argv[1], os.path.abspath(sys.argv[2]), sys.argv[3:]
-for entry in json.load(open(folder + "/compile_commands.json")):
-    if entry["file"] == file:
-        words = shlex.split(entry["command"])
-        words = words[: words.index("-o")]
-        sys.exit(subprocess.run(words + options + [file], cwd=entry["directory"]).returncode)
-sys.exit(f"{file}: not in {folder}/compile_commands.json")
-PYTHON
-}
-export -f tidy_one gcc_command
-
-# Files of this build: what CMake left out for want of a vendor's headers has no compile command.
-mapfile -t files < <(python3 - "$folder" <<'PYTHON'
-import json, os, sys
-names = {os.path.relpath(e["file"]) for e in json.load(open(sys.argv[1] + "/compile_commands.json"))}
-print("\n".join(sorted(n for n in names if n.startswith(("core/", "cli/", "plugins/", "examples/")))))
-PYTHON
-)
 printf '%s\0' "${files[@]}" | xargs -0 -n 1 -P "$jobs" bash -euc 'tidy_one "$1"' tidy
 echo "tidy: ${#files[@]} files, nothing to complain about"

@@ -37,8 +37,9 @@ static int apply(void *self)
 {
     struct subject *s = self;
     weft_tensor *out = NULL;
-    weft_status status = weft_op_apply(s->context, &s->call, s->inputs, kernel, NULL, NULL,
-                                       s->row->keeps_outputs ? &out : NULL);
+    bool keeps = s->row->keeps_outputs;
+    weft_status status = weft_op_apply(s->context, &s->call, s->inputs, NULL, kernel, NULL, NULL,
+                                       keeps ? 1 : 0, keeps ? &out : NULL);
 
     weft_tensor_release(&out);
     return status;
@@ -46,7 +47,7 @@ static int apply(void *self)
 
 static weft_status prepare(const struct row *row, struct subject *s)
 {
-    weft_options alone = {.struct_size = sizeof alone, .size = 1};
+    weft_init_options alone = {.struct_size = sizeof alone, .size = 1};
     weft_spec *spec = NULL, *scalar = NULL;
     weft_mesh *mesh = NULL;
     weft_status status;
@@ -56,6 +57,7 @@ static weft_status prepare(const struct row *row, struct subject *s)
     s->call =
         (weft_op_call){.struct_size = sizeof s->call, .name = row->op, .input_count = row->inputs};
     if (row->inputs == LISTS * MEMBERS) {
+        s->call.attr_size = sizeof(weft_op_attr);
         s->call.attrs = &s->rate;
         s->call.attr_count = 1;
     }

@@ -11,7 +11,7 @@ enum { MAX_TENSORS = 1024 };
 
 struct row {
     uint64_t together_ns, alone_ns;
-    uint32_t together; /* number of tensors that share one exchange */
+    size_t together; /* number of tensors that share one exchange */
 };
 
 /* The message of rank 0. */
@@ -189,7 +189,7 @@ static void add_table(struct wf_text *text, const struct bench *bench)
         const struct row *row = &bench->results.rows[t];
 
         transition_add_name(&transitions[t], text);
-        wf_text_add(text, " %9u", row->together);
+        wf_text_add(text, " %9zu", row->together);
         bench_add_time(text, 12, row->together_ns);
         bench_add_time(text, 12, row->alone_ns);
         wf_text_add(text, " %7.2f\n",

@@ -69,7 +69,7 @@ static int coordinate_of_rank(void *argument)
 static int first_run(void *argument)
 {
     struct subject *s = argument;
-    weft_run run;
+    weft_index_run run;
 
     if (weft_spec_run(s->spec, s->rank, 0, 0, &run)) s->sink += run.length;
     return 0;
@@ -78,9 +78,9 @@ static int first_run(void *argument)
 static int first_overlap(void *argument)
 {
     struct subject *s = argument;
-    weft_overlap overlap;
+    weft_intersection overlap;
 
-    if (weft_spec_overlap(s->spec, s->rank, s->other, s->rank, 0, 0, &overlap))
+    if (weft_spec_intersection(s->spec, s->rank, s->other, s->rank, 0, 0, &overlap))
         s->sink += overlap.length;
     return 0;
 }

@@ -10,11 +10,9 @@ enum { MAX_KEPT = 1000, ROUNDS = 5, LIMIT_NS = 300 };
 static const struct row {
     const char *name;
     uint32_t kept; /* pairs of specs, moved between in turn */
-    bool batch;
 } rows[] = {
-    {"weft_move", 1, false},
-    {"weft_move", MAX_KEPT, false},
-    {"weft_move_batch of 1", 1, true},
+    {"weft_move", 1},
+    {"weft_move", MAX_KEPT},
 };
 
 struct subject {
@@ -38,21 +36,18 @@ static int run_bound(void *self)
     return weft_redistribute(s->bound[take_next(s)], s->source, s->target, NULL, NULL);
 }
 
+static weft_status move_pair(struct subject *s, uint32_t i)
+{
+    const weft_move_item item = {NULL, s->from[i], s->source, s->to[i], s->target};
+
+    return weft_move(s->context, 1, &item, sizeof item, NULL, NULL, NULL);
+}
+
 static int run_move(void *self)
 {
     struct subject *s = self;
-    uint32_t i = take_next(s);
 
-    return weft_move(s->context, s->from[i], s->source, s->to[i], s->target, NULL, NULL);
-}
-
-static int run_batch(void *self)
-{
-    struct subject *s = self;
-    uint32_t i = take_next(s);
-    weft_move_item item = {"tensor", s->from[i], s->source, s->to[i], s->target};
-
-    return weft_move_batch(s->context, 1, &item, NULL, NULL);
+    return move_pair(s, take_next(s));
 }
 
 static weft_status prepare_pair(struct subject *s, const weft_mesh *mesh, uint32_t i)
@@ -68,12 +63,12 @@ static weft_status prepare_pair(struct subject *s, const weft_mesh *mesh, uint32
     status = weft_plan_bind(plan, weft_world(s->context), NULL, &s->bound[i]);
     weft_plan_release(&plan);
     if (status != WEFT_OK) return status;
-    return weft_move(s->context, s->from[i], s->source, s->to[i], s->target, NULL, NULL);
+    return move_pair(s, i);
 }
 
 static weft_status prepare(const struct row *row, struct subject *s)
 {
-    weft_options alone = {.struct_size = sizeof alone, .size = 1};
+    weft_init_options alone = {.struct_size = sizeof alone, .size = 1};
     weft_mesh *mesh = NULL;
     weft_status status;
 
@@ -103,16 +98,14 @@ static void drop(struct subject *s)
 }
 
 /* The quietest round counts for both. */
-static weft_status compare(struct subject *s, const struct row *row, uint64_t budget_ns,
-                           struct bench_times *out)
+static weft_status compare(struct subject *s, uint64_t budget_ns, struct bench_times *out)
 {
     struct bench_times bound = {0}, move = {0};
     uint64_t bound_ns = UINT64_MAX, move_ns = UINT64_MAX;
 
     for (int round = 0; round < ROUNDS; round++) {
         WF_TRY(bench_alone(run_bound, s, budget_ns / (2 * ROUNDS) + 1, &bound));
-        WF_TRY(
-            bench_alone(row->batch ? run_batch : run_move, s, budget_ns / (2 * ROUNDS) + 1, &move));
+        WF_TRY(bench_alone(run_move, s, budget_ns / (2 * ROUNDS) + 1, &move));
         if (bound.median_ns < bound_ns) bound_ns = bound.median_ns;
         if (move.median_ns < move_ns) move_ns = move.median_ns;
     }
@@ -126,7 +119,7 @@ static weft_status measure(size_t index, uint64_t budget_ns, struct bench_times 
     static struct subject subject; /* too large for a stack */
     weft_status status = prepare(&rows[index], &subject);
 
-    if (status == WEFT_OK) status = compare(&subject, &rows[index], budget_ns, times);
+    if (status == WEFT_OK) status = compare(&subject, budget_ns, times);
     drop(&subject);
     return status;
 }

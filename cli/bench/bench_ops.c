@@ -15,10 +15,10 @@ struct subject {
 };
 
 /* Calls with this function are not cached. */
-static int32_t allow_all(void *argument, int32_t output, uint32_t index, const weft_spec *spec)
+static bool allow_all(void *user, bool is_output, size_t index, const weft_spec *spec)
 {
-    (void)argument;
-    (void)output;
+    (void)user;
+    (void)is_output;
     (void)index;
     return spec != NULL;
 }
@@ -140,6 +140,7 @@ static weft_status prepare(const struct row *row, struct subject *out)
                                .inputs = (const weft_spec *const *)out->inputs};
     if (!row->cached) out->options.allow = allow_all;
     if (strcmp(row->op, "softmax") == 0) {
+        out->call.attr_size = sizeof(weft_op_attr);
         out->call.attrs = &dim;
         out->call.attr_count = 1;
     }

@@ -52,7 +52,7 @@ static const struct row {
 
 static weft_status prepare(const struct row *row, struct subject *out)
 {
-    weft_options alone = {.struct_size = sizeof alone, .size = 1};
+    weft_init_options alone = {.struct_size = sizeof alone, .size = 1};
     char text[128];
 
     *out = (struct subject){.options = {.struct_size = sizeof out->options}};

@@ -33,7 +33,7 @@ static const struct row {
 
 struct subject {
     const struct row *row;
-    weft_node nodes[NODES];
+    weft_reorder_node nodes[NODES];
     int32_t inputs[NODES];
 };
 
@@ -66,7 +66,7 @@ static int reorder(void *argument)
     weft_reorder_options options = {
         .struct_size = sizeof options, .pass = s->row->pass, .memory_limit = UINT64_C(1) << 40};
     weft_reorder *result = NULL;
-    weft_status status = weft_reorder_create(s->nodes, NODES, &options, &result);
+    weft_status status = weft_reorder_create(NODES, s->nodes, sizeof *s->nodes, &options, &result);
 
     weft_reorder_release(&result);
     return status;
@@ -76,11 +76,12 @@ static int reorder(void *argument)
 static void fill(struct subject *s)
 {
     for (int32_t i = 0; i < NODES; i++) {
-        weft_node *node = &s->nodes[i];
-        *node = (weft_node){.kind = WEFT_NODE_COMPUTE, .comm = -1, .time = 1000, .alloc = 64};
+        weft_reorder_node *node = &s->nodes[i];
+        *node = (weft_reorder_node){
+            .kind = WEFT_REORDER_NODE_COMPUTE, .comm = -1, .time = 1000, .alloc = 64};
         if (i % 3 == 2 || i + 1 == NODES) continue;
         node->comm = 0;
-        node->kind = i % 3 == 0 ? WEFT_NODE_START : WEFT_NODE_WAIT;
+        node->kind = i % 3 == 0 ? WEFT_REORDER_NODE_START : WEFT_REORDER_NODE_WAIT;
         if (i % 3 == 0) node->time = s->row->hides ? 900 : 1000000;
         if (i % 3 == 0) continue;
         s->inputs[i] = i - 1;

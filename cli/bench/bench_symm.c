@@ -6,6 +6,7 @@
 #include "bench/rank_bench.h"
 #include "common/progress.h"
 #include "timing/rank_sync.h"
+#include "weft/symm.h"
 
 #include <string.h>
 

@@ -1,21 +1,22 @@
 /* bench_trace.c - `weft bench trace`: what records of operations cost.
  *
- * The same operations run without records, with the ring, and with an observer besides.  WEFT_RING
- * is read when a rank joins, so each way is a job of its own.  The ways take turns, and the
- * quietest of some rounds counts for each. */
+ * The same operations run without records, with the recorder, and with an observer besides.
+ * WEFT_RECORDER is read when a rank joins, so each way is a job of its own.  The ways take turns,
+ * and the quietest of some rounds counts for each. */
 #include "bench/rank_bench.h"
 #include "bench/rows.h"
 #include "common/progress.h"
 #include "timing/rank_sync.h"
+#include "weft/trace.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum { ROUNDS = 5 };
 
-enum way { OFF, RING, OBSERVED, WAYS };
+enum way { OFF, RECORDER, OBSERVED, WAYS };
 
-static const char *const ways[] = {[OFF] = "off", [RING] = "ring", [OBSERVED] = "observer"};
+static const char *const ways[] = {[OFF] = "off", [RECORDER] = "recorder", [OBSERVED] = "observer"};
 
 enum op { ALONE, SMALL, LARGE, OPS };
 
@@ -60,9 +61,9 @@ static int operate(void *argument)
     return rank_sync_finish(&self->sync);
 }
 
-static void observe(void *self, const weft_record *record)
+static void observe(void *user, const weft_record *record)
 {
-    ((struct rank *)self)->seen += record->id != 0;
+    ((struct rank *)user)->seen += record->id != 0;
 }
 
 static weft_status measure(struct rank *self, weft_comm *alone, const struct bench *bench,
@@ -89,7 +90,7 @@ static weft_status work(void *self, weft_context *context, const struct local_ra
     const struct bench *bench = self;
     struct rank rank = {0};
     weft_observer observer = {
-        .struct_size = sizeof observer, .self = &rank, .submitted = observe, .finished = observe};
+        .struct_size = sizeof observer, .user = &rank, .submitted = observe, .finished = observe};
     weft_observation *observation = NULL;
     weft_comm *alone = NULL;
     void *memory = NULL;
@@ -116,9 +117,9 @@ static void prepare(void *self, int32_t rank)
 
     (void)rank;
     if (bench->way == OFF)
-        setenv("WEFT_RING", "0", 1);
+        setenv("WEFT_RECORDER", "0", 1);
     else
-        unsetenv("WEFT_RING");
+        unsetenv("WEFT_RECORDER");
 }
 
 /* ---- the command ---- */
@@ -155,12 +156,12 @@ static double added_percent(const struct bench *bench, enum way way, enum op op)
 static void add_table(struct wf_text *text, const struct bench *bench)
 {
     wf_text_add(text, "%d rank%s\n%-24s %10s %10s %22s %22s\n", bench->ranks,
-                WF_PLURAL(bench->ranks), "", "bytes", "off", "ring", "ring and observer");
+                WF_PLURAL(bench->ranks), "", "bytes", "off", "recorder", "recorder and observer");
     for (int op = 0; op < OPS; op++) {
         wf_text_add(text, "%-24s", ops[op].name);
         bench_add_bytes(text, 10, ops[op].bytes);
         bench_add_time(text, 10, bench->best[OFF][op].median_ns);
-        for (int way = RING; way < WAYS; way++) {
+        for (int way = RECORDER; way < WAYS; way++) {
             bench_add_time(text, 10, bench->best[way][op].median_ns);
             if (op == ALONE)
                 wf_text_add(text, " %+8lld ns",

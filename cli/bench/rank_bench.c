@@ -22,7 +22,7 @@ bool rank_bench_read(const struct cli_command *command, const struct cli_args *a
 int rank_bench_run(const struct cli_command *command, const struct rank_bench *bench,
                    const struct local_job *job)
 {
-    weft_options options = {.struct_size = sizeof options, .backend = bench->backend};
+    weft_init_options options = {.struct_size = sizeof options, .backend = bench->backend};
     weft_launch_info launch = {.struct_size = sizeof launch};
     weft_status status = weft_launch_get(&launch);
 

@@ -57,9 +57,9 @@ static void print_text(const weft_backend_info *info, const weft_plugin *plugin,
     wf_text_add(out, "%s %s: %s\n", info->name, plugin->version, plugin->description);
     wf_text_add(out, "tables: device%s%s%s\n", plugin->comm != NULL ? " comm" : "",
                 plugin->symm != NULL ? " symm" : "", plugin->kernel != NULL ? " kernel" : "");
-    if (info->reason != WEFT_REASON_USABLE)
+    if (info->reason != WEFT_BACKEND_REASON_USABLE)
         wf_text_add(out, "not usable here (%s); with a device it would do at most:\n",
-                    weft_reason_text(info->reason));
+                    weft_backend_reason_text(info->reason));
     wf_text_char(out, '\n');
     if (plugin->comm != NULL)
         print_rows(plugin, ranks, out);
@@ -91,8 +91,8 @@ static void print_json(const weft_backend_info *info, const weft_plugin *plugin,
     wf_json_string(&json, "name", info->name);
     wf_json_string(&json, "version", plugin->version);
     wf_json_string(&json, "description", plugin->description);
-    wf_json_bool(&json, "usable", info->reason == WEFT_REASON_USABLE);
-    wf_json_string(&json, "status", weft_reason_text(info->reason));
+    wf_json_bool(&json, "usable", info->reason == WEFT_BACKEND_REASON_USABLE);
+    wf_json_string(&json, "status", weft_backend_reason_text(info->reason));
     wf_json_string(&json, "reason", info->reason_text);
     wf_json_int(&json, "ranks", ranks);
     wf_json_bool(&json, "device", plugin->device != NULL);
@@ -122,15 +122,15 @@ static int report(const struct cli_command *command, const struct cli_args *args
 
     do
         status = weft_backends_get(backends, index++, &info);
-    while (status == WEFT_OK && info.reason == WEFT_REASON_EXCLUDED);
+    while (status == WEFT_OK && info.reason == WEFT_BACKEND_REASON_EXCLUDED);
     if (status != WEFT_OK) return cli_fail(command, status);
     plugin = weft_backends_plugin(backends, index - 1);
     if (plugin != NULL) {
         (cli_has(command, args, "json") ? print_json : print_text)(&info, plugin, ranks, &text);
         printed = cli_print(command, stdout, &text);
     }
-    if (info.reason == WEFT_REASON_USABLE || printed != CLI_OK) return printed;
-    fprintf(stderr, "weft caps: %s: %s: %s\n", info.name, weft_reason_text(info.reason),
+    if (info.reason == WEFT_BACKEND_REASON_USABLE || printed != CLI_OK) return printed;
+    fprintf(stderr, "weft caps: %s: %s: %s\n", info.name, weft_backend_reason_text(info.reason),
             info.reason_text);
     return CLI_NO;
 }

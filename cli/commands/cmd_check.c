@@ -87,14 +87,13 @@ static const char *find_contradiction(const struct cli_command *command,
 static bool read_styles(const struct cli_command *command, const struct cli_args *args,
                         struct styles *out, int *exit_code)
 {
-    const char *path = cli_value(command, args, "style"),
-               *mesh_text = cli_value(command, args, "mesh");
+    const char *path = cli_value(command, args, "style");
     weft_mesh *mesh = NULL;
-    weft_status status = WEFT_OK;
+    weft_status status;
 
     if (path == NULL) return true;
     if (!cli_read_file(command, path, &out->text, exit_code)) return false;
-    if (mesh_text != NULL) status = weft_mesh_parse(mesh_text, &mesh);
+    status = cli_mesh(command, args, "mesh", &mesh);
     if (status == WEFT_OK) status = weft_styles_parse(out->text.data, mesh, &out->list);
     weft_mesh_release(&mesh);
     if (status != WEFT_OK) *exit_code = cli_fail(command, status);
@@ -140,6 +139,7 @@ const struct cli_command cli_check = {
              0},
             {"style", "FILE", "styles: the mesh, and layouts by patterns of names", 0},
             CLI_MESH, /* with --style: in place of that of the styles */
+            CLI_MESH_RANKS,
             {"layout-out", "FILE",
              "with --style: write the layouts of the parameters, for weft reshard", 0},
             CLI_JSON,

@@ -1,14 +1,13 @@
 /* cmd_conform.c - `weft conform`: runs the conformance kit on a plugin and reports. */
 #include "common/cli.h"
 
+#include "common/children.h"
 #include "common/progress.h"
-#include "conform/progress.h"
+#include "team/run.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 static void print_level(const struct kit_progress *progress, int level)
 {
@@ -31,12 +30,6 @@ static void print_level(const struct kit_progress *progress, int level)
     printf("%s%s%s\n", result->skipped[0] != '\0' ? " (" : "", result->skipped,
            result->skipped[0] != '\0' ? ")" : "");
     fflush(stdout);
-}
-
-static void print_level_silent(const struct kit_progress *progress, int level)
-{
-    (void)progress;
-    (void)level;
 }
 
 /* The running level is the first one that is not done. */
@@ -162,26 +155,25 @@ static void json_report(struct wf_text *text, const struct kit_options *options,
 /* Run the kit and print its report. */
 static int run_kit(const struct cli_command *command, const struct kit_options *options, bool json)
 {
-    struct kit_progress *progress =
-        mmap(NULL, sizeof *progress, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct kit_program program = {
+        .fork = cli_fork, .level_done = json ? NULL : print_level, .tick = show_progress};
+    struct kit_progress *progress = kit_progress_make();
     uint64_t start = wf_now_ns();
     struct wf_text text = {0};
     double seconds;
     bool started;
     int exit_code;
 
-    if (progress == MAP_FAILED) return cli_fail(command, wf_fail_memory(sizeof *progress));
-    progress->job = wf_hash_mix(start, (uint64_t)getpid());
+    if (progress == NULL) return cli_fail(command, wf_fail_memory(sizeof *progress));
     if (!json)
         printf("%s, %d rank%s as %s, seed %llu\n", options->backend, options->ranks,
                WF_PLURAL(options->ranks), options->threads ? "threads" : "processes",
                (unsigned long long)options->seed);
     cli_progress_begin();
-    started =
-        kit_team_run(options, progress, json ? print_level_silent : print_level, show_progress);
+    started = kit_team_run(options, &program, progress);
     cli_progress_end();
     if (!started) {
-        munmap(progress, sizeof *progress);
+        kit_progress_free(progress);
         return CLI_ENVIRONMENT;
     }
     seconds = (double)(wf_now_ns() - start) * 1e-9;
@@ -192,7 +184,7 @@ static int run_kit(const struct cli_command *command, const struct kit_options *
     } else {
         print_end(options, progress, seconds);
     }
-    munmap(progress, sizeof *progress);
+    kit_progress_free(progress);
     return exit_code;
 }
 

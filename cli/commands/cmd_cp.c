@@ -71,7 +71,7 @@ struct view {
 /* The problems of COORDINATE in STEP, in VIEW's memory. */
 static weft_status list_problems(struct view *view, int32_t coordinate, int32_t step, size_t *count)
 {
-    WF_TRY(weft_cp_plan_problems(view->plan, coordinate, step, NULL, 0, count));
+    WF_TRY(weft_cp_plan_problems(view->plan, coordinate, step, 0, NULL, 0, count));
     if (*count > view->room) {
         weft_cp_problem *problems = wf_realloc(view->problems, *count * sizeof *problems);
 
@@ -79,7 +79,8 @@ static weft_status list_problems(struct view *view, int32_t coordinate, int32_t 
         view->problems = problems;
         view->room = *count;
     }
-    return weft_cp_plan_problems(view->plan, coordinate, step, view->problems, view->room, count);
+    return weft_cp_plan_problems(view->plan, coordinate, step, view->room, view->problems,
+                                 sizeof *view->problems, count);
 }
 
 static void add_range(struct wf_text *text, const char *before, int64_t start, int64_t length)
@@ -91,7 +92,7 @@ static void add_range(struct wf_text *text, const char *before, int64_t start, i
 static void add_runs(struct wf_text *text, const weft_cp_plan *plan, int32_t coordinate)
 {
     int64_t at = 0;
-    weft_run run;
+    weft_index_run run;
 
     for (int i = 0; i < SHOWN_RUNS && weft_cp_plan_run(plan, coordinate, at, &run); i++) {
         add_range(text, i > 0 ? "," : "", run.start, run.length);
@@ -173,7 +174,7 @@ static void add_json_problem(struct wf_json *json, int32_t step, const weft_cp_p
 
 static weft_status add_json_coordinate(struct wf_json *json, struct view *view, int32_t coordinate)
 {
-    weft_run run;
+    weft_index_run run;
 
     wf_json_begin(json, NULL, '{');
     wf_json_int(json, "coordinate", coordinate);
@@ -237,17 +238,17 @@ static int print_plan(const struct cli_command *command, const weft_cp_plan *pla
     return cli_fail(command, status);
 }
 
-static int make_plan(const struct cli_command *command, const struct cli_args *args, int64_t length,
+static int make_plan(const struct cli_command *command, const struct cli_args *args,
                      const weft_cp_options *options)
 {
     const char *axis = cli_value(command, args, "axis");
     weft_mesh *mesh = NULL;
     weft_cp_plan *plan = NULL;
-    weft_status status = weft_mesh_parse(cli_value(command, args, "mesh"), &mesh);
+    weft_status status = cli_mesh(command, args, "mesh", &mesh);
     int exit_code;
 
     if (status == WEFT_OK)
-        status = weft_cp_plan_create(mesh, axis != NULL ? axis : "0", length, options, &plan);
+        status = weft_cp_plan_create(mesh, axis != NULL ? axis : "0", options, &plan);
     weft_mesh_release(&mesh);
     if (status != WEFT_OK) {
         exit_code = cli_fail(command, status);
@@ -261,7 +262,7 @@ static int make_plan(const struct cli_command *command, const struct cli_args *a
 static int run(const struct cli_command *command, int argc, char **argv)
 {
     weft_cp_options options = {.struct_size = sizeof options};
-    int64_t *documents = NULL, length;
+    int64_t *documents = NULL;
     const char *listed;
     struct cli_args args;
     int exit_code = CLI_OK;
@@ -272,7 +273,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
                 cli_has(command, &args, "mesh") ? "length" : "mesh", command->example);
         return CLI_USAGE;
     }
-    if (!cli_int(command, &args, "length", 0, WEFT_CP_MAX_LENGTH, 0, &length) ||
+    if (!cli_int(command, &args, "length", 0, WEFT_CP_MAX_LENGTH, 0, &options.length) ||
         !cli_int(command, &args, "window", 1, INT64_MAX, 0, &options.window) ||
         !read_name(command, &args, "mask", masks, WF_COUNT(masks), &options.mask) ||
         !read_name(command, &args, "balance", balances, WF_COUNT(balances), &options.balance) ||
@@ -282,7 +283,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
     if (listed != NULL && !read_documents(command, listed, &documents, &options.document_count))
         return CLI_USAGE;
     options.documents = documents;
-    exit_code = make_plan(command, &args, length, &options);
+    exit_code = make_plan(command, &args, &options);
     wf_free(documents);
     return exit_code;
 }
@@ -295,6 +296,7 @@ const struct cli_command cli_cp = {
     .options =
         (const struct cli_option[]){
             CLI_MESH,
+            CLI_MESH_RANKS,
             {"axis", "A",
              "the axis that shares the sequence, by "
              "name or index (default: 0)",

@@ -69,8 +69,6 @@ static void print_markdown(struct wf_text *out)
 
     wf_text_add(
         out, "# Environment variables\n\n"
-             "<!-- Written by `weft env --markdown` from core/config/knobs.def; "
-             "ci/checks/docs.sh renews it. -->\n\n"
              "`weft env` prints each variable's value and where it comes from. An empty variable "
              "counts as not set.\nA value that cannot be read is an error. weft warns about an "
              "unknown `WEFT_` variable and names the nearest\nknown one. Variables of type "

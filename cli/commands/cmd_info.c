@@ -16,9 +16,10 @@ struct serving {
 static void choose(const weft_backends *backends, struct serving *out)
 {
     *out = (struct serving){NOBODY, NOBODY, ""};
-    if (weft_backends_choose(backends, WEFT_ROLE_COMM, &out->comm) != WEFT_OK)
+    if (weft_backends_choose(backends, WEFT_BACKEND_ROLE_COMM, &out->comm) != WEFT_OK)
         snprintf(out->error, sizeof out->error, "%s", weft_last_error());
-    if (weft_backends_choose(backends, WEFT_ROLE_SYMM, &out->symm) != WEFT_OK) out->symm = NOBODY;
+    if (weft_backends_choose(backends, WEFT_BACKEND_ROLE_SYMM, &out->symm) != WEFT_OK)
+        out->symm = NOBODY;
 }
 
 static const char *name_of(const weft_backends *backends, size_t index)
@@ -45,8 +46,8 @@ static void print_plugin_json(struct wf_json *json, const weft_backend_info *inf
         wf_json_null(json, "abi_major");
         wf_json_null(json, "abi_minor");
     }
-    wf_json_bool(json, "usable", info->reason == WEFT_REASON_USABLE);
-    wf_json_string(json, "status", weft_reason_text(info->reason));
+    wf_json_bool(json, "usable", info->reason == WEFT_BACKEND_REASON_USABLE);
+    wf_json_string(json, "status", weft_backend_reason_text(info->reason));
     wf_json_string(json, "reason", info->reason_text);
     wf_json_int(json, "score", info->score);
     wf_json_uint(json, "devices", info->device_count);
@@ -96,15 +97,15 @@ static int name_width(const weft_backends *backends)
 static void print_plugin(const weft_backend_info *info, int width, const char *role,
                          struct wf_text *out)
 {
-    bool usable = info->reason == WEFT_REASON_USABLE;
+    bool usable = info->reason == WEFT_BACKEND_REASON_USABLE;
     char abi[32] = "-";
 
     if (info->version != NULL)
         snprintf(abi, sizeof abi, "%" PRIu32 ".%" PRIu32, info->abi_major, info->abi_minor);
     wf_text_add(out, "%-*s  %-9s %-4s %s%-22s%s  %s%s\n", width, info->name,
                 info->version != NULL ? info->version : "-", abi,
-                cli_colour(stdout, usable ? CLI_GREEN : CLI_RED), weft_reason_text(info->reason),
-                cli_colour(stdout, CLI_PLAIN), role,
+                cli_colour(stdout, usable ? CLI_GREEN : CLI_RED),
+                weft_backend_reason_text(info->reason), cli_colour(stdout, CLI_PLAIN), role,
                 usable && info->description[0] != '\0' ? info->description : info->reason_text);
 }
 

@@ -7,9 +7,9 @@
 
 /* Bytes that RANK holds of all tensors under LAYOUT. */
 static weft_status count_held(const weft_checkpoint *in, const weft_checkpoint_info *all,
-                              const weft_layout *layout, int32_t rank, uint64_t *bytes)
+                              const weft_layout_file *layout, int32_t rank, uint64_t *bytes)
 {
-    const weft_mesh *mesh = weft_layout_mesh(layout);
+    const weft_mesh *mesh = weft_layout_file_mesh(layout);
 
     *bytes = 0;
     for (size_t i = 0; i < all->tensors; i++) {
@@ -18,8 +18,9 @@ static weft_status count_held(const weft_checkpoint *in, const weft_checkpoint_i
         weft_spec *spec = NULL;
         weft_shard shard;
         WF_TRY(weft_checkpoint_tensor_get(in, i, &tensor));
-        WF_TRY(weft_layout_find(layout, tensor.name, &text));
-        WF_TRY(cli_spec(mesh, WEFT_DTYPE_U8, tensor.dims, tensor.shape, text, &spec));
+        WF_TRY(weft_layout_file_find(layout, tensor.name, &text));
+        WF_TRY(weft_spec_parse_placements(mesh, WEFT_DTYPE_U8, tensor.dims, tensor.shape, text,
+                                          &spec));
         weft_spec_shard(spec, rank, &shard);
         *bytes += (uint64_t)shard.elements * tensor.bits / 8;
         weft_spec_release(&spec);
@@ -97,7 +98,7 @@ static void add_tensor(struct wf_text *out, const weft_checkpoint_tensor_info *t
     }
     wf_text_add(out, "%s", tensor->name);
     if (tensor->spec == NULL && tensor->pieces > 1)
-        wf_text_add(out, "  (%" PRIu64 " pieces)", tensor->pieces);
+        wf_text_add(out, "  (%zu pieces)", tensor->pieces);
     if (wf_text_status(out) == WEFT_OK) wf_text_clean(out->data + begin, out->length - begin);
     wf_text_char(out, '\n');
 }
@@ -121,18 +122,17 @@ static weft_status add_unlisted(struct wf_text *out, const weft_checkpoint *in, 
 static weft_status add_text(struct wf_text *out, const weft_checkpoint *in,
                             const weft_checkpoint_info *all)
 {
-    wf_text_add(out, "%s: %" PRIu64 " tensor%s, ",
+    wf_text_add(out, "%s: %zu tensor%s, ",
                 weft_file_format_name((enum weft_file_format)all->format), all->tensors,
                 WF_PLURAL(all->tensors));
     wf_text_bytes(out, all->bytes);
-    wf_text_add(out, ", %u file%s", all->files, WF_PLURAL(all->files));
+    wf_text_add(out, ", %zu file%s", all->files, WF_PLURAL(all->files));
     if (all->mesh != NULL) {
         wf_text_add(out, ", mesh ");
         describe_mesh(all->mesh, out);
     }
     if (all->others > 0)
-        wf_text_add(out, ", %" PRIu64 " item%s that %s not read", all->others,
-                    WF_PLURAL(all->others),
+        wf_text_add(out, ", %zu item%s that %s not read", all->others, WF_PLURAL(all->others),
                     all->others == 1 ? "is no tensor and is" : "are not tensors and are");
     wf_text_char(out, '\n');
     for (size_t i = 0; i < all->tensors; i++) {
@@ -147,9 +147,9 @@ static weft_status add_text(struct wf_text *out, const weft_checkpoint *in,
 
 /* The bytes that each rank of a layout holds. */
 static weft_status add_ranks(struct wf_text *out, struct wf_json *json, const weft_checkpoint *in,
-                             const weft_checkpoint_info *all, const weft_layout *layout)
+                             const weft_checkpoint_info *all, const weft_layout_file *layout)
 {
-    const weft_mesh *mesh = weft_layout_mesh(layout);
+    const weft_mesh *mesh = weft_layout_file_mesh(layout);
     uint64_t bytes;
 
     if (json != NULL) wf_json_begin(json, "ranks", '[');
@@ -171,7 +171,7 @@ static weft_status add_ranks(struct wf_text *out, struct wf_json *json, const we
     return WEFT_OK;
 }
 
-static weft_status describe(const weft_checkpoint *in, const weft_layout *layout, bool as_json,
+static weft_status describe(const weft_checkpoint *in, const weft_layout_file *layout, bool as_json,
                             struct wf_text *out)
 {
     weft_checkpoint_info all = {.struct_size = sizeof all};
@@ -195,7 +195,7 @@ static void warn_unlisted(const struct cli_command *command, const weft_checkpoi
     weft_checkpoint_info all = {.struct_size = sizeof all};
 
     if (weft_checkpoint_get(in, &all) != WEFT_OK || all.unlisted == 0) return;
-    fprintf(stderr, "weft %s: %" PRIu64 " tensor%s in files of the folder %s not in the index\n",
+    fprintf(stderr, "weft %s: %zu tensor%s in files of the folder %s not in the index\n",
             command->name, all.unlisted, WF_PLURAL(all.unlisted), all.unlisted == 1 ? "is" : "are");
 }
 
@@ -205,8 +205,8 @@ static int run(const struct cli_command *command, int argc, char **argv)
     struct cli_args args;
     struct cli_checkpoint opened = {NULL, NULL};
     const weft_checkpoint *in = NULL;
-    weft_layout *layout = NULL;
-    weft_rules *rules = NULL;
+    weft_layout_file *layout = NULL;
+    weft_checkpoint_rules *rules = NULL;
     weft_status status = WEFT_OK;
     int exit_code;
 
@@ -228,8 +228,8 @@ static int run(const struct cli_command *command, int argc, char **argv)
     }
     wf_text_free(&text);
     cli_checkpoint_close(&opened);
-    weft_layout_release(&layout);
-    weft_rules_release(&rules);
+    weft_layout_file_release(&layout);
+    weft_checkpoint_rules_release(&rules);
     return exit_code;
 }
 
@@ -243,6 +243,7 @@ const struct cli_command cli_inspect = {
         (const struct cli_option[]){
             {"layout", "FILE", "print what each rank of this layout would hold too", 0},
             CLI_MESH, /* in place of that of the layout */
+            CLI_MESH_RANKS,
             CLI_RULES,
             CLI_JSON,
             {0}},

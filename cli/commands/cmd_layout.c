@@ -65,18 +65,55 @@ static void add_json_placements(struct wf_json *json, const weft_spec *spec)
         const weft_placement *p = &weft_spec_placements(spec)[i];
         wf_json_begin(json, NULL, '{');
         wf_json_string(json, "kind", kinds[p->kind]);
-        if (p->turn > 0) { /* it splits a dimension */
+        if (p->kind == WEFT_PLACE_SHARD || p->kind == WEFT_PLACE_STRIDED ||
+            p->kind == WEFT_PLACE_PARTS || p->kind == WEFT_PLACE_SIZES) {
             wf_json_int(json, "dim", p->dim);
-            wf_json_int(json, "turn", p->turn - 1);
+            wf_json_int(json, "turn", p->turn);
         }
         if (p->kind == WEFT_PLACE_STRIDED) wf_json_int(json, "factor", p->factor);
         if (p->kind == WEFT_PLACE_PARTIAL)
             wf_json_string(json, "reduction", wf_reduction_name(p->reduction));
         if (p->kind == WEFT_PLACE_OWNER) wf_json_int(json, "owner", p->owner);
-        if (p->size_count > 0) describe_json_shape(json, "sizes", p->size_count, p->sizes);
+        if (p->size_count > 0) describe_json_shape(json, "sizes", (int32_t)p->size_count, p->sizes);
         wf_json_end(json, '}');
     }
     wf_json_end(json, ']');
+}
+
+/* ---- the other form of the order of splits ---- */
+
+/* Set *PLACEMENTS to those of the layout that CONVERT makes of SPEC, to be freed.  False: it is
+ * SPEC itself, or there is none. */
+static bool convert_order(weft_status (*convert)(const weft_spec *, weft_spec **),
+                          const weft_spec *spec, struct wf_text *placements)
+{
+    weft_spec *other = NULL;
+    bool is_other = convert(spec, &other) == WEFT_OK && other != spec;
+
+    if (is_other) describe_placements(other, placements);
+    weft_spec_release(&other);
+    return is_other;
+}
+
+static void add_json_order(struct wf_json *json, const char *key,
+                           weft_status (*convert)(const weft_spec *, weft_spec **),
+                           const weft_spec *spec)
+{
+    struct wf_text placements = {0};
+
+    if (convert_order(convert, spec, &placements)) wf_json_string(json, key, placements.data);
+    wf_text_free(&placements);
+}
+
+static void add_order(struct wf_text *text, const char *form,
+                      weft_status (*convert)(const weft_spec *, weft_spec **),
+                      const weft_spec *spec)
+{
+    struct wf_text placements = {0};
+
+    if (convert_order(convert, spec, &placements))
+        wf_text_add(text, "the same with %s: %s\n", form, placements.data);
+    wf_text_free(&placements);
 }
 
 static void add_json_tensor(struct wf_json *json, const weft_spec *spec)
@@ -85,13 +122,15 @@ static void add_json_tensor(struct wf_json *json, const weft_spec *spec)
     describe_json_shape(json, "shape", weft_spec_dims(spec), weft_spec_shape(spec));
     wf_json_string(json, "dtype", weft_dtype_name(weft_spec_dtype(spec)));
     add_json_placements(json, spec);
+    add_json_order(json, "with_strides", weft_spec_order_to_strides, spec);
+    add_json_order(json, "with_turns", weft_spec_strides_to_order, spec);
 }
 
 static void add_json_runs(struct wf_json *json, const weft_spec *spec, int32_t rank)
 {
     wf_json_begin(json, "runs", '[');
     for (int32_t d = 0; d < weft_spec_dims(spec); d++) {
-        weft_run run;
+        weft_index_run run;
         wf_json_begin(json, NULL, '[');
         for (int64_t at = 0; weft_spec_run(spec, rank, d, at, &run); at += run.length) {
             wf_json_begin(json, NULL, '[');
@@ -158,7 +197,7 @@ static void add_runs(struct wf_text *text, const weft_spec *spec, int32_t rank,
     if (shard->dims == 0) wf_text_add(text, shard->elements > 0 ? "the scalar" : "none");
     for (int32_t d = 0; d < shard->dims; d++) {
         int64_t at = 0;
-        weft_run run;
+        weft_index_run run;
         if (d > 0) wf_text_add(text, " x ");
         if (shard->shape[d] == 0) wf_text_add(text, "none");
         for (int i = 0; i < SHOWN_RUNS && weft_spec_run(spec, rank, d, at, &run); i++) {
@@ -281,6 +320,8 @@ static void add_text(struct wf_text *text, const weft_spec *spec, const int32_t 
     if (shown < weft_mesh_size(mesh))
         wf_text_add(text, "... and %d more; --rank R shows any, --json all\n",
                     weft_mesh_size(mesh) - shown);
+    add_order(text, "strides", weft_spec_order_to_strides, spec);
+    add_order(text, "turns", weft_spec_strides_to_order, spec);
 }
 
 /* ---- the command ---- */
@@ -329,8 +370,9 @@ static weft_status read_spec(const struct cli_command *command, const struct cli
     weft_status status;
 
     WF_TRY(weft_shape_parse(cli_value(command, args, "shape"), &dims, shape));
-    WF_TRY(weft_mesh_parse(cli_value(command, args, "mesh"), &mesh));
-    status = cli_spec(mesh, dtype, dims, shape, cli_value(command, args, "placements"), out);
+    WF_TRY(cli_mesh(command, args, "mesh", &mesh));
+    status = weft_spec_parse_placements(mesh, dtype, dims, shape,
+                                        cli_value(command, args, "placements"), out);
     weft_mesh_release(&mesh);
     return status;
 }
@@ -378,6 +420,7 @@ const struct cli_command cli_layout = {
     .arguments = "--mesh M --shape S --placements P [options]",
     .example = "weft layout --mesh 2x4 --shape 8x16 --placements 'S(0),S(1)'",
     .options = (const struct cli_option[]){CLI_MESH,
+                                           CLI_MESH_RANKS,
                                            CLI_SHAPE,
                                            CLI_DTYPE,
                                            {"placements", "P",

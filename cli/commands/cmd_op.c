@@ -12,11 +12,11 @@ static char *list_names(weft_status *status)
     char *names;
     size_t length;
 
-    *status = weft_op_print_names(NULL, 0, &length);
+    *status = weft_op_names_print(NULL, 0, &length);
     if (*status != WEFT_OK) return NULL;
     names = wf_alloc(length + 1);
     if (names == NULL) *status = wf_fail_memory(length + 1);
-    if (names != NULL) *status = weft_op_print_names(names, length + 1, NULL);
+    if (names != NULL) *status = weft_op_names_print(names, length + 1, NULL);
     return names;
 }
 
@@ -56,8 +56,7 @@ static int print_all(const struct cli_command *command, bool rules, bool as_json
         wf_json_begin(json, NULL, '{');
         wf_json_begin(json, rules ? "rules" : "operators", '[');
     } else if (rules) {
-        wf_text_add(&text, "# The rules of all operators\n\n`weft op --rules` writes this list; "
-                           "[operators.md](operators.md) explains it.\n\n");
+        wf_text_add(&text, "# The rules of all operators\n\n");
     }
     if (status == WEFT_OK && !rules) add_lines(names, "", json, &text);
     for (char *name = status == WEFT_OK && rules ? strtok_r(names, "\n", &save) : NULL;
@@ -94,12 +93,12 @@ static int explain(const struct cli_command *command, const char *name, bool jso
     struct wf_text text = {0};
     size_t length;
     char *words;
-    weft_status status = weft_op_explain(name, NULL, 0, &length);
+    weft_status status = weft_op_meaning_print(name, NULL, 0, &length);
 
     if (status != WEFT_OK) return cli_fail(command, status);
     words = wf_alloc(length + 1);
-    status =
-        words != NULL ? weft_op_explain(name, words, length + 1, NULL) : wf_fail_memory(length + 1);
+    status = words != NULL ? weft_op_meaning_print(name, words, length + 1, NULL)
+                           : wf_fail_memory(length + 1);
     if (status == WEFT_OK && json) status = add_explanation(name, words, &text);
     if (status == WEFT_OK && !json) wf_text_append(&text, words, strlen(words));
     wf_free(words);
@@ -212,6 +211,7 @@ const struct cli_command cli_op = {
     .options =
         (const struct cli_option[]){
             CLI_MESH,
+            CLI_MESH_RANKS,
             {"input", "SPEC", "an input: f32[64,32] S(0),R; - is an absent one; repeat it", 0},
             {"attr", "K=V", "an attribute: dim=1, shape=4,6, reduction=mean; repeat it", 0},
             {"output", "SHAPE",

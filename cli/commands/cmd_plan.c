@@ -7,7 +7,7 @@
 
 static void add_kinds(struct wf_text *text, const weft_plan *plan)
 {
-    weft_step_info step = {.struct_size = sizeof step};
+    weft_plan_step_info step = {.struct_size = sizeof step};
 
     for (uint32_t i = 0; weft_plan_step_get(plan, i, &step) == WEFT_OK; i++)
         wf_text_add(text, "%s%s", i > 0 ? ", " : "", weft_step_name(step.kind));
@@ -132,9 +132,12 @@ const struct cli_command cli_plan = {
     .summary = "print the steps that take a tensor from one layout to another",
     .arguments = "--mesh M --shape S --from P --to P [options]",
     .example = "weft plan --mesh dp=2,tp=4 --shape 4096x4096 --from \"S(0),R\" --to \"R,S(1)\"",
-    .options =
-        (const struct cli_option[]){
-            REQUEST_OPTIONS, CLI_JSON, {"dot", NULL, "print a DOT graph", 0}, CLI_SVG, {0}},
+    .options = (const struct cli_option[]){REQUEST_OPTIONS,
+                                           CLI_MESH_RANKS,
+                                           CLI_JSON,
+                                           {"dot", NULL, "print a DOT graph", 0},
+                                           CLI_SVG,
+                                           {0}},
     .warns = true,
     .run = run,
 };

@@ -20,11 +20,6 @@ static bool read_job(const struct cli_command *command, const struct cli_args *a
     if (!cli_int(command, args, "ranks", 1, LOCAL_RANKS_MAX, needed, &ranks) ||
         !cli_int(command, args, "iters", 1, 1000000, 0, &iters))
         return false;
-    if (ranks < needed) {
-        fprintf(stderr, "weft %s: the meshes have %d ranks; --ranks %d is too few\n", command->name,
-                (int)needed, (int)ranks);
-        return false;
-    }
     *out = (struct job){.request = request,
                         .costs_given = cli_has(command, args, "costs"),
                         .backend = cli_value(command, args, "backend"),

@@ -26,7 +26,8 @@ static weft_status reorder(const struct cli_command *command, const struct cli_a
     if (status == WEFT_OK) status = graph_check(&graph, costs, false);
     if (status == WEFT_OK) status = program_create(&graph, &program);
     if (status == WEFT_OK)
-        status = weft_reorder_create(program.nodes, graph.line_count, options, &result);
+        status = weft_reorder_create(graph.line_count, program.nodes, sizeof *program.nodes,
+                                     options, &result);
     if (status == WEFT_OK)
         status = cli_has(command, args, "json")
                      ? program_add_json(&program, result, passes[options->pass],

@@ -23,9 +23,9 @@ struct state {
     const weft_reshard *plan; /* that runs */
 };
 
-static bool on_progress(void *argument, uint64_t done, uint64_t total)
+static bool on_progress(void *user, uint64_t done, uint64_t total)
 {
-    struct state *state = argument;
+    struct state *state = user;
     weft_reshard_info info = {.struct_size = sizeof info};
     uint64_t ranks = (uint64_t)state->launched.size; /* others write as many bytes */
 
@@ -36,11 +36,11 @@ static bool on_progress(void *argument, uint64_t done, uint64_t total)
     return interrupted == 0;
 }
 
-static weft_status on_combine(void *argument, uint64_t *values, size_t count)
+static weft_status on_combine(void *user, size_t count, uint64_t *values)
 {
-    const struct state *state = argument;
+    const struct state *state = user;
 
-    return cli_launched_sum(&state->launched, values, count);
+    return cli_launched_sum(&state->launched, count, values);
 }
 
 static weft_status run_plan(weft_reshard *plan, struct state *state, const weft_reshard_info *info,
@@ -63,7 +63,7 @@ static weft_status run_plan(weft_reshard *plan, struct state *state, const weft_
 
 struct request {
     const char *from, *to;
-    weft_rules *rules; /* NULL: none */
+    weft_checkpoint_rules *rules; /* NULL: none */
     weft_reshard_options options;
     bool dry_run;
     struct state state;
@@ -121,7 +121,7 @@ static weft_status reshard(struct request *request, weft_reshard_info *info, uin
     weft_reshard *plan = NULL;
     weft_status status = cli_checkpoint_open(request->from, request->rules, &opened, &in);
 
-    request->options.state = &request->state;
+    request->options.user = &request->state;
     request->state.report.is_silent = request->state.launched.rank != 0;
     if (status == WEFT_OK) status = weft_reshard_create(in, request->to, &request->options, &plan);
     if (status == WEFT_OK) status = weft_reshard_get(plan, info);
@@ -133,7 +133,7 @@ static weft_status reshard(struct request *request, weft_reshard_info *info, uin
         told = weft_reshard_get(plan, info); /* what is resumed, or kept */
         if (status == WEFT_OK) status = told;
     }
-    weft_reshard_close(&plan);
+    weft_reshard_release(&plan);
     cli_checkpoint_close(&opened);
     return status;
 }
@@ -194,7 +194,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
     uint64_t nanoseconds = 0;
     struct cli_args args;
     struct request request;
-    weft_layout *layout = NULL;
+    weft_layout_file *layout = NULL;
     weft_status status;
     int exit_code;
 
@@ -204,15 +204,15 @@ static int run(const struct cli_command *command, int argc, char **argv)
     if (status == WEFT_OK) status = cli_rules(command, &args, &request.rules);
     if (status != WEFT_OK) {
         cli_fail(command, status);
-        weft_layout_release(&layout);
+        weft_layout_file_release(&layout);
         return CLI_USAGE;
     }
     request.options.layout = layout;
     status = join_ranks(&request);
     if (status == WEFT_OK) status = reshard(&request, &info, &nanoseconds);
     if (status == WEFT_OK) status = cli_launched_leave(&request.state.launched);
-    weft_layout_release(&layout);
-    weft_rules_release(&request.rules);
+    weft_layout_file_release(&layout);
+    weft_checkpoint_rules_release(&request.rules);
     if (status != WEFT_OK) return report_failure(command, &request, &info, status);
     if (request.dry_run) return request.exit_code;
     return reshard_report_done(&request.state.report, &info, nanoseconds);
@@ -231,6 +231,7 @@ const struct cli_command cli_reshard = {
              "folder, or one file if TO ends in .safetensors)",
              0},
             CLI_MESH, /* in place of that of the layout */
+            CLI_MESH_RANKS,
             CLI_RULES,
             {"memory", "SIZE", "the most memory for buffers (default: 256M)", 0},
             {"jobs", "N", "threads (default: one per processor, at most 16)", 'j'},

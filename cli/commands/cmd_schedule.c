@@ -59,6 +59,17 @@ static weft_status lower(const struct cli_command *command, const struct cli_arg
     return WEFT_OK;
 }
 
+static weft_status print_csv(const weft_schedule *schedule, char *text, size_t size, size_t *needed)
+{
+    return weft_schedule_print(schedule, 0, text, size, needed);
+}
+
+static weft_status print_waits(const weft_schedule *schedule, char *text, size_t size,
+                               size_t *needed)
+{
+    return weft_schedule_print(schedule, WEFT_SCHEDULE_PRINT_WAITS, text, size, needed);
+}
+
 /* Append what PRINT(OBJECT, ...) writes. */
 #define ADD_PRINTED(print, object, out)                                                            \
     do {                                                                                           \
@@ -79,15 +90,15 @@ static weft_status describe(const struct cli_command *command, const struct cli_
         if (!info.lowered)
             return wf_fail(WEFT_ERR_INVALID,
                            "--waits is for a schedule with sends; --lower adds them");
-        ADD_PRINTED(weft_schedule_print_waits, weft_timeline_schedule(timeline), out);
+        ADD_PRINTED(print_waits, weft_timeline_schedule(timeline), out);
         return WEFT_OK;
     }
     if (cli_has(command, args, "csv")) {
-        ADD_PRINTED(weft_schedule_print, weft_timeline_schedule(timeline), out);
+        ADD_PRINTED(print_csv, weft_timeline_schedule(timeline), out);
         return WEFT_OK;
     }
     if (cli_has(command, args, "json")) {
-        ADD_PRINTED(weft_timeline_print_json, timeline, out);
+        ADD_PRINTED(weft_timeline_json_print, timeline, out);
         wf_text_char(out, '\n');
         return WEFT_OK;
     }

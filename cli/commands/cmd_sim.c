@@ -28,7 +28,7 @@ static uint64_t between_bytes(const weft_plan *plan)
 {
     uint64_t most = 0, last = 0;
     weft_plan_info info = {.struct_size = sizeof info};
-    weft_step_info step = {.struct_size = sizeof step};
+    weft_plan_step_info step = {.struct_size = sizeof step};
 
     if (weft_plan_get(plan, &info) != WEFT_OK) return 0;
     for (uint32_t i = 0; i + 1 < info.steps && weft_plan_step_get(plan, i, &step) == WEFT_OK; i++) {
@@ -143,6 +143,7 @@ const struct cli_command cli_sim = {
     .arguments = "--mesh M --shape S --from P --to P [options]",
     .example = "weft sim --mesh 32x32 --shape 100x100 --from \"S(0),S(1)\" --to \"S(1),S(0)\"",
     .options = (const struct cli_option[]){REQUEST_OPTIONS,
+                                           CLI_MESH_RANKS,
                                            {"dump", "DIR",
                                             "write each rank's result to "
                                             "DIR/rank-K.npy",

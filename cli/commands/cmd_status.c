@@ -1,6 +1,7 @@
 /* cmd_status.c - `weft status [PID|JOB]`: what the ranks of this host do, and who waits for whom.
  */
 #include "status/status.h"
+#include "weft/recorder.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -39,7 +40,7 @@ static int32_t parent_of(int32_t pid)
 static bool has_pid(const struct status_job *job, int64_t pid)
 {
     for (int32_t i = 0; i < job->rank_count; i++) {
-        const weft_ring_info *info = &job->ranks[i].info;
+        const weft_recorder_info *info = &job->ranks[i].info;
 
         if (info->pid == pid || (info->alive && parent_of(info->pid) == pid)) return true;
     }
@@ -82,8 +83,8 @@ static void add_jobs_json(struct wf_text *out, const struct status *status, cons
         if (is_wanted(&status->jobs[i], wanted)) status_add_json(&json, &status->jobs[i]);
     wf_json_end(&json, ']');
     wf_json_begin(&json, "problems", '[');
-    for (size_t i = 0; weft_rings_problem(status->rings, i) != NULL; i++)
-        wf_json_string(&json, NULL, weft_rings_problem(status->rings, i));
+    for (size_t i = 0; i < weft_recorders_problem_count(status->recorders); i++)
+        wf_json_string(&json, NULL, weft_recorders_problem(status->recorders, i));
     wf_json_end(&json, ']');
     wf_json_end(&json, '}');
     wf_text_char(out, '\n');
@@ -110,8 +111,8 @@ static void add_jobs(struct wf_text *out, const struct status *status, const str
 
 static void print_problems(const struct cli_command *command, const struct status *status)
 {
-    for (size_t i = 0; weft_rings_problem(status->rings, i) != NULL; i++)
-        cli_complain(command, "%s", weft_rings_problem(status->rings, i));
+    for (size_t i = 0; i < weft_recorders_problem_count(status->recorders); i++)
+        cli_complain(command, "%s", weft_recorders_problem(status->recorders, i));
 }
 
 /* True if WANTED may be a PID, or the beginning of a job's number. */
@@ -135,11 +136,12 @@ static void add_nothing(struct wf_text *out, const struct status *status, const 
         wf_text_add(out, "no job of this user on this host has the pid or number %s", wanted);
     else
         wf_text_add(out, "no job of this user on this host");
-    wf_text_add(out,
-                "; a rank has a ring after weft_init, unless WEFT_RING=0, and only its user can "
-                "see it; rings are searched for in");
-    for (size_t i = 0; weft_rings_folder(status->rings, i) != NULL; i++)
-        wf_text_add(out, "%s %s", i > 0 ? " and" : "", weft_rings_folder(status->rings, i));
+    wf_text_add(
+        out,
+        "; a rank has a recorder after weft_init, unless WEFT_RECORDER=0, and only its user can "
+        "see it; recorders are searched for in");
+    for (size_t i = 0; i < weft_recorders_folder_count(status->recorders); i++)
+        wf_text_add(out, "%s %s", i > 0 ? " and" : "", weft_recorders_folder(status->recorders, i));
 }
 
 /* Print STATUS.  The exit code is CLI_NO if there is no job that was asked for; a job that is

@@ -27,19 +27,20 @@ static weft_status list_axes(const weft_mesh *inner, const weft_mesh *mesh, stru
     return wf_text_status(out);
 }
 
-/* Replace the mesh of GRAPH by the ranks of a stage of TEXT; NULL: there is one stage. */
-static weft_status read_mesh(struct graph *graph, const char *text, struct step_request *request)
+/* Replace the mesh of GRAPH by the ranks of a stage of --mesh.  Without it there is one stage. */
+static weft_status read_mesh(const struct cli_command *command, const struct cli_args *args,
+                             struct graph *graph, struct step_request *request)
 {
     struct wf_text axes = {0};
     weft_status status;
 
     request->pipeline = -1;
-    if (text == NULL) {
+    WF_TRY(cli_mesh(command, args, "mesh", &request->mesh));
+    if (request->mesh == NULL) {
         request->mesh = weft_mesh_retain(graph->mesh);
         request->inner = weft_mesh_retain(graph->mesh);
         return WEFT_OK;
     }
-    WF_TRY(weft_mesh_parse(text, &request->mesh));
     if (weft_mesh_find_axis(request->mesh, "pp", &request->pipeline) != WEFT_OK)
         request->pipeline = -1;
     status = list_axes(graph->mesh, request->mesh, &axes);
@@ -175,7 +176,7 @@ static int simulate(const struct cli_command *command, const struct cli_args *ar
     status = weft_cost_table_open(cli_value(command, args, "costs"), &costs);
     request->costs = costs;
     if (status == WEFT_OK) status = graph_read(text, NULL, &graph);
-    if (status == WEFT_OK) status = read_mesh(&graph, cli_value(command, args, "mesh"), request);
+    if (status == WEFT_OK) status = read_mesh(command, args, &graph, request);
     if (status == WEFT_OK) status = step_check_batch(&graph);
     if (status == WEFT_OK) status = graph_check(&graph, costs, false);
     if (status != WEFT_OK) {
@@ -242,6 +243,7 @@ const struct cli_command cli_step = {
     .options =
         (const struct cli_option[]){
             CLI_MESH,
+            CLI_MESH_RANKS,
             {"schedule", "S", "the pipeline's schedule, or a CSV file of one (default: 1f1b)", 0},
             {"chunks", "V", "stages on each rank (default: 1 or 2, as the schedule needs)", 0},
             {"microbatches", "N",

@@ -338,7 +338,7 @@ static int print_answer(const struct cli_command *command, const struct pair *pa
 static int run(const struct cli_command *command, int argc, char **argv)
 {
     struct cli_checkpoint in[2] = {{NULL, NULL}, {NULL, NULL}};
-    weft_rules *rules = NULL;
+    weft_checkpoint_rules *rules = NULL;
     struct pair pair = {0};
     weft_status status;
     struct cli_args args;
@@ -371,7 +371,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
         wf_free(pair.buffer[side]);
         cli_checkpoint_close(&in[side]);
     }
-    weft_rules_release(&rules);
+    weft_checkpoint_rules_release(&rules);
     wf_text_free(&pair.difference);
     return exit_code;
 }

@@ -11,36 +11,38 @@ static const char *name_of(const weft_backends *backends, size_t index)
     return weft_backends_get(backends, index, &info) == WEFT_OK ? info.name : "";
 }
 
-/* The name of the candidate that LINE of the trace is about, or NULL. */
-static const char *candidate_of(const weft_backends *backends, size_t line)
+/* The name of the candidate that LINE is about, or NULL. */
+static const char *candidate_of(const weft_backends *backends, const weft_backend_trace_info *line)
 {
-    size_t index;
-
-    return weft_backends_trace_candidate(backends, line, &index) ? name_of(backends, index) : NULL;
+    return line->candidate != SIZE_MAX ? name_of(backends, line->candidate) : NULL;
 }
 
-/* True if LINE is about a candidate called NAME, or about no candidate. True for every line if NAME
- * is NULL. */
-static bool concerns(const weft_backends *backends, size_t line, const char *name)
+/* Set *OUT to line INDEX of the trace.  False if it is about a candidate that is not called NAME;
+ * NULL is any name. */
+static bool find_line(const weft_backends *backends, size_t index, const char *name,
+                      weft_backend_trace_info *out)
 {
-    const char *candidate = candidate_of(backends, line);
+    const char *candidate;
 
+    out->struct_size = sizeof *out;
+    if (weft_backends_trace_get(backends, index, out) != WEFT_OK) return false;
+    candidate = candidate_of(backends, out);
     return name == NULL || candidate == NULL || strcmp(candidate, name) == 0;
 }
 
 static void print_text(const weft_backends *backends, const char *name, struct wf_text *out)
 {
-    const char *text;
+    weft_backend_trace_info line;
 
-    for (size_t i = 0; (text = weft_backends_trace(backends, i)) != NULL; i++)
-        if (concerns(backends, i, name)) wf_text_add(out, "%s\n", text);
+    for (size_t i = 0; i < weft_backends_trace_count(backends); i++)
+        if (find_line(backends, i, name, &line)) wf_text_add(out, "%s\n", line.text);
 }
 
 static void print_json(const weft_backends *backends, const char *name, bool usable,
                        const char *error, struct wf_text *out)
 {
     struct wf_json json = {.out = out};
-    const char *text;
+    weft_backend_trace_info line;
 
     wf_json_begin(&json, NULL, '{');
     wf_json_string(&json, "backend", weft_backends_wanted(backends, NULL));
@@ -48,11 +50,11 @@ static void print_json(const weft_backends *backends, const char *name, bool usa
     wf_json_bool(&json, "usable", usable);
     wf_json_string(&json, "error", error);
     wf_json_begin(&json, "trace", '[');
-    for (size_t i = 0; (text = weft_backends_trace(backends, i)) != NULL; i++) {
-        if (!concerns(backends, i, name)) continue;
+    for (size_t i = 0; i < weft_backends_trace_count(backends); i++) {
+        if (!find_line(backends, i, name, &line)) continue;
         wf_json_begin(&json, NULL, '{');
-        wf_json_string(&json, "plugin", candidate_of(backends, i));
-        wf_json_string(&json, "text", text);
+        wf_json_string(&json, "plugin", candidate_of(backends, &line));
+        wf_json_string(&json, "text", line.text);
         wf_json_end(&json, '}');
     }
     wf_json_end(&json, ']');
@@ -112,13 +114,13 @@ static weft_status judge(const weft_backends *backends, const char *name)
     weft_backend_info info = {.struct_size = sizeof info};
     size_t chosen;
 
-    if (name == NULL) return weft_backends_choose(backends, WEFT_ROLE_COMM, &chosen);
+    if (name == NULL) return weft_backends_choose(backends, WEFT_BACKEND_ROLE_COMM, &chosen);
     for (size_t i = 0; weft_backends_get(backends, i, &info) == WEFT_OK; i++) {
         if (strcmp(info.name, name) != 0)
             continue; /* the first file counts: it shadows later ones */
-        if (info.reason == WEFT_REASON_USABLE) return WEFT_OK;
-        return wf_fail(WEFT_ERR_NO_BACKEND, "%s: %s: %s", name, weft_reason_text(info.reason),
-                       info.reason_text);
+        if (info.reason == WEFT_BACKEND_REASON_USABLE) return WEFT_OK;
+        return wf_fail(WEFT_ERR_NO_BACKEND, "%s: %s: %s", name,
+                       weft_backend_reason_text(info.reason), info.reason_text);
     }
     return fail_unknown(backends, name);
 }

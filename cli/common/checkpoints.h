@@ -3,6 +3,7 @@
 #define WEFT_CLI_CHECKPOINTS_H
 
 #include "common/cli.h"
+#include "weft/file.h"
 
 struct cli_checkpoint {
     weft_checkpoint *files;  /* at the path */
@@ -20,13 +21,13 @@ struct cli_checkpoint {
 /* Read the layout of --layout, with the mesh of --mesh if that is given; *OUT is NULL without
  * --layout. */
 weft_status cli_layout_open(const struct cli_command *command, const struct cli_args *args,
-                            weft_layout **out);
+                            weft_layout_file **out);
 /* Read the rules of --rules with the values of --set; *OUT is NULL without them. */
 weft_status cli_rules(const struct cli_command *command, const struct cli_args *args,
-                      weft_rules **out);
+                      weft_checkpoint_rules **out);
 /* Open PATH; RULES may be NULL.  *USED is what the command works with.  The caller closes OUT,
  * after a failure too. */
-weft_status cli_checkpoint_open(const char *path, const weft_rules *rules,
+weft_status cli_checkpoint_open(const char *path, const weft_checkpoint_rules *rules,
                                 struct cli_checkpoint *out, const weft_checkpoint **used);
 void cli_checkpoint_close(struct cli_checkpoint *checkpoint);
 

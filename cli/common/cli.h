@@ -3,7 +3,7 @@
 #define WEFT_CLI_H
 
 #include "base/base.h"
-#include "weft/weft.h"
+#include "weft/parallel.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -48,8 +48,9 @@ struct cli_option {
     }
 #define CLI_MESH                                                                                   \
     {                                                                                              \
-        "mesh", "M", "the mesh: 2x4, dp=2,tp=4, 2x2@4-7, 2x2@0,2,1,3", 0                           \
+        "mesh", "M", "the mesh: 2x4, dp=2,tp=4, 2x2@4-7, 2x2@0,2,1,3, dp=*,tp=4", 0                \
     }
+#define CLI_MESH_RANKS CLI_RANKS("ranks of the job; one size of a mesh may be *: what they leave")
 #define CLI_SHAPE                                                                                  \
     {                                                                                              \
         "shape", "S", "the tensor's shape: 4096x4096; [] is a scalar", 0                           \
@@ -96,6 +97,11 @@ const char *cli_value(const struct cli_command *command, const struct cli_args *
                       const char *name);
 bool cli_has(const struct cli_command *command, const struct cli_args *args, const char *name);
 
+/* Create the mesh of OPTION, which may have a size * if --ranks is given; NULL: the option is
+ * absent. Errors name the option. */
+weft_status cli_mesh(const struct cli_command *command, const struct cli_args *args,
+                     const char *option, weft_mesh **out);
+
 /* Read option NAME as an integer from LEAST to MOST; FALLBACK if it is absent.  False after
  * printing an error. */
 bool cli_int(const struct cli_command *command, const struct cli_args *args, const char *name,
@@ -112,13 +118,6 @@ size_t cli_scan_size(const char *text, int64_t *out);
 /* Read option NAME as a dtype; f32 if it is absent.  False after printing an error. */
 bool cli_dtype(const struct cli_command *command, const struct cli_args *args, const char *name,
                enum weft_dtype *out);
-
-/* ---- spec.c ---- */
-
-/* Create the spec of a tensor whose layout is the text PLACEMENTS.  Errors quote the text, and name
- * the axes of MESH if their number differs.  The caller releases *OUT. */
-weft_status cli_spec(const weft_mesh *mesh, enum weft_dtype dtype, int32_t dims,
-                     const int64_t *shape, const char *placements, weft_spec **out) WF_NODISCARD;
 
 /* Print an error of COMMAND, which may quote files and names of others, to standard error as a
  * terminal may show it. */

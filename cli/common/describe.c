@@ -5,21 +5,21 @@
 
 /* ---- what the library prints ---- */
 
-typedef weft_status printer(const void *object, char *buffer, size_t capacity, size_t *length);
+typedef weft_status printer(const void *object, char *text, size_t size, size_t *needed);
 
-static weft_status print_mesh(const void *object, char *buffer, size_t capacity, size_t *length)
+static weft_status print_mesh(const void *object, char *text, size_t size, size_t *needed)
 {
-    return weft_mesh_print(object, buffer, capacity, length);
+    return weft_mesh_print(object, text, size, needed);
 }
 
-static weft_status print_spec(const void *object, char *buffer, size_t capacity, size_t *length)
+static weft_status print_spec(const void *object, char *text, size_t size, size_t *needed)
 {
-    return weft_spec_print(object, buffer, capacity, length);
+    return weft_spec_print(object, text, size, needed);
 }
 
-static weft_status print_plan(const void *object, char *buffer, size_t capacity, size_t *length)
+static weft_status print_plan(const void *object, char *text, size_t size, size_t *needed)
 {
-    return weft_plan_print(object, buffer, capacity, length);
+    return weft_plan_print(object, text, size, needed);
 }
 
 /* Append the text that PRINT writes for OBJECT.  If AFTER is not NULL, only the part behind its
@@ -88,7 +88,7 @@ static void add_axes(const weft_mesh *mesh, uint32_t axes, struct wf_text *out)
     }
 }
 
-void describe_step(const weft_step_info *step, struct wf_text *out)
+void describe_step(const weft_plan_step_info *step, struct wf_text *out)
 {
     if (step->kind == WEFT_STEP_SLICE && step->axes == 0) {
         wf_text_add(out, "cast");
@@ -105,7 +105,7 @@ void describe_step(const weft_step_info *step, struct wf_text *out)
         wf_text_add(out, step->cast == WEFT_CAST_BEFORE ? ", cast first" : ", then cast");
 }
 
-void describe_travel(const weft_step_info *step, struct wf_text *out)
+void describe_travel(const weft_plan_step_info *step, struct wf_text *out)
 {
     if (step->bytes_received > 0) {
         wf_text_add(out, step->exact ? "a rank receives at most " : "a rank receives about ");

@@ -10,8 +10,9 @@ void describe_spec(const weft_spec *spec, struct wf_text *out);               /*
 void describe_placements(const weft_spec *spec, struct wf_text *out);         /* S(0),R */
 void describe_shape(int32_t dims, const int64_t *shape, struct wf_text *out); /* [4,6] */
 void describe_plan(const weft_plan *plan, struct wf_text *out);               /* all lines */
-void describe_step(const weft_step_info *step, struct wf_text *out);   /* all-gather over tp */
-void describe_travel(const weft_step_info *step, struct wf_text *out); /* a rank receives ... */
+void describe_step(const weft_plan_step_info *step, struct wf_text *out); /* all-gather over tp */
+void describe_travel(const weft_plan_step_info *step,
+                     struct wf_text *out); /* a rank receives ... */
 
 /* The same as strings of a JSON object; describe_shape as an array of numbers. */
 void describe_json_mesh(struct wf_json *json, const char *key, const weft_mesh *mesh);

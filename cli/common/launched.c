@@ -19,7 +19,7 @@ weft_status cli_launched_join(struct cli_launched *out)
     return WEFT_OK;
 }
 
-weft_status cli_launched_sum(const struct cli_launched *launched, uint64_t *values, size_t count)
+weft_status cli_launched_sum(const struct cli_launched *launched, size_t count, uint64_t *values)
 {
     weft_context *context = launched->context;
 
@@ -30,7 +30,7 @@ weft_status cli_launched_sum(const struct cli_launched *launched, uint64_t *valu
         WF_TRY(weft_all_reduce(weft_world(context), launched->memory, launched->memory, part,
                                WEFT_DTYPE_U64, WEFT_REDUCE_SUM, NULL));
         WF_TRY(weft_memory_copy(context, launched->memory, values, bytes, NULL));
-        WF_TRY(weft_stream_wait(context, NULL, WEFT_FOREVER));
+        WF_TRY(weft_context_wait(context, NULL, WEFT_FOREVER));
         values += part;
         count -= part;
     }

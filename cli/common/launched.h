@@ -13,7 +13,7 @@ struct cli_launched {
 /* Join the job, if a launcher started this process. */
 weft_status cli_launched_join(struct cli_launched *out);
 /* Replace each of COUNT values by its sum over all ranks. */
-weft_status cli_launched_sum(const struct cli_launched *launched, uint64_t *values, size_t count);
+weft_status cli_launched_sum(const struct cli_launched *launched, size_t count, uint64_t *values);
 /* Leave the job.  After a failure the process ends without a release, so that other ranks fail
  * too. */
 weft_status cli_launched_leave(struct cli_launched *launched);

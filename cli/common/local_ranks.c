@@ -71,7 +71,7 @@ weft_status local_rank_send(const struct local_rank *rank, const void *message, 
 }
 
 /* Join by OPTIONS, work, and leave.  RANK's number is known when it has joined. */
-static weft_status run_rank(const struct local_job *job, const weft_options *options,
+static weft_status run_rank(const struct local_job *job, const weft_init_options *options,
                             struct local_rank *rank)
 {
     weft_context *context;
@@ -87,11 +87,11 @@ static weft_status run_rank(const struct local_job *job, const weft_options *opt
 static _Noreturn void child_main(const struct local_ranks *ranks, int32_t number,
                                  const char *rendezvous, int fd)
 {
-    weft_options options = {.struct_size = sizeof options,
-                            .backend = ranks->backend,
-                            .rank = number,
-                            .size = ranks->size,
-                            .rendezvous = rendezvous};
+    weft_init_options options = {.struct_size = sizeof options,
+                                 .backend = ranks->backend,
+                                 .rank = number,
+                                 .size = ranks->size,
+                                 .rendezvous = rendezvous};
     struct local_rank rank = {.rank = number, .fd = fd, .job = ranks->job};
     struct frame failure = {.rank = number, .is_last = 1};
 
@@ -239,7 +239,7 @@ static weft_status receive_all(const struct local_job *job, int fd)
 
 /* ---- running ---- */
 
-weft_status local_ranks_join(const weft_options *options, const struct local_job *job)
+weft_status local_ranks_join(const weft_init_options *options, const struct local_job *job)
 {
     struct local_rank rank = {.rank = options->rank, .fd = -1, .job = job};
     weft_status status = run_rank(job, options, &rank);

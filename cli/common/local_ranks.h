@@ -30,7 +30,7 @@ weft_status local_ranks_run(int32_t size, const char *backend, const struct loca
 
 /* The same where a launcher started this process as one rank of its job, by OPTIONS: no process is
  * started, and `prepare` is not called. */
-weft_status local_ranks_join(const weft_options *options, const struct local_job *job);
+weft_status local_ranks_join(const weft_init_options *options, const struct local_job *job);
 
 /* In a rank: send MESSAGE, of any size, to the command if this is rank 0; else do nothing. */
 weft_status local_rank_send(const struct local_rank *rank, const void *message, size_t bytes);

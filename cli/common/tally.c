@@ -13,21 +13,21 @@
     X(cache_misses, "cache misses")                                                                \
     X(failed, "failed")
 
-static weft_axis_count *find_axes(weft_counts *sums, const char *axes)
+static struct tally_axes *find_axes(struct tally *tally, const char *axes)
 {
-    for (uint32_t i = 0; i < sums->axis_count; i++)
-        if (strcmp(sums->axes[i].axes, axes) == 0) return &sums->axes[i];
-    if (sums->axis_count == WEFT_COUNTED_AXES) return NULL;
-    snprintf(sums->axes[sums->axis_count].axes, sizeof sums->axes[0].axes, "%s", axes);
-    return &sums->axes[sums->axis_count++];
+    for (size_t i = 0; i < tally->axes_count; i++)
+        if (strcmp(tally->axes[i].axes, axes) == 0) return &tally->axes[i];
+    if (tally->axes_count == TALLY_AXES) return NULL;
+    snprintf(tally->axes[tally->axes_count].axes, sizeof tally->axes[0].axes, "%s", axes);
+    return &tally->axes[tally->axes_count++];
 }
 
-static void add_axes(weft_counts *sums, const weft_axis_count *axes)
+static void add_axes(struct tally *tally, const struct tally_axes *axes)
 {
-    weft_axis_count *sum = find_axes(sums, axes->axes);
+    struct tally_axes *sum = find_axes(tally, axes->axes);
 
     if (sum == NULL) {
-        sums->axes_missed += (uint32_t)axes->operations;
+        tally->sums.axes_missed += axes->operations;
         return;
     }
     sum->operations += axes->operations;
@@ -35,62 +35,90 @@ static void add_axes(weft_counts *sums, const weft_axis_count *axes)
     sum->received += axes->received;
 }
 
-void tally_add(struct tally *tally, const weft_counts *counts)
+static void add_sums(struct tally *tally, const weft_record_counts_info *sums)
 {
-    weft_counts *sums = &tally->sums;
-
-    for (size_t i = 0; i < WF_COUNT(sums->operations); i++)
-        sums->operations[i] += counts->operations[i];
-    for (size_t i = 0; i < WF_COUNT(sums->steps); i++)
-        sums->steps[i] += counts->steps[i];
-    for (uint32_t i = 0; i < counts->axis_count; i++)
-        add_axes(sums, &counts->axes[i]);
-#define ADD(field, name) sums->field += counts->field;
+#define ADD(field, name) tally->sums.field += sums->field;
     TOTALS(ADD)
 #undef ADD
-    sums->axes_missed += counts->axes_missed;
+    tally->sums.axes_missed += sums->axes_missed;
+}
+
+weft_status tally_add_counts(struct tally *tally, const weft_record_counts *counts)
+{
+    weft_record_counts_info sums = {.struct_size = sizeof sums};
+    weft_record_axes_info along = {.struct_size = sizeof along};
+
+    WF_TRY(weft_record_counts_get(counts, &sums));
+    for (size_t i = 0; i < WF_COUNT(tally->operations); i++)
+        tally->operations[i] +=
+            weft_record_counts_operations(counts, (enum weft_record_operation)i);
+    for (size_t i = 0; i < WF_COUNT(tally->steps); i++)
+        tally->steps[i] += weft_record_counts_steps(counts, (enum weft_step_kind)i);
+    for (size_t i = 0; i < weft_record_counts_axes_count(counts); i++) {
+        struct tally_axes axes = {.operations = 0};
+
+        WF_TRY(weft_record_counts_axes_get(counts, i, &along));
+        axes.operations = along.operations;
+        axes.sent = along.sent;
+        axes.received = along.received;
+        snprintf(axes.axes, sizeof axes.axes, "%s", along.axes);
+        add_axes(tally, &axes);
+    }
+    add_sums(tally, &sums);
     tally->ranks++;
+    return WEFT_OK;
+}
+
+void tally_add(struct tally *tally, const struct tally *other)
+{
+    for (size_t i = 0; i < WF_COUNT(tally->operations); i++)
+        tally->operations[i] += other->operations[i];
+    for (size_t i = 0; i < WF_COUNT(tally->steps); i++)
+        tally->steps[i] += other->steps[i];
+    for (size_t i = 0; i < other->axes_count; i++)
+        add_axes(tally, &other->axes[i]);
+    add_sums(tally, &other->sums);
+    tally->ranks += other->ranks;
 }
 
 /* ---- files ---- */
 
-static void read_total(weft_counts *counts, const char *name, uint64_t number)
+static void read_total(struct tally *tally, const char *name, uint64_t number)
 {
 #define READ(field, text)                                                                          \
-    if (strcmp(name, text) == 0) counts->field += number;
+    if (strcmp(name, text) == 0) tally->sums.field += number;
     TOTALS(READ)
 #undef READ
-    if (strcmp(name, "axes missed") == 0) counts->axes_missed += (uint32_t)number;
+    if (strcmp(name, "axes missed") == 0) tally->sums.axes_missed += number;
 }
 
-static void read_axes(weft_counts *counts, const char *line)
+static void read_axes(struct tally *tally, const char *line)
 {
-    weft_axis_count axes = {.operations = 0};
+    struct tally_axes axes = {.operations = 0};
 
     if (sscanf(line, "axes %" SCNu64 " %" SCNu64 " %" SCNu64 " %31[^\n]", &axes.operations,
                &axes.sent, &axes.received, axes.axes) != 4)
         return;
     wf_text_clean(axes.axes, strlen(axes.axes));
-    add_axes(counts, &axes);
+    add_axes(tally, &axes);
 }
 
 /* Lines that a later version has added are ignored. */
 static void read_line(struct tally *tally, const char *line)
 {
-    weft_counts *counts = &tally->sums;
     char kind[16], name[64];
     uint64_t number;
 
     if (sscanf(line, "%15s %" SCNu64 " %63[^\n]", kind, &number, name) != 3) return;
-    for (uint32_t i = 0; strcmp(kind, "operation") == 0 && i < WEFT_OP_COUNT; i++) {
-        const char *known = weft_operation_name((enum weft_operation)i);
+    for (uint32_t i = 0; strcmp(kind, "operation") == 0 && i < WEFT_RECORD_OPERATION_COUNT; i++) {
+        const char *known = weft_record_operation_name((enum weft_record_operation)i);
 
-        if (known != NULL && strcmp(known, name) == 0) counts->operations[i] += number;
+        if (known != NULL && strcmp(known, name) == 0) tally->operations[i] += number;
     }
     for (uint32_t i = 0; strcmp(kind, "step") == 0 && i < WEFT_STEP_KINDS; i++)
-        if (strcmp(weft_step_name((enum weft_step_kind)i), name) == 0) counts->steps[i] += number;
-    if (strcmp(kind, "total") == 0) read_total(counts, name, number);
-    if (strcmp(kind, "axes") == 0) read_axes(counts, line);
+        if (strcmp(weft_step_name((enum weft_step_kind)i), name) == 0) tally->steps[i] += number;
+    if (strcmp(kind, "total") == 0) read_total(tally, name, number);
+    if (strcmp(kind, "axes") == 0) read_axes(tally, line);
 }
 
 bool tally_read(struct tally *tally, const char *path)
@@ -124,21 +152,22 @@ static void add_bytes(struct wf_text *out, const char *name, uint64_t bytes)
 
 void tally_print(const struct tally *tally, struct wf_text *out)
 {
-    const weft_counts *sums = &tally->sums;
+    const weft_record_counts_info *sums = &tally->sums;
     char name[48];
 
     wf_text_add(out, "operations of %d rank%s together:\n", (int)tally->ranks,
                 WF_PLURAL(tally->ranks));
-    for (uint32_t i = 0; i < WEFT_OP_COUNT; i++)
-        add_line(out, weft_operation_name((enum weft_operation)i), sums->operations[i]);
+    for (uint32_t i = 0; i < WEFT_RECORD_OPERATION_COUNT; i++)
+        add_line(out, weft_record_operation_name((enum weft_record_operation)i),
+                 tally->operations[i]);
     for (uint32_t i = 0; i < WEFT_STEP_KINDS; i++) {
         snprintf(name, sizeof name, "step %s", weft_step_name((enum weft_step_kind)i));
-        add_line(out, name, sums->steps[i]);
+        add_line(out, name, tally->steps[i]);
     }
-    for (uint32_t i = 0; i < sums->axis_count; i++) {
-        snprintf(name, sizeof name, "along %s", sums->axes[i].axes);
+    for (size_t i = 0; i < tally->axes_count; i++) {
+        snprintf(name, sizeof name, "along %s", tally->axes[i].axes);
         wf_text_add(out, "  %-20s %10" PRIu64 ", %" PRIu64 " bytes sent, %" PRIu64 " received\n",
-                    name, sums->axes[i].operations, sums->axes[i].sent, sums->axes[i].received);
+                    name, tally->axes[i].operations, tally->axes[i].sent, tally->axes[i].received);
     }
     add_line(out, "along others", sums->axes_missed);
     add_bytes(out, "sent", sums->sent);
@@ -151,25 +180,26 @@ void tally_print(const struct tally *tally, struct wf_text *out)
 
 void tally_print_json(const struct tally *tally, struct wf_json *json)
 {
-    const weft_counts *sums = &tally->sums;
+    const weft_record_counts_info *sums = &tally->sums;
 
     wf_json_int(json, "ranks", tally->ranks);
     wf_json_begin(json, "operations", '{');
-    for (uint32_t i = 0; i < WEFT_OP_COUNT; i++)
-        if (sums->operations[i] > 0)
-            wf_json_uint(json, weft_operation_name((enum weft_operation)i), sums->operations[i]);
+    for (uint32_t i = 0; i < WEFT_RECORD_OPERATION_COUNT; i++)
+        if (tally->operations[i] > 0)
+            wf_json_uint(json, weft_record_operation_name((enum weft_record_operation)i),
+                         tally->operations[i]);
     wf_json_end(json, '}');
     wf_json_begin(json, "steps", '{');
     for (uint32_t i = 0; i < WEFT_STEP_KINDS; i++)
-        if (sums->steps[i] > 0)
-            wf_json_uint(json, weft_step_name((enum weft_step_kind)i), sums->steps[i]);
+        if (tally->steps[i] > 0)
+            wf_json_uint(json, weft_step_name((enum weft_step_kind)i), tally->steps[i]);
     wf_json_end(json, '}');
     wf_json_begin(json, "axes", '{');
-    for (uint32_t i = 0; i < sums->axis_count; i++) {
-        wf_json_begin(json, sums->axes[i].axes, '{');
-        wf_json_uint(json, "operations", sums->axes[i].operations);
-        wf_json_uint(json, "sent", sums->axes[i].sent);
-        wf_json_uint(json, "received", sums->axes[i].received);
+    for (size_t i = 0; i < tally->axes_count; i++) {
+        wf_json_begin(json, tally->axes[i].axes, '{');
+        wf_json_uint(json, "operations", tally->axes[i].operations);
+        wf_json_uint(json, "sent", tally->axes[i].sent);
+        wf_json_uint(json, "received", tally->axes[i].received);
         wf_json_end(json, '}');
     }
     wf_json_end(json, '}');

@@ -240,10 +240,12 @@ static weft_status fill_call(const struct checker *c, const struct graph_line *l
                           .inputs = inputs,
                           .input_count = line->input_count,
                           .attr_count = line->attr_count,
+                          .attr_size = sizeof(weft_op_attr),
                           .attrs = line->attrs,
+                          .output_size = sizeof *line->given,
                           .outputs = line->given,
                           .output_count = line->given_count,
-                          .flags = line->mixed ? WEFT_OP_MIXED_DTYPES : 0,
+                          .flags = line->mixed ? WEFT_OP_CALL_MIXED_DTYPES : 0,
                           .mesh = c->graph->mesh};
     return WEFT_OK;
 }
@@ -255,10 +257,10 @@ static weft_status take_results(const struct checker *c, struct graph_line *line
 
     WF_TRY(weft_op_choice_get(line->choice, &info));
     if (info.outputs < line->output_count)
-        return fail_line(line,
-                         wf_fail(WEFT_ERR_INVALID,
-                                 "operator %.100s has %u output%s, and the line names %u", line->op,
-                                 info.outputs, WF_PLURAL(info.outputs), line->output_count));
+        return fail_line(line, wf_fail(WEFT_ERR_INVALID,
+                                       "operator %.100s has %zu output%s, and the line names %u",
+                                       line->op, info.outputs, WF_PLURAL(info.outputs),
+                                       line->output_count));
     for (uint32_t i = 0; i < line->output_count; i++) {
         if (line->outputs[i] < 0) continue;
         c->graph->tensors[line->outputs[i]].spec =
@@ -279,9 +281,9 @@ static weft_status propose_call(const struct checker *c, struct graph_line *line
     weft_spec *target = NULL;
     weft_status status;
 
-    options.flags = WEFT_OP_EXACT;
+    options.flags = WEFT_OP_FLAG_EXACT;
     if (weft_op_check(call, &options, &line->choice) == WEFT_OK) return WEFT_OK;
-    options.flags = WEFT_OP_PRICE_PARTIALS;
+    options.flags = WEFT_OP_FLAG_PRICE_PARTIALS;
     if (line->spec == NULL || line->output_count != 1)
         return weft_op_propose(call, &options, &line->choice);
     status = weft_op_propose(call, &options, &first);
@@ -312,7 +314,7 @@ static weft_status check_call(const struct checker *c, struct graph_line *line)
     for (uint32_t i = 0; i < line->input_count; i++)
         count_plan(weft_op_choice_move(line->choice, i), line);
     if (c->strict && line->moves > 0) {
-        options.flags = WEFT_OP_EXACT;
+        options.flags = WEFT_OP_FLAG_EXACT;
         status = weft_op_check(&call, &options, &exact);
         weft_op_choice_release(&exact);
         if (status == WEFT_ERR_NO_MEMORY) return status;

@@ -129,18 +129,18 @@ static weft_status add_entries(const struct graph *g, struct entry *entries, siz
 /* The file gives every parameter the layout that the check has proved. */
 static weft_status prove(const struct entry *entries, size_t count, const char *text)
 {
-    weft_layout *layout = NULL;
-    weft_status status = weft_layout_parse(text, NULL, &layout);
+    weft_layout_file *layout = NULL;
+    weft_status status = weft_layout_file_parse(text, NULL, &layout);
 
     for (size_t i = 0; i < count && status == WEFT_OK; i++) {
         const char *found = "";
 
-        status = weft_layout_find(layout, entries[i].name, &found);
+        status = weft_layout_file_find(layout, entries[i].name, &found);
         if (status == WEFT_OK && strcmp(found, entries[i].placements) != 0)
             status = wf_fail(WEFT_ERR_INTERNAL, "the layout file gives %.100s %.100s, not %.100s",
                              entries[i].name, found, entries[i].placements);
     }
-    weft_layout_release(&layout);
+    weft_layout_file_release(&layout);
     return status;
 }
 

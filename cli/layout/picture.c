@@ -66,7 +66,7 @@ static weft_status add_bands(const weft_spec *spec, const int32_t *coord, struct
                              int64_t *owned)
 {
     weft_shard shard;
-    weft_run run;
+    weft_index_run run;
     int32_t rank, at_owner[WEFT_MAX_AXES];
 
     memcpy(at_owner, coord, sizeof at_owner);

@@ -27,10 +27,10 @@ static void json_spec(struct wf_json *json, const char *key, const weft_spec *sp
 }
 
 static void json_tensors(struct wf_json *json, const weft_op_choice *choice, const char *key,
-                         uint32_t count, const weft_spec *(*spec)(const weft_op_choice *, uint32_t))
+                         size_t count, const weft_spec *(*spec)(const weft_op_choice *, size_t))
 {
     wf_json_begin(json, key, '[');
-    for (uint32_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++)
         json_spec(json, NULL, spec(choice, i));
     wf_json_end(json, ']');
 }
@@ -85,19 +85,20 @@ static uint64_t price_of(const struct prices *p, const weft_spec *from, const we
 
 /* Time of the moves to CHOICE; false: a partial would have to change its kind.  If the operator
  * takes lists, CHOICE is for their tensors at ELEMENT. */
-static bool cost_of(const struct prices *p, const weft_op_choice *choice, uint32_t element,
+static bool cost_of(const struct prices *p, const weft_op_choice *choice, size_t element,
                     uint64_t *out)
 {
     const struct op_request *r = p->request;
     weft_op_choice_info shape = {.struct_size = sizeof shape};
-    uint32_t all = r->call.input_count, members = 1;
+    size_t all = r->call.input_count, members = 1;
 
     *out = 0;
     if (weft_op_choice_get(choice, &shape) != WEFT_OK) return false;
     if (shape.inputs > 0 && shape.inputs < all) /* one input may stand beside the lists */
         members = all % shape.inputs == 0 ? all / shape.inputs : (all - 1) / (shape.inputs - 1);
-    for (uint32_t i = 0; i < shape.inputs; i++) {
-        const weft_spec *given = r->inputs[wf_min_i64(i * (int64_t)members + element, all - 1)];
+    for (size_t i = 0; i < shape.inputs; i++) {
+        const weft_spec *given =
+            r->inputs[i * members + element < all ? i * members + element : all - 1];
         uint64_t ns = given != NULL ? price_of(p, given, weft_op_choice_input(choice, i)) : 0;
         if (ns == UINT64_MAX) return false;
         *out += ns;
@@ -111,12 +112,12 @@ static void json_moves(const struct op_request *r, const weft_op_choice *choice,
                        struct wf_json *json)
 {
     wf_json_begin(json, "moves", '[');
-    for (uint32_t i = 0; i < r->call.input_count; i++) {
+    for (size_t i = 0; i < r->call.input_count; i++) {
         const weft_plan *plan = weft_op_choice_move(choice, i);
         weft_plan_info info = {.struct_size = sizeof info};
         if (plan == NULL || weft_plan_get(plan, &info) != WEFT_OK) continue;
         wf_json_begin(json, NULL, '{');
-        wf_json_int(json, "input", i);
+        wf_json_uint(json, "input", i);
         json_spec(json, "from", r->inputs[i]);
         json_spec(json, "to", weft_op_choice_input(choice, i));
         wf_json_uint(json, "bytes", info.bytes_received_max);
@@ -127,7 +128,7 @@ static void json_moves(const struct op_request *r, const weft_op_choice *choice,
 }
 
 void op_add_strategies(const struct op_request *r, const weft_op_list *list, const char *key,
-                       uint32_t element, struct wf_json *json)
+                       size_t element, struct wf_json *json)
 {
     weft_op_choice_info shape = {.struct_size = sizeof shape};
     struct prices prices = begin_prices(r);
@@ -136,7 +137,7 @@ void op_add_strategies(const struct op_request *r, const weft_op_list *list, con
     if (weft_op_list_count(list) > 0 &&
         weft_op_choice_get(weft_op_list_choice(list, 0), &shape) != WEFT_OK)
         shape.inputs = shape.outputs = 0;
-    for (uint32_t i = 0; i < weft_op_list_count(list); i++) {
+    for (size_t i = 0; i < weft_op_list_count(list); i++) {
         const weft_op_choice *one = weft_op_list_choice(list, i);
         uint64_t cost;
         wf_json_begin(json, NULL, '{');
@@ -164,9 +165,10 @@ weft_status op_add_members(const struct op_request *r, const weft_op_choice *cho
     json_moves(r, choice, json);
     wf_json_uint(json, "cost_ns", info.cost_ns);
     wf_json_uint(json, "output_ns", info.output_ns);
-    wf_json_bool(json, "communicates", info.local == 0);
+    wf_json_bool(json, "communicates", !info.local);
     wf_json_end(json, '}');
     json_tensors(json, choice, "gradients", info.inputs, weft_op_choice_gradient);
+    json_tensors(json, choice, "output_gradients", info.outputs, weft_op_choice_output_gradient);
     return WEFT_OK;
 }
 
@@ -189,10 +191,10 @@ weft_status op_add_json(const struct op_request *r, const weft_op_choice *choice
 
 /* ---- text ---- */
 
-static weft_status add_tensor(const char *what, uint32_t index, const weft_spec *spec,
+static weft_status add_tensor(const char *what, size_t index, const weft_spec *spec,
                               struct wf_text *out)
 {
-    wf_text_add(out, "%s %u: ", what, index);
+    wf_text_add(out, "%s %zu: ", what, index);
     if (spec == NULL)
         wf_text_add(out, "absent");
     else
@@ -201,10 +203,10 @@ static weft_status add_tensor(const char *what, uint32_t index, const weft_spec 
 }
 
 /* "S(0),R ; R,S(1) -> S(0),S(1)" */
-static weft_status add_row(const weft_op_choice *choice, uint32_t inputs, uint32_t outputs,
+static weft_status add_row(const weft_op_choice *choice, size_t inputs, size_t outputs,
                            struct wf_text *out)
 {
-    for (uint32_t i = 0; i < inputs + outputs; i++) {
+    for (size_t i = 0; i < inputs + outputs; i++) {
         const weft_spec *spec = i < inputs ? weft_op_choice_input(choice, i)
                                            : weft_op_choice_output(choice, i - inputs);
         wf_text_add(out, "%s", i == inputs ? (i > 0 ? " -> " : "-> ") : i > 0 ? " ; " : "");
@@ -217,7 +219,7 @@ static weft_status add_row(const weft_op_choice *choice, uint32_t inputs, uint32
 }
 
 static weft_status add_strategy(const struct prices *prices, const weft_op_choice *one,
-                                uint32_t outputs, struct wf_text *out)
+                                size_t outputs, struct wf_text *out)
 {
     uint64_t cost;
 
@@ -232,16 +234,16 @@ static weft_status add_strategy(const struct prices *prices, const weft_op_choic
 }
 
 static weft_status add_strategies(const struct op_request *r, const weft_op_list *list,
-                                  uint32_t outputs, struct wf_text *out)
+                                  size_t outputs, struct wf_text *out)
 {
     weft_status status = WEFT_OK;
     struct prices prices;
 
     if (list == NULL) return WEFT_OK;
     prices = begin_prices(r);
-    wf_text_add(out, weft_op_list_count(list) == 1 ? "%u strategy:\n" : "%u strategies:\n",
+    wf_text_add(out, weft_op_list_count(list) == 1 ? "%zu strategy:\n" : "%zu strategies:\n",
                 weft_op_list_count(list));
-    for (uint32_t i = 0; status == WEFT_OK && i < weft_op_list_count(list); i++)
+    for (size_t i = 0; status == WEFT_OK && i < weft_op_list_count(list); i++)
         status = add_strategy(&prices, weft_op_list_choice(list, i), outputs, out);
     wf_free(prices.known);
     return status;
@@ -255,7 +257,7 @@ weft_status op_add_text(const struct op_request *r, const weft_op_choice *choice
     WF_TRY(weft_op_choice_get(choice, &info));
     wf_text_add(out, "rule: %s\n", info.rule);
     WF_TRY(add_strategies(r, list, info.outputs, out));
-    for (uint32_t i = 0; i < info.inputs; i++) {
+    for (size_t i = 0; i < info.inputs; i++) {
         const weft_plan *plan = weft_op_choice_move(choice, i);
         weft_plan_info moved = {.struct_size = sizeof moved};
         WF_TRY(add_tensor("input", i, weft_op_choice_input(choice, i), out));
@@ -267,7 +269,7 @@ weft_status op_add_text(const struct op_request *r, const weft_op_choice *choice
         }
         wf_text_char(out, '\n');
     }
-    for (uint32_t i = 0; i < info.outputs; i++) {
+    for (size_t i = 0; i < info.outputs; i++) {
         WF_TRY(add_tensor("output", i, weft_op_choice_output(choice, i), out));
         wf_text_char(out, '\n');
     }
@@ -276,9 +278,14 @@ weft_status op_add_text(const struct op_request *r, const weft_op_choice *choice
         wf_text_time(out, info.output_ns);
         wf_text_char(out, '\n');
     }
-    for (uint32_t i = 0; i < info.inputs; i++) {
+    for (size_t i = 0; i < info.inputs; i++) {
         if (weft_op_choice_gradient(choice, i) == NULL) continue;
         WF_TRY(add_tensor("gradient of input", i, weft_op_choice_gradient(choice, i), out));
+        wf_text_char(out, '\n');
+    }
+    for (size_t i = 0; i < info.outputs; i++) {
+        if (weft_op_choice_output_gradient(choice, i) == NULL) continue;
+        WF_TRY(add_tensor("gradient of output", i, weft_op_choice_output_gradient(choice, i), out));
         wf_text_char(out, '\n');
     }
     return wf_text_status(out);

@@ -26,7 +26,7 @@ static bool fail_usage(const struct cli_command *command, int *exit_code, const 
 }
 
 /* "4,6", "[4,6]", "[4]" or "4,": a list.  False: TEXT is not one. */
-static bool read_list(const char *text, int64_t **out, uint32_t *count)
+static bool read_list(const char *text, int64_t **out, size_t *count)
 {
     bool bracketed = *text == '[', listed = bracketed;
     size_t room = strlen(text) + 1;
@@ -56,7 +56,7 @@ static bool read_list(const char *text, int64_t **out, uint32_t *count)
 /* "k=v": a number, a list, true, false, or a word. */
 static bool read_attr(struct op_request *r, const char *text)
 {
-    uint32_t at = r->call.attr_count;
+    size_t at = r->call.attr_count;
     weft_op_attr *a = &r->attrs[at];
     char *value, *end;
 
@@ -122,6 +122,7 @@ static weft_status read_output(struct op_request *r, const char *value)
     memcpy(t->shape, weft_spec_shape(spec), (size_t)t->dims * sizeof t->shape[0]);
     weft_spec_release(&spec);
     r->call.output_count++;
+    r->call.output_size = sizeof(weft_op_tensor);
     r->call.outputs = r->outputs;
     return WEFT_OK;
 }
@@ -184,20 +185,21 @@ static bool read_repeated(const struct cli_command *command, int argc, char **ar
 bool op_request_read(const struct cli_command *command, const struct cli_args *args, int argc,
                      char **argv, struct op_request *out, int *exit_code)
 {
-    const char *mesh = cli_value(command, args, "mesh"), *costs = cli_value(command, args, "costs");
+    const char *costs = cli_value(command, args, "costs");
     weft_status status;
 
     memset(out, 0, sizeof *out);
-    if (mesh == NULL)
+    if (!cli_has(command, args, "mesh"))
         return fail_usage(command, exit_code, "give the mesh with --mesh, as in", "2x4");
     out->call = (weft_op_call){.struct_size = sizeof out->call,
                                .name = args->rest[0],
                                .inputs = (const weft_spec *const *)out->inputs,
+                               .attr_size = sizeof out->attrs[0],
                                .attrs = out->attrs};
     out->options.struct_size = sizeof out->options;
-    if (cli_has(command, args, "price-partials")) out->options.flags = WEFT_OP_PRICE_PARTIALS;
-    if (cli_has(command, args, "mixed-dtypes")) out->call.flags = WEFT_OP_MIXED_DTYPES;
-    status = weft_mesh_parse(mesh, &out->mesh);
+    if (cli_has(command, args, "price-partials")) out->options.flags = WEFT_OP_FLAG_PRICE_PARTIALS;
+    if (cli_has(command, args, "mixed-dtypes")) out->call.flags = WEFT_OP_CALL_MIXED_DTYPES;
+    status = cli_mesh(command, args, "mesh", &out->mesh);
     if (status == WEFT_OK) status = weft_cost_table_open(costs, &out->costs);
     if (status != WEFT_OK) {
         *exit_code = cli_fail(command, status);
@@ -224,11 +226,11 @@ weft_status op_request_set_wanted(struct op_request *r)
     r->options.wanted_outputs = (const weft_spec *const *)r->wanted;
     r->options.wanted_output_count = info.outputs;
     if (info.outputs > OP_OUTPUTS_MAX)
-        return wf_fail(WEFT_ERR_INVALID, "the call has %u outputs; --want is for at most %d",
+        return wf_fail(WEFT_ERR_INVALID, "the call has %zu outputs; --want is for at most %d",
                        info.outputs, OP_OUTPUTS_MAX);
     if (r->wanted_count <= info.outputs) return WEFT_OK;
     return wf_fail(WEFT_ERR_INVALID,
-                   "operator %.100s has %u output%s, and --want is given %u times", r->call.name,
+                   "operator %.100s has %zu output%s, and --want is given %u times", r->call.name,
                    info.outputs, WF_PLURAL(info.outputs), r->wanted_count);
 }
 

@@ -42,7 +42,7 @@ weft_status op_add_json(const struct op_request *request, const weft_op_choice *
 /* Add the strategies of LIST as the array KEY.  ELEMENT: of which tensors, if the operator takes
  * lists. */
 void op_add_strategies(const struct op_request *request, const weft_op_list *list, const char *key,
-                       uint32_t element, struct wf_json *json);
+                       size_t element, struct wf_json *json);
 /* Add the members `chosen` and `gradients`. */
 weft_status op_add_members(const struct op_request *request, const weft_op_choice *choice,
                            struct wf_json *json);

@@ -154,6 +154,7 @@ weft_status op_record_read(const char *line, struct op_record *r, struct op_requ
     q->call = (weft_op_call){.struct_size = sizeof q->call,
                              .name = r->name,
                              .inputs = (const weft_spec *const *)q->inputs,
+                             .attr_size = sizeof(weft_op_attr),
                              .attrs = q->attrs};
     q->options.struct_size = sizeof q->options;
     r->op = r->aten = "";

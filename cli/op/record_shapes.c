@@ -7,6 +7,7 @@
 static weft_op_tensor *set_output(const struct op_record *r, struct op_request *q, uint32_t index)
 {
     q->outputs[index] = r->in[0];
+    q->call.output_size = sizeof(weft_op_tensor);
     q->call.outputs = q->outputs;
     q->call.output_count = index + 1;
     return &q->outputs[index];

@@ -17,7 +17,7 @@ static void add_node(const weft_spec *spec, uint32_t number, bool with_dtype, st
 void plan_add_dot(const weft_plan *plan, struct wf_text *out)
 {
     weft_plan_info info = {.struct_size = sizeof info};
-    weft_step_info step = {.struct_size = sizeof step};
+    weft_plan_step_info step = {.struct_size = sizeof step};
     bool casts;
 
     if (weft_plan_get(plan, &info) != WEFT_OK) return;

@@ -85,7 +85,7 @@ static void add_card(const weft_spec *spec, int top, struct wf_text *out)
     wf_text_add(out, "%s</text>\n", all_labels ? "" : "; rank numbers do not fit");
 }
 
-static void add_step(const weft_step_info *step, int top, struct wf_text *out)
+static void add_step(const weft_plan_step_info *step, int top, struct wf_text *out)
 {
     int x = MARGIN + 12 + GRID / 2;
 
@@ -121,7 +121,7 @@ static void add_received(const weft_plan *plan, const weft_plan_info *info, stru
 void plan_add_svg(const weft_plan *plan, struct wf_text *out)
 {
     weft_plan_info info = {.struct_size = sizeof info};
-    weft_step_info step = {.struct_size = sizeof step};
+    weft_plan_step_info step = {.struct_size = sizeof step};
     int height, top = MARGIN;
 
     if (weft_plan_get(plan, &info) != WEFT_OK) return;

@@ -6,6 +6,7 @@
 #include "redistribute/values.h"
 #include "timing/rank_sync.h"
 #include "weft/exec.h"
+#include "weft/trace.h"
 
 #include <string.h>
 
@@ -80,7 +81,7 @@ static weft_status fill_source(struct rank *rank)
     if (host == NULL) return wf_fail_memory((size_t)rank->source_bytes);
     values_fill(&rank->values, rank->job->request->from, weft_rank(rank->context), NULL, host);
     status = weft_memory_copy(rank->context, host, rank->source, rank->source_bytes, NULL);
-    if (status == WEFT_OK) status = weft_stream_wait(rank->context, NULL, WEFT_FOREVER);
+    if (status == WEFT_OK) status = weft_context_wait(rank->context, NULL, WEFT_FOREVER);
     wf_free(host);
     return status;
 }
@@ -117,19 +118,23 @@ static weft_status hand_back(const struct rank *rank)
     if (job->results.at == NULL || place < 0) return WEFT_OK;
     WF_TRY(weft_memory_copy(rank->context, rank->target, job->results.at[place], rank->target_bytes,
                             NULL));
-    return weft_stream_wait(rank->context, NULL, WEFT_FOREVER);
+    return weft_context_wait(rank->context, NULL, WEFT_FOREVER);
 }
 
 /* Count the operations of one more run, on all ranks. */
 static weft_status count(struct rank *rank, struct tally *out)
 {
-    weft_counts mine = {.struct_size = sizeof mine}, *all;
+    weft_record_counts *counts;
+    struct tally mine = {.ranks = 0}, *all;
     int32_t size = weft_size(rank->context);
     weft_status status;
 
-    WF_TRY(weft_counts_begin(rank->context, &mine));
-    WF_TRY(weft_redistribute(rank->bound, rank->source, rank->target, NULL, NULL));
-    WF_TRY(weft_counts_end(rank->context, &mine));
+    WF_TRY(weft_record_counts_create(rank->context, &counts));
+    status = weft_redistribute(rank->bound, rank->source, rank->target, NULL, NULL);
+    if (status == WEFT_OK) status = weft_record_counts_end(counts);
+    if (status == WEFT_OK) status = tally_add_counts(&mine, counts);
+    weft_record_counts_release(&counts);
+    if (status != WEFT_OK) return status;
     all = wf_alloc((size_t)size * sizeof *all);
     if (all == NULL) return wf_fail_memory((size_t)size * sizeof *all);
     status = rank_sync_gather(&rank->sync, &mine, all, sizeof mine);

@@ -82,10 +82,10 @@ weft_status planned_add_members(const struct planned *planned, struct wf_text *o
     char *object;
     weft_status status;
 
-    WF_TRY(weft_plan_print_json(planned->plan, planned->runner_up, NULL, 0, &length));
+    WF_TRY(weft_plan_json_print(planned->plan, planned->runner_up, NULL, 0, &length));
     object = wf_alloc(length + 1);
     if (object == NULL) return wf_fail_memory(length + 1);
-    status = weft_plan_print_json(planned->plan, planned->runner_up, object, length + 1, NULL);
+    status = weft_plan_json_print(planned->plan, planned->runner_up, object, length + 1, NULL);
     if (status == WEFT_OK) {
         wf_text_append(out, object + 1, length - 2); /* without its braces */
         add_reason_member(planned, out);

@@ -20,7 +20,7 @@ void planned_free(struct planned *planned);
 
 /* Add why the runner-up, which exists, lost: "takes 3.2 us longer". */
 void planned_add_reason(const struct planned *planned, struct wf_text *out);
-/* Add the members of weft_plan_print_json, "runner_up_reason" and "plan_ns", without the braces. */
+/* Add the members of weft_plan_json_print, "runner_up_reason" and "plan_ns", without the braces. */
 weft_status planned_add_members(const struct planned *planned, struct wf_text *out);
 /* Begin an object with such MEMBERS; the caller may add others and ends it. */
 void planned_begin_json(struct wf_json *json, const struct wf_text *members);

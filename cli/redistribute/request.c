@@ -44,19 +44,11 @@ static bool choose(const struct cli_command *command, const char *option, const 
     return false;
 }
 
-/* Errors quote the text of the command line and name OPTION. */
-static weft_status read_mesh(const struct cli_command *command, const struct cli_args *args,
-                             const char *option, weft_mesh **out)
-{
-    weft_status status = weft_mesh_parse(cli_value(command, args, option), out);
-
-    return status == WEFT_OK ? status : wf_fail_context(status, "--%s", option);
-}
-
 static weft_status read_spec(const struct tensor *tensor, const weft_mesh *mesh, const char *option,
                              const char *text, weft_spec **out)
 {
-    weft_status status = cli_spec(mesh, tensor->dtype, tensor->dims, tensor->shape, text, out);
+    weft_status status =
+        weft_spec_parse_placements(mesh, tensor->dtype, tensor->dims, tensor->shape, text, out);
 
     return status == WEFT_OK ? status : wf_fail_context(status, "--%s", option);
 }
@@ -110,8 +102,8 @@ static weft_status read_layouts(const struct cli_command *command, const struct 
         weft_shape_parse(cli_value(command, args, "shape"), &tensor->dims, tensor->shape);
 
     if (status != WEFT_OK) return wf_fail_context(status, "--shape");
-    WF_TRY(read_mesh(command, args, "mesh", &out->mesh));
-    WF_TRY(read_mesh(command, args, other ? "to-mesh" : "mesh", &out->to_mesh));
+    WF_TRY(cli_mesh(command, args, "mesh", &out->mesh));
+    WF_TRY(cli_mesh(command, args, other ? "to-mesh" : "mesh", &out->to_mesh));
     WF_TRY(read_spec(tensor, out->mesh, "from", cli_value(command, args, "from"), &out->from));
     tensor->dtype = to;
     WF_TRY(read_spec(tensor, out->to_mesh, "to", cli_value(command, args, "to"), &out->to));

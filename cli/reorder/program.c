@@ -34,7 +34,7 @@ static weft_status number_of(struct program *p, const char *name, int32_t *out)
 
 static uint32_t axes_of(const weft_plan *plan)
 {
-    weft_step_info step = {.struct_size = sizeof step};
+    weft_plan_step_info step = {.struct_size = sizeof step};
     uint32_t axes = 0;
 
     for (uint32_t i = 0; plan != NULL && weft_plan_step_get(plan, i, &step) == WEFT_OK; i++)
@@ -77,7 +77,8 @@ static weft_status find_comm(const struct builder *b, const struct graph_line *l
 /* A line that computes and moves tensors is one node of communication, because nothing can be put
  * between its moves and its compute.  Its clause `time` is compute, unless a clause `comm` says
  * that the line communicates. */
-static void note_compute(struct program *p, const struct graph_line *line, const weft_node *node)
+static void note_compute(struct program *p, const struct graph_line *line,
+                         const weft_reorder_node *node)
 {
     if (line->kind != GRAPH_CALL || line->comm != NULL || node->comm < 0) return;
     if (line->time_ns != GRAPH_UNKNOWN) p->compute += wf_mul_capped(line->time_ns, line->repeat);
@@ -148,7 +149,7 @@ static bool is_kept(const struct builder *b, uint32_t index)
 static weft_status add_node(struct builder *b, uint32_t index)
 {
     const struct graph_line *line = &b->graph->lines[index];
-    weft_node *node = &b->program->nodes[index];
+    weft_reorder_node *node = &b->program->nodes[index];
     uint64_t time = line->time_ns;
 
     if (time == GRAPH_UNKNOWN) time = line->kind == GRAPH_CALL ? 0 : line->cost_ns;
@@ -156,10 +157,10 @@ static weft_status add_node(struct builder *b, uint32_t index)
     node->time = wf_mul_capped(time, line->repeat);
     node->alloc = line->alloc != GRAPH_UNKNOWN ? wf_mul_capped(line->alloc, line->repeat)
                                                : bytes_of(b->graph, line);
-    if (line->kind == GRAPH_START) node->kind = WEFT_NODE_START;
-    if (line->kind == GRAPH_WAIT) node->kind = WEFT_NODE_WAIT;
-    if (line->kind <= GRAPH_PARAM) node->flags |= WEFT_NODE_GIVEN;
-    if (is_kept(b, index)) node->flags |= WEFT_NODE_KEPT;
+    if (line->kind == GRAPH_START) node->kind = WEFT_REORDER_NODE_START;
+    if (line->kind == GRAPH_WAIT) node->kind = WEFT_REORDER_NODE_WAIT;
+    if (line->kind <= GRAPH_PARAM) node->flags |= WEFT_REORDER_NODE_GIVEN;
+    if (is_kept(b, index)) node->flags |= WEFT_REORDER_NODE_KEPT;
     WF_TRY(find_comm(b, line, &node->comm));
     note_compute(b->program, line, node);
     if (line->kind == GRAPH_WAIT) node->comm = -1;
@@ -167,7 +168,7 @@ static weft_status add_node(struct builder *b, uint32_t index)
         return wf_fail(WEFT_ERR_INVALID, "graph line %u: the start moves nothing", line->number);
     WF_TRY(add_inputs(b, index));
     if (line->kind == GRAPH_OUTPUT)
-        b->program->nodes[b->line_of[line->inputs[0]]].flags |= WEFT_NODE_KEPT;
+        b->program->nodes[b->line_of[line->inputs[0]]].flags |= WEFT_REORDER_NODE_KEPT;
     return WEFT_OK;
 }
 

@@ -6,7 +6,7 @@
 
 struct program {
     const struct graph *graph; /* borrowed */
-    weft_node *nodes;          /* by line */
+    weft_reorder_node *nodes;  /* by line */
     int32_t *inputs;           /* of all nodes */
     char **comms;              /* names of communicators, by number */
     int32_t comm_count;

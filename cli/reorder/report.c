@@ -52,19 +52,19 @@ weft_status program_add_text(const struct program *p, const weft_reorder *reorde
                              uint64_t limit, struct wf_text *out)
 {
     weft_reorder_info info;
-    weft_collective_info c = {.struct_size = sizeof c};
+    weft_reorder_collective_info c = {.struct_size = sizeof c};
 
     WF_TRY(get_figures(p, reorder, &info));
     wf_text_add(out, "%s: ", pass);
     add_change(out, "time", info.time_before, info.time_after, wf_text_time);
     add_change(out, ", exposed", info.exposed_before, info.exposed_after, wf_text_time);
     add_change(out, ", peak", info.peak_before, info.peak_after, wf_text_bytes);
-    wf_text_add(out, "\n%" PRIu32 " collective%s; digest of the order %016" PRIx64 "\n",
-                info.collectives, WF_PLURAL(info.collectives), info.digest);
+    wf_text_add(out, "\n%zu collective%s; digest of the order %016" PRIx64 "\n", info.collectives,
+                WF_PLURAL(info.collectives), info.digest);
     add_excess(out, &info, limit);
     if (info.collectives == 0)
         wf_text_add(out, "note: no line has `start`; moves of other lines stay where they are\n");
-    for (uint32_t i = 0; i < info.collectives; i++) {
+    for (size_t i = 0; i < info.collectives; i++) {
         WF_TRY(weft_reorder_collective_get(reorder, i, &c));
         wf_text_add(out, "line %" PRIu32 ", %s on %s, ", line_of(p, c.start)->number,
                     name_of(p, c.start), p->comms[p->nodes[c.start].comm]);
@@ -82,7 +82,7 @@ weft_status program_add_text(const struct program *p, const weft_reorder *reorde
 }
 
 static void add_collective(struct wf_json *json, const struct program *p,
-                           const weft_collective_info *c)
+                           const weft_reorder_collective_info *c)
 {
     wf_json_begin(json, NULL, '{');
     wf_json_uint(json, "line", line_of(p, c->start)->number);
@@ -104,7 +104,7 @@ weft_status program_add_json(const struct program *p, const weft_reorder *reorde
                              uint64_t limit, struct wf_text *out)
 {
     weft_reorder_info info;
-    weft_collective_info c = {.struct_size = sizeof c};
+    weft_reorder_collective_info c = {.struct_size = sizeof c};
     struct wf_json json = {.out = out};
     char digest[24];
 
@@ -124,7 +124,7 @@ weft_status program_add_json(const struct program *p, const weft_reorder *reorde
         wf_json_null(&json, "memory_limit");
     wf_json_string(&json, "digest", digest);
     wf_json_begin(&json, "collectives", '[');
-    for (uint32_t i = 0; i < info.collectives; i++) {
+    for (size_t i = 0; i < info.collectives; i++) {
         WF_TRY(weft_reorder_collective_get(reorder, i, &c));
         add_collective(&json, p, &c);
     }

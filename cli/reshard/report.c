@@ -85,8 +85,7 @@ int reshard_report_plan(const struct reshard_report *report, weft_reshard *plan,
         wf_text_free(&text);
         return cli_fail(report->command, status);
     }
-    wf_text_add(&text, "%s: %" PRIu64 " tensor%s, ", report->path, info->tensors,
-                WF_PLURAL(info->tensors));
+    wf_text_add(&text, "%s: %zu tensor%s, ", report->path, info->tensors, WF_PLURAL(info->tensors));
     wf_text_bytes(&text, info->read);
     wf_text_add(&text, " to read, ");
     wf_text_bytes(&text, info->written);
@@ -176,8 +175,7 @@ int reshard_report_done(const struct reshard_report *report, const weft_reshard_
         wf_json_uint(&json, "time_ns", nanoseconds);
         return end_event(report, &json);
     }
-    wf_text_add(&text, "%s: %" PRIu64 " tensor%s, ", report->path, info->tensors,
-                WF_PLURAL(info->tensors));
+    wf_text_add(&text, "%s: %zu tensor%s, ", report->path, info->tensors, WF_PLURAL(info->tensors));
     wf_text_bytes(&text, info->read);
     wf_text_add(&text, " read, ");
     wf_text_bytes(&text, info->written);

@@ -10,6 +10,6 @@ weft_status schedule_add_text(const weft_timeline *timeline, struct wf_text *out
 weft_status schedule_add_svg(const weft_timeline *timeline, struct wf_text *out) WF_NODISCARD;
 
 /* Append "2F0". */
-void schedule_add_action(const weft_action *action, struct wf_text *out);
+void schedule_add_action(const weft_schedule_action *action, struct wf_text *out);
 
 #endif

@@ -17,7 +17,7 @@ struct picture {
     double scale; /* pixels per unit of time */
 };
 
-static void add_box(const struct picture *p, int32_t rank, const weft_action *action,
+static void add_box(const struct picture *p, int32_t rank, const weft_schedule_action *action,
                     uint64_t begin, uint64_t end)
 {
     double x = LEFT + p->scale * (double)begin, width = p->scale * (double)(end - begin);
@@ -26,7 +26,8 @@ static void add_box(const struct picture *p, int32_t rank, const weft_action *ac
 
     schedule_add_action(action, &name);
     wf_text_add(p->out, "<rect x=\"%.2f\" y=\"%d\" width=\"%.2f\" height=\"%d\" class=\"%s\">", x,
-                y, width, ROW, weft_action_name((enum weft_action_kind)action->kind));
+                y, width, ROW,
+                weft_schedule_action_name((enum weft_schedule_action_kind)action->kind));
     if (name.data != NULL)
         wf_text_add(p->out, "<title>%s: %llu to %llu</title>", name.data, (unsigned long long)begin,
                     (unsigned long long)end);
@@ -39,17 +40,18 @@ static void add_box(const struct picture *p, int32_t rank, const weft_action *ac
 
 static weft_status add_row(const struct picture *p, int32_t rank, uint64_t makespan)
 {
-    const weft_action *row;
+    const weft_schedule_action *row;
     uint64_t begin, end;
     size_t count;
 
-    WF_TRY(weft_schedule_actions(weft_timeline_schedule(p->timeline), rank, &row, &count));
+    WF_TRY(weft_schedule_actions(weft_timeline_schedule(p->timeline), rank, &count, &row,
+                                 sizeof *row));
     wf_text_add(p->out, "<text x=\"8\" y=\"%d\" class=\"note\">rank %d</text>\n",
                 TOP + rank * (ROW + GAP) + ROW / 2 + 4, rank);
     wf_text_add(p->out, "<rect x=\"%d\" y=\"%d\" width=\"%.2f\" height=\"%d\" class=\"idle\"/>\n",
                 LEFT, TOP + rank * (ROW + GAP), p->scale * (double)makespan, ROW);
     for (size_t i = 0; i < count; i++) {
-        if (row[i].kind > WEFT_ACTION_W) continue;
+        if (row[i].kind > WEFT_SCHEDULE_ACTION_W) continue;
         WF_TRY(weft_timeline_span(p->timeline, rank, i, &begin, &end));
         add_box(p, rank, &row[i], begin, end);
     }

@@ -5,11 +5,11 @@
 
 enum { WIDEST = 240 }; /* columns; a longer timeline is not drawn */
 
-void schedule_add_action(const weft_action *action, struct wf_text *out)
+void schedule_add_action(const weft_schedule_action *action, struct wf_text *out)
 {
     char name[64];
 
-    if (weft_action_print(action, NULL, name, sizeof name, NULL) == WEFT_OK)
+    if (weft_schedule_action_print(action, NULL, name, sizeof name, NULL) == WEFT_OK)
         wf_text_add(out, "%s", name);
     else
         out->failed = true;
@@ -20,14 +20,14 @@ static weft_status find_width(const weft_timeline *timeline, int32_t ranks, size
 {
     const weft_schedule *schedule = weft_timeline_schedule(timeline);
     struct wf_text name = {0};
-    const weft_action *row;
+    const weft_schedule_action *row;
     size_t count;
 
     *out = 0;
     for (int32_t r = 0; r < ranks; r++) {
-        WF_TRY(weft_schedule_actions(schedule, r, &row, &count));
+        WF_TRY(weft_schedule_actions(schedule, r, &count, &row, sizeof *row));
         for (size_t i = 0; i < count; i++) {
-            if (row[i].kind > WEFT_ACTION_W) continue;
+            if (row[i].kind > WEFT_SCHEDULE_ACTION_W) continue;
             name.length = 0;
             schedule_add_action(&row[i], &name);
             if (name.length > *out) *out = name.length;
@@ -40,15 +40,16 @@ static weft_status find_width(const weft_timeline *timeline, int32_t ranks, size
 static weft_status add_row(const weft_timeline *timeline, int32_t rank, size_t width,
                            uint64_t makespan, struct wf_text *out)
 {
-    const weft_action *row;
+    const weft_schedule_action *row;
     uint64_t at = 0, begin, end;
     size_t count;
 
-    WF_TRY(weft_schedule_actions(weft_timeline_schedule(timeline), rank, &row, &count));
+    WF_TRY(
+        weft_schedule_actions(weft_timeline_schedule(timeline), rank, &count, &row, sizeof *row));
     wf_text_add(out, "rank %-4d", rank);
     for (size_t i = 0; i < count; i++) {
         struct wf_text name = {0};
-        if (row[i].kind > WEFT_ACTION_W) continue;
+        if (row[i].kind > WEFT_SCHEDULE_ACTION_W) continue;
         WF_TRY(weft_timeline_span(timeline, rank, i, &begin, &end));
         for (; at < begin; at++)
             wf_text_add(out, " %-*s", (int)width, ".");

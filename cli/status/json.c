@@ -26,7 +26,7 @@ static void add_rank(struct wf_json *json, const struct status_rank *rank)
 }
 
 static void add_record(struct wf_json *json, const char *key, const struct status_job *job,
-                       const weft_ring *ring, const weft_record *record)
+                       const weft_recorder *recorder, const weft_record *record)
 {
     static const char *const states[] = {[WEFT_RECORD_SUBMITTED] = "submitted",
                                          [WEFT_RECORD_FINISHED] = "finished",
@@ -37,9 +37,10 @@ static void add_record(struct wf_json *json, const char *key, const struct statu
         wf_json_null(json, key);
         return;
     }
-    label = weft_ring_text(ring, record->label);
+    label = weft_recorder_text(recorder, record->label);
     wf_json_begin(json, key, '{');
-    wf_json_string(json, "operation", weft_operation_name((enum weft_operation)record->operation));
+    wf_json_string(json, "operation",
+                   weft_record_operation_name((enum weft_record_operation)record->operation));
     wf_json_uint(json, "sequence", record->sequence);
     wf_json_string(json, "state", states[record->state]);
     wf_json_string(json, "error",
@@ -70,8 +71,8 @@ static void add_group(struct wf_json *json, const struct status_job *job,
     wf_json_uint(json, "sequence", p->sequence);
     wf_json_uint(json, "since_ns", group->since_ns);
     wf_json_string(json, "failed", p->failed != WEFT_OK ? weft_status_name(p->failed) : NULL);
-    add_record(json, "begun", job, p->rank->ring, p->begun);
-    add_record(json, "finished", job, p->rank->ring, p->finished);
+    add_record(json, "begun", job, p->rank->recorder, p->begun);
+    add_record(json, "finished", job, p->rank->recorder, p->finished);
     wf_json_end(json, '}');
 }
 
@@ -132,7 +133,7 @@ static void add_causes(struct wf_json *json, const struct status_job *job)
 
 void status_add_json(struct wf_json *json, const struct status_job *job)
 {
-    const weft_ring_info *info = &job->ranks[0].info;
+    const weft_recorder_info *info = &job->ranks[0].info;
     char id[24];
 
     snprintf(id, sizeof id, "%016" PRIx64, job->id);

@@ -1,4 +1,4 @@
-/* model.c - rings become jobs, communicators and positions. */
+/* model.c - recorders become jobs, communicators and positions. */
 #include "status/status.h"
 
 #include <stdlib.h>
@@ -14,13 +14,13 @@ uint64_t status_since(const struct status_job *job, uint64_t ns)
 
 bool status_is_message(const weft_record *record)
 {
-    return record->operation == WEFT_OP_SEND || record->operation == WEFT_OP_RECEIVE;
+    return record->operation == WEFT_RECORD_SEND || record->operation == WEFT_RECORD_RECEIVE;
 }
 
 bool status_is_creation(const weft_record *record)
 {
-    return record->operation == WEFT_OP_CREATE || record->operation == WEFT_OP_RELEASE ||
-           record->operation == WEFT_OP_LOAD || record->operation == WEFT_OP_SAVE;
+    return record->operation == WEFT_RECORD_CREATE || record->operation == WEFT_RECORD_RELEASE ||
+           record->operation == WEFT_RECORD_LOAD || record->operation == WEFT_RECORD_SAVE;
 }
 
 bool status_is_collective(const weft_record *record)
@@ -32,14 +32,15 @@ bool status_is_collective(const weft_record *record)
  * was created do not. */
 static bool is_place(const weft_record *record)
 {
-    return (record->operation != WEFT_OP_PLAN && !status_is_creation(record)) ||
+    return (record->operation != WEFT_RECORD_PLAN && !status_is_creation(record)) ||
            record->state == WEFT_RECORD_SUBMITTED;
 }
 
 /* ---- positions ---- */
 
 /* The communicator of INFO.  The parts of a split have one number, so their ranks count too. */
-static struct status_comm *find_comm(const struct status_job *job, const weft_ring_comm_info *info)
+static struct status_comm *find_comm(const struct status_job *job,
+                                     const weft_recorder_comm_info *info)
 {
     for (size_t i = 0; i < job->comm_count; i++) {
         struct status_comm *comm = &job->comms[i];
@@ -82,9 +83,9 @@ static void find_positions(struct status_job *job, struct status_rank *rank, int
     const struct status_comm *comm = NULL;
 
     for (uint64_t id = rank->info.newest; id >= rank->info.oldest && id > 0; id--) {
-        const weft_record *record = weft_ring_record(rank->ring, id);
+        const weft_record *record = weft_recorder_record(rank->recorder, id);
 
-        if (record == NULL || record->operation == WEFT_OP_REDISTRIBUTE) continue;
+        if (record == NULL || record->operation == WEFT_RECORD_REDISTRIBUTE) continue;
         if (rank->newest == NULL)
             rank->newest = record; /* a redistribution is where its steps are */
         if (record->comm == 0 || !is_place(record)) continue;
@@ -111,7 +112,7 @@ bool status_has_rank(const char *list, int32_t rank)
     return false;
 }
 
-static weft_status add_comm(struct status_job *job, const weft_ring_comm_info *info)
+static weft_status add_comm(struct status_job *job, const weft_recorder_comm_info *info)
 {
     struct status_comm *more = wf_realloc(job->comms, (job->comm_count + 1) * sizeof *job->comms),
                        *comm;
@@ -133,12 +134,12 @@ static weft_status add_comm(struct status_job *job, const weft_ring_comm_info *i
 static weft_status add_comms(struct status_job *job, int32_t index)
 {
     struct status_rank *rank = &job->ranks[index];
-    weft_ring_comm_info info = {.struct_size = sizeof info};
+    weft_recorder_comm_info info = {.struct_size = sizeof info};
 
-    for (size_t i = 0; i < weft_ring_comm_count(rank->ring); i++) {
+    for (size_t i = 0; i < weft_recorder_comm_count(rank->recorder); i++) {
         struct status_comm *comm;
 
-        WF_TRY(weft_ring_comm_get(rank->ring, i, &info));
+        WF_TRY(weft_recorder_comm_get(rank->recorder, i, &info));
         if (find_comm(job, &info) == NULL) WF_TRY(add_comm(job, &info));
         comm = find_comm(job, &info);
         comm->positions[index] = (struct status_position){
@@ -176,7 +177,7 @@ static int by_number(const void *a, const void *b)
 static weft_status fill_job(struct status_job *job)
 {
     for (int32_t i = 0; i < job->rank_count; i++) {
-        const weft_ring_info *info = &job->ranks[i].info;
+        const weft_recorder_info *info = &job->ranks[i].info;
 
         if (info->alive) job->alive++;
         if (info->read_ns > job->read_ns) job->read_ns = info->read_ns;
@@ -205,26 +206,26 @@ static weft_status add_job(struct status *status, size_t first, size_t count)
     if (job->ranks == NULL) return wf_fail_memory(count * sizeof *job->ranks);
     for (size_t i = 0; i < count; i++) {
         struct status_rank *rank = &job->ranks[i];
-        weft_ring *ring = weft_rings_at(status->rings, first + i);
+        weft_recorder *recorder = weft_recorders_at(status->recorders, first + i);
         uint64_t before;
 
-        rank->ring = ring;
+        rank->recorder = recorder;
         rank->info.struct_size = sizeof rank->info;
-        WF_TRY(weft_ring_get(ring, &rank->info));
+        WF_TRY(weft_recorder_get(recorder, &rank->info));
         before = rank->info.newest;
-        if (weft_ring_refresh(ring) == WEFT_OK) /* else the first reading counts */
-            WF_TRY(weft_ring_get(ring, &rank->info));
+        if (weft_recorder_refresh(recorder) == WEFT_OK) /* else the first reading counts */
+            WF_TRY(weft_recorder_get(recorder, &rank->info));
         rank->moved = rank->info.newest != before;
     }
     job->id = job->ranks[0].info.job;
     return fill_job(job);
 }
 
-static uint64_t job_of(const weft_rings *rings, size_t index)
+static uint64_t job_of(const weft_recorders *recorders, size_t index)
 {
-    weft_ring_info info = {.struct_size = sizeof info};
+    weft_recorder_info info = {.struct_size = sizeof info};
 
-    return weft_ring_get(weft_rings_at(rings, index), &info) == WEFT_OK ? info.job : 0;
+    return weft_recorder_get(weft_recorders_at(recorders, index), &info) == WEFT_OK ? info.job : 0;
 }
 
 /* Live jobs first, then the newest first. */
@@ -243,13 +244,13 @@ weft_status status_create(struct status *out)
     weft_status status;
 
     *out = (struct status){0};
-    WF_TRY(weft_rings_create(&out->rings));
-    count = weft_rings_count(out->rings);
+    WF_TRY(weft_recorders_create(&out->recorders));
+    count = weft_recorders_count(out->recorders);
     if (count > 0) nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
     status = WEFT_OK;
     for (size_t first = 0; first < count && status == WEFT_OK; first = last) {
         for (last = first + 1;
-             last < count && job_of(out->rings, last) == job_of(out->rings, first);)
+             last < count && job_of(out->recorders, last) == job_of(out->recorders, first);)
             last++;
         status = add_job(out, first, last - first);
     }
@@ -279,6 +280,6 @@ void status_free(struct status *status)
     for (size_t i = 0; i < status->count; i++)
         free_job(&status->jobs[i]);
     wf_free(status->jobs);
-    weft_rings_release(&status->rings);
+    weft_recorders_release(&status->recorders);
     *status = (struct status){0};
 }

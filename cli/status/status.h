@@ -1,6 +1,6 @@
-/* status.h - what the ranks of this host do, from their rings.
+/* status.h - what the ranks of this host do, from their recorders.
  *
- *     model.c  rings become jobs, communicators and positions
+ *     model.c  recorders become jobs, communicators and positions
  *     waits.c  which rank waits for which
  *     text.c   as text
  *     json.c   as JSON
@@ -11,6 +11,8 @@
 #define WEFT_CLI_STATUS_H
 
 #include "common/cli.h"
+#include "weft/trace.h"
+#include "weft/recorder.h"
 
 /* What distinguishes a rank from the others of a communicator, the worst first. */
 enum status_mark {
@@ -25,8 +27,8 @@ enum status_mark {
 enum { STATUS_PEERS = 16 };
 
 struct status_rank {
-    const weft_ring *ring;
-    weft_ring_info info;
+    const weft_recorder *recorder;
+    weft_recorder_info info;
     bool moved;                /* it has begun an operation between the two readings */
     const weft_record *newest; /* operation, on any communicator; NULL: none */
 };
@@ -36,10 +38,10 @@ struct status_position {
     struct status_rank *rank;
     bool has_comm;
     weft_status failed;                     /* of the communicator on this rank */
-    const weft_record *begun;               /* newest operation; NULL: none in the ring */
+    const weft_record *begun;               /* newest operation; NULL: none in the recorder */
     const weft_record *finished;            /* newest that is complete; NULL likewise */
     const weft_record *pending;             /* newest collective that has not ended; NULL: none */
-    uint64_t sequence;                      /* of the newest collective; 0: none in the ring */
+    uint64_t sequence;                      /* of the newest collective; 0: none in the recorder */
     const weft_record *peers[STATUS_PEERS]; /* messages that have not ended */
     int32_t peer_count;
     enum status_mark mark;
@@ -57,7 +59,7 @@ struct status_comm {
     uint64_t number;
     const char *name, *ranks;
     int32_t size;
-    int32_t absent;                    /* ranks whose rings are not on this host */
+    int32_t absent;                    /* ranks whose recorders are not on this host */
     struct status_position *positions; /* in the order of ranks */
     int32_t position_count;
     struct status_group *groups; /* by mark, then by first rank */
@@ -78,12 +80,12 @@ struct status_job {
 };
 
 struct status {
-    weft_rings *rings;
+    weft_recorders *recorders;
     struct status_job *jobs; /* live ones first */
     size_t count;
 };
 
-/* Read the rings of this host.  The caller frees *OUT. */
+/* Read the recorders of this host.  The caller frees *OUT. */
 weft_status status_create(struct status *out) WF_NODISCARD;
 void status_free(struct status *status);
 
@@ -113,7 +115,7 @@ const char *status_mark_name(const struct status_position *position);
 
 /* "ranks 0-5,7" of the indices I of JOB for which CHOSEN[I]. */
 void status_add_ranks(struct wf_text *out, const struct status_job *job, const bool *chosen);
-/* "3,5-7": the world ranks of COMM whose rings are not on this host. */
+/* "3,5-7": the world ranks of COMM whose recorders are not on this host. */
 void status_add_absent(struct wf_text *out, const struct status_comm *comm);
 void status_add_text(struct wf_text *out, const struct status_job *job, bool in_full);
 void status_add_json(struct wf_json *json, const struct status_job *job);

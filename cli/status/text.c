@@ -30,22 +30,23 @@ void status_add_ranks(struct wf_text *out, const struct status_job *job, const b
 }
 
 /* "all-reduce #12 of 8.0 MiB", "receive #3 of 4 B from rank 1". */
-static void add_operation(struct wf_text *out, const weft_ring *ring, const weft_record *record)
+static void add_operation(struct wf_text *out, const weft_recorder *recorder,
+                          const weft_record *record)
 {
-    const char *name = weft_operation_name((enum weft_operation)record->operation);
-    const char *label = weft_ring_text(ring, record->label);
+    const char *name = weft_record_operation_name((enum weft_record_operation)record->operation);
+    const char *label = weft_recorder_text(recorder, record->label);
     uint64_t bytes = record->sent > record->received ? record->sent : record->received;
 
     wf_text_add(out, "%s", name != NULL ? name : "unknown operation");
     if (record->sequence > 0) wf_text_add(out, " #%" PRIu64, record->sequence);
     if (status_is_creation(record) && record->axes != 0)
-        wf_text_add(out, " by ranks %s", weft_ring_text(ring, record->axes));
+        wf_text_add(out, " by ranks %s", weft_recorder_text(recorder, record->axes));
     if (bytes > 0) {
         wf_text_add(out, " of ");
         wf_text_bytes(out, bytes);
     }
     if (status_is_message(record))
-        wf_text_add(out, record->operation == WEFT_OP_SEND ? " to rank %d" : " from rank %d",
+        wf_text_add(out, record->operation == WEFT_RECORD_SEND ? " to rank %d" : " from rank %d",
                     record->peer);
     if (label[0] != '\0') wf_text_add(out, " (%s)", label);
 }
@@ -63,7 +64,7 @@ static void add_position(struct wf_text *out, const struct status_job *job,
                                                   : "no collective and no message yet");
         return;
     }
-    add_operation(out, p->rank->ring, begun);
+    add_operation(out, p->rank->recorder, begun);
     if (begun->state == WEFT_RECORD_FAILED)
         wf_text_add(out, " failed (%s)", weft_status_name(begun->status));
     else if (begun->state == WEFT_RECORD_FINISHED)
@@ -81,7 +82,7 @@ static void add_position(struct wf_text *out, const struct status_job *job,
                     begun->state == WEFT_RECORD_FAILED ? "waited" : "waits", begun->waits_for);
     if (finished == NULL || finished == begun) return;
     wf_text_add(out, "; last finished: ");
-    add_operation(out, p->rank->ring, finished);
+    add_operation(out, p->rank->recorder, finished);
     wf_text_add(out, ", ");
     wf_text_time(out, status_since(job, finished->finished));
     wf_text_add(out, " ago");
@@ -108,7 +109,7 @@ static void add_group(struct wf_text *out, const struct status_job *job,
     wf_text_char(out, '\n');
 }
 
-/* The lowest rank of COMM's rings from FIRST to LAST; LAST + 1: none. */
+/* The lowest rank of COMM's recorders from FIRST to LAST; LAST + 1: none. */
 static int64_t next_here(const struct status_comm *comm, int64_t first, int64_t last)
 {
     int64_t next = last + 1;
@@ -150,7 +151,7 @@ static void add_comm(struct wf_text *out, const struct status_job *job,
                 cli_colour(stdout, CLI_PLAIN), "", comm->size, WF_PLURAL(comm->size));
     if (comm->ranks[0] != '\0') wf_text_add(out, ": %s", comm->ranks);
     if (comm->absent > 0) {
-        wf_text_add(out, "; no ring here: ");
+        wf_text_add(out, "; no recorder here: ");
         status_add_absent(out, comm);
     }
     wf_text_add(out, ")\n");
@@ -183,7 +184,7 @@ static void add_activity(struct wf_text *out, const struct status_job *job,
                          const struct status_rank *rank)
 {
     const weft_record *newest = rank->newest;
-    const char *name = newest != NULL ? weft_ring_text(rank->ring, newest->comm_name) : "";
+    const char *name = newest != NULL ? weft_recorder_text(rank->recorder, newest->comm_name) : "";
 
     if (newest == NULL) {
         wf_text_add(out, "it has begun no operation");
@@ -191,7 +192,7 @@ static void add_activity(struct wf_text *out, const struct status_job *job,
     }
     if (newest->state == WEFT_RECORD_SUBMITTED) {
         wf_text_add(out, "it is in ");
-        add_operation(out, rank->ring, newest);
+        add_operation(out, rank->recorder, newest);
         wf_text_add(out, "%s%s, for ", name[0] != '\0' ? " on " : "", name);
         wf_text_time(out, status_since(job, newest->submitted));
         return;
@@ -233,7 +234,7 @@ static void add_resting(struct wf_text *out, const struct status_job *job, bool 
     int32_t count = 0, last = 0;
 
     for (int32_t i = 0; i < job->rank_count; i++) {
-        const weft_ring_info *info = &job->ranks[i].info;
+        const weft_recorder_info *info = &job->ranks[i].info;
 
         chosen[i] = (stopped ? info->stopped : !info->alive && !info->removed) &&
                     !status_is_cause(job, i, waiting);
@@ -262,7 +263,7 @@ static void add_beginners(struct wf_text *out, const struct status_job *job, boo
         const struct status_rank *rank = &job->ranks[i];
 
         chosen[i] = rank->info.alive && rank->newest == NULL && rank->info.newest == 0 &&
-                    weft_ring_comm_count(rank->ring) == 0;
+                    weft_recorder_comm_count(rank->recorder) == 0;
         count += chosen[i];
     }
     if (count == 0) return;
@@ -314,13 +315,13 @@ static void add_causes(struct wf_text *out, const struct status_job *job)
 
 void status_add_text(struct wf_text *out, const struct status_job *job, bool in_full)
 {
-    const weft_ring_info *info = &job->ranks[0].info;
+    const weft_recorder_info *info = &job->ranks[0].info;
 
     wf_text_add(out, "%sjob %016" PRIx64 "%s: %s on %s, %d rank%s", cli_colour(stdout, CLI_BOLD),
                 job->id, cli_colour(stdout, CLI_PLAIN), info->program, info->backend, job->size,
                 WF_PLURAL(job->size));
     if (job->rank_count < job->size)
-        wf_text_add(out, ", %d of them with rings here", job->rank_count);
+        wf_text_add(out, ", %d of them with recorders here", job->rank_count);
     if (job->alive == 0)
         wf_text_add(out, ", ended");
     else if (job->alive < job->rank_count)

@@ -30,17 +30,17 @@ static bool is_waiting(const struct status_position *position)
 /* The operation that most ranks have begun as collective SEQUENCE of COMM. */
 static uint8_t usual_operation(const struct status_comm *comm, uint64_t sequence)
 {
-    int32_t counts[WEFT_OP_COUNT] = {0};
+    int32_t counts[WEFT_RECORD_OPERATION_COUNT] = {0};
     uint8_t best = 0;
 
     for (int32_t i = 0; i < comm->position_count; i++) {
         const struct status_position *p = &comm->positions[i];
 
         if (p->sequence == sequence && p->begun != NULL && p->begun->sequence == sequence &&
-            p->begun->operation < WEFT_OP_COUNT)
+            p->begun->operation < WEFT_RECORD_OPERATION_COUNT)
             counts[p->begun->operation]++;
     }
-    for (int i = 1; i < WEFT_OP_COUNT; i++)
+    for (int i = 1; i < WEFT_RECORD_OPERATION_COUNT; i++)
         if (counts[i] > counts[best]) best = (uint8_t)i;
     return best;
 }
@@ -62,7 +62,7 @@ static uint64_t newest_sequence(const struct status_comm *comm, bool pending)
 
 static bool is_binding(const struct status_position *position)
 {
-    return position->begun != NULL && position->begun->operation == WEFT_OP_PLAN;
+    return position->begun != NULL && position->begun->operation == WEFT_RECORD_PLAN;
 }
 
 static enum status_mark mark_of(const struct status_position *p, uint64_t newest, uint64_t waiting,
@@ -138,11 +138,11 @@ static const weft_record *find_creation(const struct status_rank *rank, const we
                                         const char *list)
 {
     for (uint64_t id = rank->info.newest; id >= rank->info.oldest && id > 0; id--) {
-        const weft_record *record = weft_ring_record(rank->ring, id);
+        const weft_record *record = weft_recorder_record(rank->recorder, id);
 
         if (record != NULL && record->comm == wanted->comm && status_is_creation(record) &&
             record->sequence >= wanted->sequence &&
-            strcmp(weft_ring_text(rank->ring, record->axes), list) == 0)
+            strcmp(weft_recorder_text(rank->recorder, record->axes), list) == 0)
             return record;
     }
     return NULL;
@@ -155,7 +155,7 @@ static bool waits_for_creation(const struct status_position *p, const struct sta
     const char *list;
 
     if (mine == NULL || !status_is_creation(mine) || moves(other->rank)) return false;
-    list = weft_ring_text(p->rank->ring, mine->axes);
+    list = weft_recorder_text(p->rank->recorder, mine->axes);
     if (list[0] != '\0' && !status_has_rank(list, other->rank->info.rank)) return false;
     found = find_creation(other->rank, mine, list);
     if (found == NULL) return true;

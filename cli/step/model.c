@@ -131,7 +131,7 @@ static uint64_t moves_after(const struct graph_line *line)
 
 static uint32_t axes_of(const struct graph_line *line)
 {
-    weft_step_info step = {.struct_size = sizeof step};
+    weft_plan_step_info step = {.struct_size = sizeof step};
     uint32_t axes = 0;
 
     for (uint32_t i = 0; line->choice != NULL && i < line->input_count; i++)

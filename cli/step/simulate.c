@@ -16,7 +16,7 @@ struct simulator {
     const struct step_request *request;
     struct step_result *result;
     weft_schedule_info info;
-    weft_stage_cost *costs;
+    weft_schedule_stage_cost *costs;
     double *factors; /* by pipeline, and coordinate on the pipeline axis */
     weft_timeline_options options;
 };
@@ -279,14 +279,15 @@ static void summarize(struct simulator *s)
  * have REDUCE_GRAD. */
 static uint32_t kinds_of(const weft_schedule *schedule, bool *reduced)
 {
-    const weft_action *actions = NULL;
+    const weft_schedule_action *actions = NULL;
     size_t count = 0;
     uint32_t kinds = 0;
 
-    for (int32_t r = 0; weft_schedule_actions(schedule, r, &actions, &count) == WEFT_OK; r++)
+    for (int32_t r = 0;
+         weft_schedule_actions(schedule, r, &count, &actions, sizeof *actions) == WEFT_OK; r++)
         for (size_t i = 0; i < count; i++) {
             kinds |= 1u << actions[i].kind;
-            if (reduced != NULL && actions[i].kind == WEFT_ACTION_REDUCE_GRAD)
+            if (reduced != NULL && actions[i].kind == WEFT_SCHEDULE_ACTION_REDUCE_GRAD)
                 reduced[actions[i].stage] = true;
         }
     return kinds;
@@ -300,7 +301,7 @@ static weft_status lower_schedule(struct simulator *s)
 
     s->info.struct_size = sizeof s->info;
     WF_TRY(weft_schedule_get(given, &s->info));
-    if (kinds >> (WEFT_ACTION_W + 1) == 0)
+    if (kinds >> (WEFT_SCHEDULE_ACTION_W + 1) == 0)
         WF_TRY(weft_schedule_lower(given, WEFT_LOWER_REDUCE, &s->result->schedule));
     else if (s->info.lowered)
         s->result->schedule = weft_schedule_retain(given);
@@ -308,7 +309,7 @@ static weft_status lower_schedule(struct simulator *s)
         return wf_fail(WEFT_ERR_INVALID,
                        "the schedule has other actions than F, B, I and W, but no sends; no "
                        "pipeline runs it");
-    s->result->sharded = kinds >> WEFT_ACTION_UNSHARD & 1;
+    s->result->sharded = kinds >> WEFT_SCHEDULE_ACTION_UNSHARD & 1;
     return weft_schedule_get(s->result->schedule, &s->info);
 }
 
@@ -345,8 +346,10 @@ weft_status step_simulate(const struct graph *graph, const struct step_request *
     s.costs = wf_calloc((size_t)s.info.stages, sizeof *s.costs);
     ranks = wf_calloc((size_t)s.info.ranks, sizeof *ranks);
     update = wf_calloc((size_t)s.info.ranks, sizeof *update);
-    s.options = (weft_timeline_options){
-        .struct_size = sizeof s.options, .stages = s.costs, .stage_count = (size_t)s.info.stages};
+    s.options = (weft_timeline_options){.struct_size = sizeof s.options,
+                                        .stage_count = (size_t)s.info.stages,
+                                        .stages = s.costs,
+                                        .stage_size = sizeof *s.costs};
     status = out->stages != NULL && out->ranks != NULL && out->update != NULL && s.costs != NULL &&
                      ranks != NULL && update != NULL
                  ? step_model(graph, request->costs, s.info.stages, out)

@@ -12,21 +12,21 @@ static void add_slice(struct wf_text *out, const char *name, int32_t rank, int t
 
 static weft_status add_rank(const struct step_result *r, int32_t rank, struct wf_text *out)
 {
-    const weft_action *actions;
+    const weft_schedule_action *actions;
     uint64_t begin, end;
     size_t count;
     char name[64];
 
-    WF_TRY(weft_schedule_actions(r->schedule, rank, &actions, &count));
+    WF_TRY(weft_schedule_actions(r->schedule, rank, &count, &actions, sizeof *actions));
     wf_text_add(out,
                 "%s{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%d,\"args\":{\"name\":"
                 "\"pipeline rank %d\"}}",
                 rank > 0 ? ",\n" : "", rank, rank);
     for (size_t i = 0; i < count; i++) {
-        bool computes = actions[i].kind <= WEFT_ACTION_W;
+        bool computes = actions[i].kind <= WEFT_SCHEDULE_ACTION_W;
         WF_TRY(weft_timeline_span(r->timeline, rank, i, &begin, &end));
         if (begin == end) continue;
-        WF_TRY(weft_action_print(&actions[i], NULL, name, sizeof name, NULL));
+        WF_TRY(weft_schedule_action_print(&actions[i], NULL, name, sizeof name, NULL));
         add_slice(out, name, rank, computes ? 0 : 1, begin, end);
     }
     end = r->ranks[rank].end;

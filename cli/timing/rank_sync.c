@@ -24,7 +24,7 @@ weft_status rank_sync_close(struct rank_sync *sync)
 
 weft_status rank_sync_finish(const struct rank_sync *sync)
 {
-    return sync->inline_work ? WEFT_OK : weft_stream_wait(sync->context, NULL, WEFT_FOREVER);
+    return sync->inline_work ? WEFT_OK : weft_context_wait(sync->context, NULL, WEFT_FOREVER);
 }
 
 weft_status rank_sync_maximum(const struct rank_sync *sync, uint64_t *values, size_t count)

@@ -31,11 +31,22 @@
 
 /* ---- status.c: errors ---- */
 
+#define WF_ERROR_BYTES 2048 /* of an error text */
+
 /* Set the error of this thread and return STATUS.  Logged at level WF_LOG_DEBUG. */
 weft_status wf_fail(weft_status status, const char *format, ...) WF_PRINTF(2, 3);
 
 /* As wf_fail, with the name and the error code of the vendor library. */
 void wf_fail_vendor(weft_status status, const char *vendor, int64_t code, const char *text);
+
+/* Replace this thread's last failure text and return STATUS.  The vendor library's name and code
+ * stay. */
+weft_status wf_fail_reword(weft_status status, const char *format, ...) WF_PRINTF(2, 3);
+
+/* The number of error texts that the calling thread has set. */
+uint64_t wf_failure_count(void);
+
+/* ---- fail.c: errors on top of these ---- */
 
 /* Put "CONTEXT: " before this thread's last failure text and return its status. */
 weft_status wf_fail_context(weft_status status, const char *format, ...) WF_PRINTF(2, 3);
@@ -47,9 +58,6 @@ weft_status wf_fail_named(weft_status status, const char *function);
 /* Put "FUNCTION: ABOUT: " before this thread's last failure text, which may begin with "FUNCTION:
  * ". Return STATUS. */
 weft_status wf_fail_about(weft_status status, const char *function, const char *about);
-
-/* The number of error texts that the calling thread has set. */
-uint64_t wf_failure_count(void);
 
 /* A function of the program, called WHAT in the text, returned STATUS, which is not WEFT_OK, when
  * wf_failure_count was BEFORE.  The text is the one that the function has set, or that of STATUS.
@@ -78,6 +86,14 @@ static inline weft_status wf_require(const void *pointer, const char *what)
 
 /* ---- options.c: structs that begin with their size ---- */
 
+/* The caller has COUNT structs NAME of SIZE bytes each at ITEMS; this library knows BYTES of them.
+ * Set *COPY to NULL if ITEMS can be used as they are, else to a copy with structs of BYTES, which
+ * the caller frees with wf_free.  Errors: as wf_options_read. */
+weft_status wf_items_read(const char *name, size_t count, const void *items, size_t size,
+                          size_t bytes, void **copy) WF_NODISCARD;
+/* Structs NAME that go to the caller have BYTES each: WEFT_ERR_INVALID if the caller expects SIZE.
+ */
+weft_status wf_items_check(const char *name, size_t size, size_t bytes) WF_NODISCARD;
 /* Copy the fields of GIVEN, which may be NULL, to OUT, which has BYTES and holds the defaults.
  * WEFT_ERR_INVALID: its struct_size, a size_t, was not set.  WEFT_ERR_VERSION: it sets a field that
  * lies past BYTES.  NAME is the struct's. */
@@ -198,17 +214,15 @@ static inline uint64_t wf_hash_mix(uint64_t seed, uint64_t value)
     return h ^ (h >> 29);
 }
 
-/* ---- text.c: errors of the system ---- */
+/* ---- text/print.c: errors of the system ---- */
 
-/* plug_limit_text and plug_error_text of plugins/common/plug_limits.h: which limit of the process
+/* kit_limit_text and kit_error_text of core/kit/limits.h: which limit of the process
  * caused ERROR, and strerror with it.  The texts are the thread's, until its next call. */
 const char *wf_limit_text(int error);
 const char *wf_error_text(int error);
 
-/* ---- text.c: a growing string ---- */
+/* ---- text/print.c: without the locale of the program ---- */
 
-/* Zero-initialise.  Running out of memory sets `failed` and drops later text, so that printers
- * need no checks; wf_text_take and wf_text_status report it once, at the end. */
 /* As snprintf, vsnprintf, strtod and strtof, in the locale "C". */
 int wf_print(char *out, size_t bytes, const char *format, ...) WF_PRINTF(3, 4);
 int wf_printv(char *out, size_t bytes, const char *format, va_list args) WF_PRINTF(3, 0);
@@ -228,6 +242,10 @@ bool wf_same_letters(const char *a, const char *b, size_t count);
 /* The ending of a noun: "%u tensor%s", count, WF_PLURAL(count). */
 #define WF_PLURAL(count) ((count) == 1 ? "" : "s")
 
+/* ---- text/text.c: a growing string ---- */
+
+/* Zero-initialise.  Running out of memory sets `failed` and drops later text, so that printers
+ * need no checks; wf_text_take and wf_text_status report it once, at the end. */
 struct wf_text {
     char *data;
     size_t length, capacity;
@@ -247,12 +265,12 @@ void wf_text_free(struct wf_text *text);
 weft_status wf_text_status(const struct wf_text *text) WF_NODISCARD;
 /* The string, never NULL on success; the caller frees it.  TEXT is empty afterwards. */
 weft_status wf_text_take(struct wf_text *text, char **out) WF_NODISCARD;
-/* As snprintf: at most CAPACITY bytes with the terminating zero into BUFFER, the whole length into
- * *LENGTH (may be NULL).  TEXT is freed. */
-weft_status wf_text_copy_out(struct wf_text *text, char *buffer, size_t capacity,
-                             size_t *length) WF_NODISCARD;
+/* As snprintf: at most SIZE bytes with the terminating zero into OUT, the whole length into
+ * *NEEDED (may be NULL).  TEXT is freed. */
+weft_status wf_text_copy_out(struct wf_text *text, char *out, size_t size,
+                             size_t *needed) WF_NODISCARD;
 
-/* ---- utf8.c: texts of others ---- */
+/* ---- text/utf8.c: texts of others ---- */
 
 /* Bytes of the character of UTF-8 at TEXT; 0 at other bytes and at the end. */
 size_t wf_utf8_length(const char *text);
@@ -265,7 +283,19 @@ void wf_text_clean(char *text, size_t bytes);
 /* The same for lines: newlines stay, too. */
 void wf_text_clean_lines(char *text, size_t bytes);
 
-/* ---- pattern.c ---- */
+/* ---- text/text_file.c ---- */
+
+/* Append the file at PATH, which has no NUL and at most 16 MiB; KIND is for errors. */
+weft_status wf_text_file(const char *path, const char *kind, struct wf_text *out) WF_NODISCARD;
+
+/* ---- text/shape.c: sizes of dimensions ---- */
+
+/* "[4,6]" */
+void wf_shape_add_text(int32_t dims, const int64_t *shape, struct wf_text *text);
+/* Row-major strides without gaps, in elements. */
+void wf_row_major(int32_t dims, const int64_t *shape, int64_t *strides);
+
+/* ---- text/pattern.c ---- */
 
 /* `*` in PATTERN matches any text. */
 bool wf_pattern_matches(const char *pattern, const char *name);
@@ -273,7 +303,7 @@ bool wf_pattern_matches(const char *pattern, const char *name);
  */
 bool wf_pattern_covers(const char *earlier, const char *later);
 
-/* ---- ranks.c ---- */
+/* ---- text/ranks.c ---- */
 
 /* "rank 3", "ranks 1, 4-6 and 9"; about 20 are listed at most. */
 void wf_ranks_print(struct wf_text *out, const int32_t *ranks, int32_t count);
@@ -331,7 +361,7 @@ void wf_json_free(struct wf_json_tree *tree);
 /* The member KEY of OBJECT; NULL: OBJECT lacks it, or is another kind. */
 const struct wf_json_value *wf_json_find(const struct wf_json_value *object, const char *key);
 
-/* ---- scan.c: reading small grammars, with positions for error messages ---- */
+/* ---- text/scan.c: reading small grammars, with positions for error messages ---- */
 
 struct wf_scan {
     const char *text;
@@ -361,7 +391,7 @@ weft_status wf_scan_refuse(const struct wf_scan *scan, const char *kind, const c
 #define wf_scan_refuse(scan, ...) (wf_scan_refuse(scan, __VA_ARGS__), WEFT_ERR_PARSE)
 #endif
 
-/* ---- nearest.c ---- */
+/* ---- text/nearest.c ---- */
 
 /* Index of the NAMES entry fewest edits away from NAME, or -1 if none is near enough to suggest. */
 int wf_nearest(const char *name, const char *const *names, size_t count);
@@ -417,5 +447,22 @@ void wf_intern_release(struct wf_intern_table *table, struct wf_interned *object
 /* ---- clock.c ---- */
 
 uint64_t wf_now_ns(void); /* monotonic */
+
+#define WF_SECOND_NS INT64_C(1000000000)
+
+/* The deadline of a call that begins now with the time limit TIMEOUT_NS; UINT64_MAX: none. */
+static inline uint64_t wf_deadline(int64_t timeout_ns)
+{
+    return timeout_ns < 0 ? UINT64_MAX : wf_now_ns() + (uint64_t)timeout_ns;
+}
+
+/* The time until DEADLINE_NS, as a time limit. */
+static inline int64_t wf_time_left(uint64_t deadline_ns)
+{
+    uint64_t now_ns = wf_now_ns();
+
+    if (deadline_ns == UINT64_MAX) return WEFT_FOREVER;
+    return deadline_ns > now_ns ? (int64_t)(deadline_ns - now_ns) : 0;
+}
 
 #endif

@@ -2,7 +2,7 @@
  * users write for them. */
 #include "base.h"
 
-#include "common/plug_names.h"
+#include "kit/names.h"
 #include "number.h"
 
 #include <stdio.h>
@@ -10,12 +10,12 @@
 
 const char *wf_dtype_name(uint32_t dtype)
 {
-    return dtype < WEFT_DTYPE_COUNT ? plug_dtype_name(dtype) : NULL;
+    return dtype < WEFT_DTYPE_COUNT ? kit_dtype_name(dtype) : NULL;
 }
 
 size_t wf_dtype_bytes(uint32_t dtype)
 {
-    return plug_dtype_bytes(dtype);
+    return kit_dtype_bytes(dtype);
 }
 
 size_t wf_dtype_alignment(uint32_t dtype)
@@ -25,12 +25,12 @@ size_t wf_dtype_alignment(uint32_t dtype)
 
 const char *wf_reduction_name(uint32_t reduction)
 {
-    return reduction < WEFT_REDUCE_COUNT ? plug_reduction_name(reduction) : NULL;
+    return reduction < WEFT_REDUCE_COUNT ? kit_reduction_name(reduction) : NULL;
 }
 
 const char *wf_collective_name(uint32_t collective)
 {
-    return collective < WEFT_COLL_COUNT ? plug_collective_name(collective) : NULL;
+    return collective < WEFT_COLL_COUNT ? kit_collective_name(collective) : NULL;
 }
 
 static bool same_name(const char *known, const char *name, size_t length)
@@ -41,7 +41,7 @@ static bool same_name(const char *known, const char *name, size_t length)
 bool wf_dtype_find(const char *name, size_t length, uint32_t *out)
 {
     for (uint32_t i = 0; i < WEFT_DTYPE_COUNT; i++)
-        if (same_name(plug_dtype_name(i), name, length)) {
+        if (same_name(kit_dtype_name(i), name, length)) {
             *out = i;
             return true;
         }
@@ -119,7 +119,7 @@ static const char *nearest_dtype(const char *name)
     for (size_t i = 0; i < WF_COUNT(foreign); i++)
         if (wf_same_letters(foreign[i].theirs, name, SIZE_MAX)) return foreign[i].ours;
     for (uint32_t i = 0; i < WEFT_DTYPE_COUNT; i++) {
-        names[i] = plug_dtype_name(i);
+        names[i] = kit_dtype_name(i);
         if (wf_same_letters(names[i], name, SIZE_MAX)) return names[i];
     }
     nearest = wf_nearest(name, names, WF_COUNT(names));
@@ -136,7 +136,7 @@ void wf_dtype_explain(const char *name, size_t length, struct wf_text *out)
     nearest = nearest_dtype(word);
     wf_text_add(out, "\"%s\" is not a dtype; the dtypes are ", word);
     for (uint32_t i = 0; i < WEFT_DTYPE_COUNT; i++)
-        wf_text_add(out, "%s%s", i > 0 ? ", " : "", plug_dtype_name(i));
+        wf_text_add(out, "%s%s", i > 0 ? ", " : "", kit_dtype_name(i));
     if (nearest != NULL) wf_text_add(out, "; did you mean %s?", nearest);
 }
 
@@ -155,7 +155,7 @@ weft_status wf_dtype_refuse(const struct wf_scan *at, const char *kind, size_t l
 bool wf_reduction_find(const char *name, size_t length, uint32_t *out)
 {
     for (uint32_t i = 0; i < WEFT_REDUCE_COUNT; i++)
-        if (same_name(plug_reduction_name(i), name, length)) {
+        if (same_name(kit_reduction_name(i), name, length)) {
             *out = i;
             return true;
         }
@@ -164,10 +164,10 @@ bool wf_reduction_find(const char *name, size_t length, uint32_t *out)
 
 bool wf_collective_reduces(uint32_t collective)
 {
-    return plug_collective_reduces(collective);
+    return kit_collective_reduces(collective);
 }
 
 bool wf_reduction_defined(uint32_t reduction, uint32_t dtype)
 {
-    return plug_reduction_defined(reduction, dtype);
+    return kit_reduction_defined(reduction, dtype);
 }

@@ -4,7 +4,7 @@
  * hardware give the same bits. */
 #include "number.h"
 
-#include "common/arithmetic/cpu_casts.h"
+#include "kit/arithmetic/cpu_casts.h"
 
 void wf_elements_reduce(const struct wf_reduction *r, const void *const *sources, void *target,
                         size_t count)

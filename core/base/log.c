@@ -1,8 +1,8 @@
 /* log.c - one line per event, to standard error or to the program's sink. */
 #include "base.h"
 
-#include "common/plug_limits.h"
-#include "weft/log.h"
+#include "kit/limits.h"
+#include "weft/extend.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -75,7 +75,7 @@ bool wf_stderr_fits(size_t bytes)
     if (fstat(STDERR_FILENO, &file) != 0 || !S_ISREG(file.st_mode)) return true;
     end = lseek(STDERR_FILENO, 0, SEEK_CUR); /* beyond the size, if the file was cut */
     if (end < file.st_size) end = file.st_size;
-    return (uint64_t)end + bytes <= plug_file_limit();
+    return (uint64_t)end + bytes <= kit_file_limit();
 }
 
 /* Pass TEXT to the sink; false without a sink. */
@@ -94,20 +94,36 @@ static bool give_to_sink(int level, const char *text)
     return given;
 }
 
-void wf_log(int level, const char *format, ...)
+static void log_line(int level, const char *format, va_list args)
 {
     char text[2304];
-    va_list args;
     int used;
 
     if (!is_level(level) || level > wf_log_level()) return;
     used = snprintf(text, sizeof text, "%s", thread_prefix);
     if (used < 0) return;
-    va_start(args, format);
     wf_printv(text + used, sizeof text - (size_t)used, format, args);
-    va_end(args);
     if (give_to_sink(level, text)) return;
     if (!wf_stderr_fits(strlen("weft: warning: \n") + strlen(text))) return;
     /* one call, so that lines of different threads do not mix */
     fprintf(stderr, "weft: %s%s: %s\n", thread_prefix, level_names[level], text + used);
+}
+
+void wf_log(int level, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    log_line(level, format, args);
+    va_end(args);
+}
+
+void weft_log(enum weft_log_level level, const char *format, ...)
+{
+    va_list args;
+
+    if (format == NULL) return;
+    va_start(args, format);
+    log_line((int)level, format, args);
+    va_end(args);
 }

@@ -76,4 +76,9 @@ void wf_reducing_store(const struct wf_reducing *r, void *element);
 void wf_number_store_reduced(uint32_t dtype, uint32_t reduction, const struct wf_number *values,
                              int32_t size, int64_t divisor, void *element);
 
+/* ---- identity.c ---- */
+
+/* The identity of REDUCTION as one element of DTYPE. */
+void wf_element_identity(uint32_t dtype, uint32_t reduction, void *out);
+
 #endif

@@ -39,6 +39,40 @@ weft_status wf_abi_options_read(const char *name, const void *given, void *out, 
     return read_options(name, given, size, sizeof size, out, bytes);
 }
 
+static weft_status fail_item(const char *name, size_t size)
+{
+    return wf_fail(WEFT_ERR_INVALID, "the size of a %s is given as %zu; pass sizeof(%s)", name,
+                   size, name);
+}
+
+weft_status wf_items_check(const char *name, size_t size, size_t bytes)
+{
+    return size == bytes ? WEFT_OK : fail_item(name, size);
+}
+
+/* A struct that grows keeps the size of its first version as the least one. */
+weft_status wf_items_read(const char *name, size_t count, const void *items, size_t size,
+                          size_t bytes, void **copy)
+{
+    weft_status status = WEFT_OK;
+    char *made;
+
+    *copy = NULL;
+    if (size == bytes) return WEFT_OK;
+    if (size < bytes || size > 65536 || size % sizeof(void *) != 0) return fail_item(name, size);
+    made = wf_calloc(count, bytes);
+    if (made == NULL) return wf_fail_memory(count * bytes);
+    for (size_t i = 0; i < count && status == WEFT_OK; i++)
+        status = read_options(name, (const char *)items + i * size, size, sizeof(void *),
+                              made + i * bytes, bytes);
+    if (status != WEFT_OK) {
+        wf_free(made);
+        return status;
+    }
+    *copy = made;
+    return WEFT_OK;
+}
+
 static weft_status check_size(const char *name, size_t size, size_t head)
 {
     if (size >= head && size <= 65536) return WEFT_OK;

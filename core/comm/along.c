@@ -157,11 +157,11 @@ static struct wf_submitted record_call(weft_comm *parent, const weft_mesh *mesh,
     for (int32_t i = 0; i < count; i++)
         parent->room[i] =
             weft_comm_world_rank(parent, is_known ? ranks[i] : weft_mesh_rank_at(mesh, i));
-    return wf_record_creation(parent, WEFT_OP_CREATE, "weft_comm_along", parent->room, count);
+    return wf_record_creation(parent, WEFT_RECORD_CREATE, "weft_comm_along", parent->room, count);
 }
 
 static weft_status find_group(weft_comm *parent, const weft_mesh *mesh, const int32_t *axes,
-                              int32_t count, weft_comm **out)
+                              int32_t count, weft_subcomm_options *options, weft_comm **out)
 {
     uint64_t digest = digest_axes(mesh, axes, count);
     int32_t *ranks = NULL, size = 0;
@@ -171,18 +171,20 @@ static weft_status find_group(weft_comm *parent, const weft_mesh *mesh, const in
     struct wf_submitted record = {NULL, 0};
 
     name_group(mesh, axes, count, name, sizeof name);
+    if (options->name == NULL) options->name = name;
     if (!is_known || (status == WEFT_OK && !wf_comm_has_axis_group(parent, ranks, size)))
         record = record_call(parent, mesh, ranks, size, is_known);
     if (!is_known) status = learn_axes(parent, mesh, name, digest, status);
-    if (status == WEFT_OK) status = wf_comm_axis_group(parent, ranks, size, name, out);
+    if (status == WEFT_OK) status = wf_comm_axis_group(parent, ranks, size, name, options, out);
     wf_free(ranks);
     return wf_record_created(parent, record, wf_fail_named(status, "weft_comm_along"));
 }
 
 weft_status weft_comm_along(weft_comm *parent, const weft_mesh *mesh, const char *axes,
-                            weft_comm **out)
+                            const weft_subcomm_options *options, weft_comm **out)
 {
     int32_t coord[WEFT_MAX_AXES], list[WEFT_MAX_AXES], count;
+    weft_subcomm_options wanted = {0};
     weft_status status;
 
     if (parent == NULL) return wf_fail_null("weft_comm_along", "parent");
@@ -190,6 +192,15 @@ weft_status weft_comm_along(weft_comm *parent, const weft_mesh *mesh, const char
     WF_TRY(wf_require_kind(mesh, WF_KIND_MESH, "weft_comm_along: mesh"));
     if (axes == NULL) return wf_fail_null("weft_comm_along", "axes");
     if (out == NULL) return wf_fail_null("weft_comm_along", "out");
+    status = wf_options_read("weft_subcomm_options", options, &wanted, sizeof wanted);
+    if (status == WEFT_OK && wanted.native != NULL)
+        status = wf_fail(WEFT_ERR_INVALID, "weft_subcomm_options.native is set; only "
+                                           "weft_comm_create takes a vendor communicator");
+    if (status == WEFT_OK && wanted.fails_with_parent)
+        status = wf_fail(WEFT_ERR_INVALID, "weft_subcomm_options.fails_with_parent is set; only "
+                                           "weft_comm_create takes it");
+    if (status != WEFT_OK) return wf_fail_named(status, "weft_comm_along");
+    wanted.struct_size = sizeof wanted;
     WF_TRY(check_ranks(parent, mesh));
     status = wf_mesh_read_axes(mesh, axes, list, &count);
     if (status != WEFT_OK) return wf_fail_context(status, "weft_comm_along");
@@ -197,5 +208,5 @@ weft_status weft_comm_along(weft_comm *parent, const weft_mesh *mesh, const char
         *out = NULL;
         return WEFT_OK;
     }
-    return find_group(parent, mesh, list, count, out);
+    return find_group(parent, mesh, list, count, &wanted, out);
 }

@@ -187,24 +187,24 @@ static bool same_arrays(const weft_comm *comm, const struct side *a, const struc
 static bool is_in_place(const struct question *q, const weft_collective_args *args,
                         const struct side *send, const struct side *recv)
 {
-    uint32_t needs = plug_collective_needs(args->collective);
+    uint32_t needs = kit_collective_needs(args->collective);
 
-    if ((needs & PLUG_SPLIT_SEND) != 0 && (needs & PLUG_SPLIT_RECV) == 0)
+    if ((needs & KIT_SPLIT_SEND) != 0 && (needs & KIT_SPLIT_RECV) == 0)
         return recv->at == own_part(q, args, send);
-    if ((needs & PLUG_SPLIT_RECV) != 0 && (needs & PLUG_SPLIT_SEND) == 0)
+    if ((needs & KIT_SPLIT_RECV) != 0 && (needs & KIT_SPLIT_SEND) == 0)
         return send->at == own_part(q, args, recv);
     return send->at == recv->at && same_arrays(q->comm, send, recv);
 }
 
 static const char *in_place_form(uint32_t collective)
 {
-    uint32_t needs = plug_collective_needs(collective);
+    uint32_t needs = kit_collective_needs(collective);
 
     if (collective == WEFT_COLL_ALL_TO_ALL_V)
         return "send and recv, and the counts and offsets of both, are equal";
-    if ((needs & PLUG_SPLIT_SEND) != 0 && (needs & PLUG_SPLIT_RECV) == 0)
+    if ((needs & KIT_SPLIT_SEND) != 0 && (needs & KIT_SPLIT_RECV) == 0)
         return "recv is this rank's own part of send";
-    if ((needs & PLUG_SPLIT_RECV) != 0 && (needs & PLUG_SPLIT_SEND) == 0)
+    if ((needs & KIT_SPLIT_RECV) != 0 && (needs & KIT_SPLIT_SEND) == 0)
         return "send is this rank's own part of recv";
     return "send and recv are equal";
 }
@@ -245,8 +245,8 @@ static void find_range(struct side *side, int32_t size)
 static void find_sides(const weft_comm *comm, const weft_collective_args *args, struct side *send,
                        struct side *recv)
 {
-    struct plug_use use = plug_collective_use(args, comm->rank, comm->size);
-    uint32_t needs = plug_collective_needs(args->collective);
+    struct kit_use use = kit_collective_use(args, comm->rank, comm->size);
+    uint32_t needs = kit_collective_needs(args->collective);
 
     *send = (struct side){"send", (uintptr_t)args->send, NULL, NULL, 0, use.send};
     *recv = (struct side){"recv", (uintptr_t)args->recv, NULL, NULL, 0, use.recv};
@@ -254,14 +254,14 @@ static void find_sides(const weft_comm *comm, const weft_collective_args *args, 
         send->counts = args->send_counts;
         send->offsets = args->send_offsets;
         find_range(send, comm->size);
-    } else if ((needs & PLUG_SPLIT_SEND) != 0) {
+    } else if ((needs & KIT_SPLIT_SEND) != 0) {
         send->end *= (uint64_t)comm->size;
     }
     if (use.recv_arrays) {
         recv->counts = args->recv_counts;
         recv->offsets = args->recv_offsets;
         find_range(recv, comm->size);
-    } else if ((needs & PLUG_SPLIT_RECV) != 0) {
+    } else if ((needs & KIT_SPLIT_RECV) != 0) {
         recv->end *= (uint64_t)comm->size;
     }
 }

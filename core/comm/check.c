@@ -25,14 +25,14 @@ static weft_status refuse(const weft_comm *comm, const weft_collective_args *arg
 
 static weft_status check_vocabulary(const weft_comm *comm, const weft_collective_args *args)
 {
-    uint32_t needs = plug_collective_needs(args->collective);
+    uint32_t needs = kit_collective_needs(args->collective);
 
     if (args->dtype >= WEFT_DTYPE_COUNT)
         return refuse(comm, args, "dtype %u is unknown; the dtypes are 0 to %d", args->dtype,
                       WEFT_DTYPE_COUNT - 1);
-    if ((needs & PLUG_ROOTED) != 0 && (args->root < 0 || args->root >= comm->size))
+    if ((needs & KIT_ROOTED) != 0 && (args->root < 0 || args->root >= comm->size))
         return refuse(comm, args, "root is %d; the ranks are 0 to %d", args->root, comm->size - 1);
-    if ((needs & PLUG_REDUCES) == 0) return WEFT_OK;
+    if ((needs & KIT_REDUCES) == 0) return WEFT_OK;
     if (args->reduction >= WEFT_REDUCE_COUNT)
         return refuse(comm, args, "reduction %u is unknown; the reductions are 0 to %d",
                       args->reduction, WEFT_REDUCE_COUNT - 1);
@@ -69,7 +69,7 @@ static weft_status check_arrays(const weft_comm *comm, const weft_collective_arg
 /* The memory of this rank, unless it has no elements. */
 static weft_status check_memory(weft_comm *comm, const weft_collective_args *args)
 {
-    struct plug_use use = plug_collective_use(args, comm->rank, comm->size);
+    struct kit_use use = kit_collective_use(args, comm->rank, comm->size);
 
     if (use.send > 0 && args->send == NULL) return refuse(comm, args, "send is NULL");
     if (use.recv > 0 && args->recv == NULL) return refuse(comm, args, "recv is NULL");
@@ -88,7 +88,7 @@ static weft_status check_stream(const weft_comm *comm, const weft_collective_arg
 
 weft_status wf_check_numbers(const weft_comm *comm, const weft_collective_args *args)
 {
-    struct plug_use use = plug_collective_arrays(args->collective, args->root, comm->rank);
+    struct kit_use use = kit_collective_arrays(args->collective, args->root, comm->rank);
     uint64_t bytes;
 
     if (args->collective >= WEFT_COLL_COUNT)

@@ -5,7 +5,7 @@
 #include "comm.h"
 #include "comm/context/room.h"
 
-#include "common/plug_collective.h"
+#include "kit/collective.h"
 
 /* OK if ARGS can be given to the plugin. */
 weft_status wf_check_collective(weft_comm *comm, const weft_collective_args *args);
@@ -19,15 +19,15 @@ void wf_check_begin(weft_comm *comm);
 static inline bool wf_check_fast(const weft_comm *comm, const weft_collective_args *args)
 {
     uint32_t kind = args->collective;
-    uint32_t needs = plug_collective_needs(kind);
+    uint32_t needs = kit_collective_needs(kind);
 
     if (kind == WEFT_COLL_BARRIER) return wf_stream_is_known(comm->context, args->stream);
-    if (needs == 0 || (needs & (PLUG_SEND_ARRAYS | PLUG_RECV_ARRAYS)) != 0 ||
+    if (needs == 0 || (needs & (KIT_SEND_ARRAYS | KIT_RECV_ARRAYS)) != 0 ||
         args->dtype >= WEFT_DTYPE_COUNT)
         return false;
-    if ((needs & PLUG_ROOTED) != 0 && (uint32_t)args->root >= (uint32_t)comm->size) return false;
-    if ((needs & PLUG_REDUCES) != 0 && (args->reduction >= WEFT_REDUCE_COUNT ||
-                                        (comm->defined[args->reduction] >> args->dtype & 1) == 0))
+    if ((needs & KIT_ROOTED) != 0 && (uint32_t)args->root >= (uint32_t)comm->size) return false;
+    if ((needs & KIT_REDUCES) != 0 && (args->reduction >= WEFT_REDUCE_COUNT ||
+                                       (comm->defined[args->reduction] >> args->dtype & 1) == 0))
         return false;
     return args->count <= comm->most[args->dtype] && args->send != NULL && args->recv != NULL &&
            args->divisor == 0 && wf_stream_is_known(comm->context, args->stream);

@@ -94,15 +94,15 @@ hand_over(weft_comm *comm, const weft_collective_args *args, bool complete)
             &(struct wf_call_identity){args->plan, args->binding, args->step, args->divisor});
         if (status != WEFT_OK) return status;
     }
-    wf_ring_add(&comm->ring, args->collective, args->dtype, args->reduction, args->root,
-                args->count);
+    wf_recent_add(&comm->recent, args->collective, args->dtype, args->reduction, args->root,
+                  args->count);
     status = comm->table->collective(comm->handle, args);
     if (UNLIKELY(status != WEFT_OK)) {
         status = recover(comm, args, status);
         if (status != WEFT_OK) return status;
     }
     if (complete)
-        wf_ring_finish(&comm->ring);
+        wf_recent_finish(&comm->recent);
     else
         wf_posts_add(comm, args->stream);
     return WEFT_OK;
@@ -175,14 +175,14 @@ weft_status wf_comm_pull(weft_comm *comm, const weft_pull_args *args, uint32_t t
     if (UNLIKELY(!wf_comm_may_begin(comm))) return wf_comm_note(comm, wf_comm_fail_limited(comm));
     if (UNLIKELY(comm->compares))
         WF_TRY(compare(
-            comm, WF_RING_PULL, "pull",
+            comm, WF_RECENT_PULL, "pull",
             &(struct wf_call_identity){args->plan, args->binding, args->step, args->divisor}));
-    wf_ring_add(&comm->ring, WF_RING_PULL, args->dtype, args->reduction, -1, elements);
+    wf_recent_add(&comm->recent, WF_RECENT_PULL, args->dtype, args->reduction, -1, elements);
     status = args->dtype == to ? comm->table->pull(comm->handle, args)
                                : comm->table->pull_cast(comm->handle, args, to);
     if (UNLIKELY(status != WEFT_OK)) return fail_post(comm, status, "pull");
     wf_posts_add(comm, args->stream);
-    if (wf_comm_is_inline(comm, args->stream)) wf_ring_finish(&comm->ring);
+    if (wf_comm_is_inline(comm, args->stream)) wf_recent_finish(&comm->recent);
     return WEFT_OK;
 }
 

@@ -1,6 +1,8 @@
 /* comm.c - what a communicator knows of its ranks and its backend. */
 #include "comm.h"
 
+#include "comm/carry/carry.h"
+
 int32_t weft_comm_rank(const weft_comm *comm)
 {
     return comm != NULL ? comm->rank : -1;
@@ -19,6 +21,11 @@ const char *weft_comm_name(const weft_comm *comm)
 weft_context *weft_comm_context(const weft_comm *comm)
 {
     return comm != NULL ? comm->context : NULL;
+}
+
+int64_t weft_comm_timeout(const weft_comm *comm)
+{
+    return comm != NULL ? comm->timeout_ns : 0;
 }
 
 int32_t weft_comm_world_rank(const weft_comm *comm, int32_t rank)
@@ -62,4 +69,9 @@ weft_status weft_comm_support(const weft_comm *comm, enum weft_collective collec
     WF_TRY(comm->table->support(comm->device, &query, &answer));
     *level = (enum weft_support_level)answer;
     return WEFT_OK;
+}
+
+bool weft_comm_has_messages(const weft_comm *comm)
+{
+    return comm != NULL && wf_is_usable(comm->made, WF_KIND_COMM) && wf_backend_has_messages(comm);
 }

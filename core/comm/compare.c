@@ -10,16 +10,16 @@
 struct record {
     uint64_t plan;
     uint32_t binding, step;
-    uint32_t kind; /* of the ring */
+    uint32_t kind; /* as wf_recent_add */
     uint32_t divisor;
 };
 
 static void print(const struct record *record, char *out, size_t bytes)
 {
-    const char *name = record->kind == WF_RING_PULL ? "pull" : wf_collective_name(record->kind);
+    const char *name = record->kind == WF_RECENT_PULL ? "pull" : wf_collective_name(record->kind);
     char divisor[32] = "";
 
-    if (record->kind == WF_RING_SYMM_BARRIER) {
+    if (record->kind == WF_RECENT_SYMM_BARRIER) {
         snprintf(out, bytes, "calls weft_symm_barrier of symmetric memory #%llu",
                  (unsigned long long)record->plan);
         return;

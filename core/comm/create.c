@@ -382,17 +382,21 @@ static weft_comm *take_owned(weft_comm *comm)
 static void end_owned(weft_comm *comm, const char *cause)
 {
     for (weft_comm *owned = take_owned(comm); owned != NULL; owned = take_owned(comm)) {
-        if (owned->fails_alone)
+        if (owned->is_tied) { /* the program releases it */
+            owned->owner = owned->next_group = NULL;
+            owned->is_tied = false;
+        } else if (owned->fails_alone) {
             retire(owned, cause);
-        else
+        } else {
             wf_comm_unmake(owned, cause);
+        }
     }
 }
 
 /* The operations of an open call group are never started. */
 static void give_up_group(weft_comm *comm)
 {
-    uint64_t posted = atomic_load_explicit(&comm->ring.posted, memory_order_relaxed);
+    uint64_t posted = atomic_load_explicit(&comm->recent.posted, memory_order_relaxed);
 
     if (comm->group_depth == 0) return;
     if (comm->group_record != WF_NO_RECORD) wf_record_group_end(comm, WEFT_ERR_ABORTED);
@@ -477,10 +481,11 @@ void weft_comm_release(weft_comm **comm)
     } else if (mine == mine->context->world) {
         wf_log(WF_LOG_WARNING,
                "weft_comm_release: weft_context_release releases the world communicator");
-    } else if (mine->owner != NULL) {
+    } else if (mine->owner != NULL && !mine->is_tied) {
         wf_log(WF_LOG_WARNING, "weft_comm_release: the release of %s releases %s",
                mine->owner->name, mine->name);
     } else {
+        wf_comm_untie(mine);
         release(mine);
     }
 }

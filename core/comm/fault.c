@@ -91,11 +91,11 @@ static void add_reported(const weft_comm *comm, struct wf_text *out)
  * received a message since. */
 static void add_place(const weft_comm *comm, struct wf_text *out)
 {
-    uint64_t posted = atomic_load_explicit(&comm->ring.posted, memory_order_relaxed);
-    const struct wf_ring_entry *last = &comm->ring.entries[posted % WF_RING_ENTRIES];
+    uint64_t posted = atomic_load_explicit(&comm->recent.posted, memory_order_relaxed);
+    const struct wf_recent_entry *last = &comm->recent.entries[posted % WF_RECENT_ENTRIES];
     uint64_t kind = atomic_load_explicit(&last->what, memory_order_relaxed) >> 48;
 
-    if (kind != WF_RING_SEND && kind != WF_RING_RECEIVE)
+    if (kind != WF_RECENT_SEND && kind != WF_RECENT_RECEIVE)
         wf_calls_place(comm, atomic_load_explicit(&comm->collectives, memory_order_relaxed), out);
 }
 
@@ -105,9 +105,10 @@ static void explain_timeout(weft_comm *comm, const char *what, const char *own, 
     struct wf_answers answers;
     bool both;
 
-    wf_text_add(out, "%s #%llu on %s: ", what,
-                (unsigned long long)atomic_load_explicit(&comm->ring.posted, memory_order_relaxed),
-                comm->name);
+    wf_text_add(
+        out, "%s #%llu on %s: ", what,
+        (unsigned long long)atomic_load_explicit(&comm->recent.posted, memory_order_relaxed),
+        comm->name);
     wf_position_ask(comm, &answers);
     if (answers.suspect >= 0) wf_record_wait(comm, answers.suspect);
     both = answers.silent.length > 0 && answers.behind.length > 0;
@@ -429,16 +430,26 @@ void wf_fault_apply_early(weft_comm *comm)
             apply_abort(comm, early[i].status, early[i].text, early[i].complete);
 }
 
-/* COMM fails here, and on its other ranks when the report arrives.  The context's lock is held. */
+/* COMM, and what fails with it, fails here with STATUS, and on the other ranks with THEIRS when the
+ * report arrives.  The context's lock is held. */
+static void fail_everywhere(weft_comm *comm, weft_status status, weft_status theirs,
+                            const char *text)
+{
+    weft_comm *whole = is_group(comm) ? comm->owner : comm;
+
+    wf_comm_fail_locked(whole, status, text);
+    if (whole->context->client != NULL && whole->size > 1)
+        wf_client_abort(whole->context->client, whole->number, whole->world_ranks, whole->size,
+                        theirs, text);
+}
+
+/* The context's lock is held. */
 static void abort_locked(weft_comm *comm)
 {
     char text[256];
 
     snprintf(text, sizeof text, "%s was aborted by rank %d", comm->name, comm->context->rank);
-    wf_comm_fail_locked(comm, WEFT_ERR_ABORTED, text);
-    if (comm->context->client != NULL && comm->size > 1)
-        wf_client_abort(comm->context->client, comm->number, comm->world_ranks, comm->size,
-                        WEFT_ERR_ABORTED, text);
+    fail_everywhere(comm, WEFT_ERR_ABORTED, WEFT_ERR_ABORTED, text);
 }
 
 void weft_comm_abort(weft_comm *comm)
@@ -463,8 +474,7 @@ weft_status weft_comm_async_error(weft_comm *comm)
     weft_status status;
 
     WF_TRY(wf_comm_check(comm, "weft_comm_async_error"));
-    if (atomic_load_explicit(&comm->cause, memory_order_acquire) != WEFT_OK)
-        return wf_comm_cause(comm);
+    if (wf_comm_has_failed(comm)) return wf_comm_cause(comm);
     status = comm->table->async_error(comm->handle);
     if (status != WEFT_OK) return wf_comm_fault(comm, status, "an earlier operation");
     return comm->attached != NULL ? weft_comm_async_error(comm->attached) : WEFT_OK;
@@ -477,9 +487,8 @@ weft_status wf_comm_give_up(weft_comm *comm, weft_status status, const char *fun
     if (comm->size == 1 || wf_comm_has_failed(comm)) return wf_fail_named(status, function);
     snprintf(text, sizeof text, "%s on %s: rank %d: %.700s", function, comm->name,
              comm->context->rank, weft_last_error());
-    wf_comm_fail(comm, status, text);
-    if (comm->context->client != NULL)
-        wf_client_abort(comm->context->client, comm->number, comm->world_ranks, comm->size,
-                        status == WEFT_ERR_MISMATCH ? status : WEFT_ERR_ABORTED, text);
+    pthread_mutex_lock(&comm->context->lock);
+    fail_everywhere(comm, status, status == WEFT_ERR_MISMATCH ? status : WEFT_ERR_ABORTED, text);
+    unlock(comm->context);
     return wf_comm_cause(comm);
 }

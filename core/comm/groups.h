@@ -1,9 +1,8 @@
-/* groups.h - communicators of some ranks of another one.  A part of comm.h, which includes it after
- * the objects. */
+/* groups.h - communicators of some ranks of another one. */
 #ifndef WEFT_COMM_GROUPS_H
 #define WEFT_COMM_GROUPS_H
 
-#include "comm.h"
+#include "objects.h"
 
 /* ---- split.c ---- */
 
@@ -46,11 +45,19 @@ void wf_comm_advise_size(const weft_comm *comm, int32_t needed, char *out, size_
  * fail with it.  Errors name FUNCTION. */
 weft_status wf_comm_group(weft_comm *parent, const char *function, const int32_t *ranks,
                           int32_t count, weft_status status, weft_comm **out) WF_NODISCARD;
-/* The same for the program's own use, with NAME.  Steps of plans do not use it, so PARENT does not
- * fail with it, and it does not fail with PARENT. */
+/* The same for the ranks of MESH.  *OUT is NULL on other ranks, which get STATUS. */
+weft_status wf_comm_mesh_group(weft_comm *parent, const weft_mesh *mesh, const char *function,
+                               weft_status status, weft_comm **out) WF_NODISCARD;
+/* The same for the program's own use: the axes NAME, with OPTIONS.  Steps of plans do not use it,
+ * so PARENT does not fail with it, and it does not fail with PARENT. */
 weft_status wf_comm_axis_group(weft_comm *parent, const int32_t *ranks, int32_t count,
-                               const char *name, weft_comm **out) WF_NODISCARD;
+                               const char *name, const weft_subcomm_options *options,
+                               weft_comm **out) WF_NODISCARD;
 /* True if it exists. */
 bool wf_comm_has_axis_group(const weft_comm *parent, const int32_t *ranks, int32_t count);
+/* GROUP, which the program has created and releases, fails with PARENT, and PARENT with it, until
+ * one of them ends. */
+void wf_comm_tie(weft_comm *parent, weft_comm *group);
+void wf_comm_untie(weft_comm *group);
 
 #endif

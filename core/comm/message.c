@@ -33,14 +33,15 @@ static inline __attribute__((always_inline)) weft_status hand_over(weft_comm *co
 {
     weft_status status;
 
-    wf_ring_add(&comm->ring, kind, message->dtype, 0, message->peer, message->count);
-    status = kind == WF_RING_SEND ? comm->table->send(comm->handle, message)
-                                  : comm->table->receive(comm->handle, message);
+    wf_recent_add(&comm->recent, kind, message->dtype, 0, message->peer, message->count);
+    status = kind == WF_RECENT_SEND ? comm->table->send(comm->handle, message)
+                                    : comm->table->receive(comm->handle, message);
     if (status != WEFT_OK)
         return wf_comm_note(
-            comm, wf_comm_fault(comm, status, kind == WF_RING_SEND ? "weft_send" : "weft_receive"));
+            comm,
+            wf_comm_fault(comm, status, kind == WF_RECENT_SEND ? "weft_send" : "weft_receive"));
     wf_posts_add(comm, message->stream);
-    if (wf_comm_is_inline(comm, message->stream)) wf_ring_finish(&comm->ring);
+    if (wf_comm_is_inline(comm, message->stream)) wf_recent_finish(&comm->recent);
     return WEFT_OK;
 }
 
@@ -49,7 +50,7 @@ static __attribute__((noinline)) weft_status hand_over_recorded(weft_comm *comm,
                                                                 struct wf_trace *trace)
 {
     struct wf_submitted record = wf_record_message(
-        trace, comm, kind == WF_RING_SEND ? WEFT_OP_SEND : WEFT_OP_RECEIVE, message);
+        trace, comm, kind == WF_RECENT_SEND ? WEFT_RECORD_SEND : WEFT_RECORD_RECEIVE, message);
     weft_status status = hand_over(comm, kind, message);
 
     wf_trace_return(trace);
@@ -60,7 +61,7 @@ static __attribute__((noinline)) weft_status hand_over_recorded(weft_comm *comm,
 
 static weft_status post(weft_comm *comm, uint32_t kind, const weft_message *message)
 {
-    const char *what = kind == WF_RING_SEND ? "weft_send" : "weft_receive";
+    const char *what = kind == WF_RECENT_SEND ? "weft_send" : "weft_receive";
     struct wf_trace *trace;
     weft_status status;
 
@@ -76,7 +77,7 @@ static weft_status post(weft_comm *comm, uint32_t kind, const weft_message *mess
 weft_status weft_send(weft_comm *comm, const void *buffer, uint64_t count, enum weft_dtype dtype,
                       int32_t peer, uint32_t tag, weft_stream *stream)
 {
-    return post(comm, WF_RING_SEND,
+    return post(comm, WF_RECENT_SEND,
                 &(weft_message){.struct_size = sizeof(weft_message),
                                 .dtype = dtype,
                                 .buffer = (void *)(uintptr_t)buffer, /* send only reads it */
@@ -89,7 +90,7 @@ weft_status weft_send(weft_comm *comm, const void *buffer, uint64_t count, enum 
 weft_status weft_receive(weft_comm *comm, void *buffer, uint64_t count, enum weft_dtype dtype,
                          int32_t peer, uint32_t tag, weft_stream *stream)
 {
-    return post(comm, WF_RING_RECEIVE,
+    return post(comm, WF_RECENT_RECEIVE,
                 &(weft_message){.struct_size = sizeof(weft_message),
                                 .dtype = dtype,
                                 .buffer = buffer,
@@ -109,7 +110,7 @@ weft_status weft_group_begin(weft_comm *comm)
     if (status != WEFT_OK) return wf_comm_fault(comm, status, "group_begin");
     if (comm->group_depth++ == 0) {
         comm->group_status = WEFT_OK;
-        comm->group_first = atomic_load_explicit(&comm->ring.posted, memory_order_relaxed);
+        comm->group_first = atomic_load_explicit(&comm->recent.posted, memory_order_relaxed);
         if (atomic_load_explicit(&comm->tracing, memory_order_relaxed) != NULL)
             wf_record_group_begin(comm);
     }
@@ -138,7 +139,7 @@ static inline weft_status judge_group(weft_comm *comm, weft_status status)
         return give_up_group(comm);
     if (comm->group_status != WEFT_OK) return wf_fail(comm->group_status, "%s", comm->group_text);
     if (status == WEFT_OK && comm->done_on_return && comm->group_depth == 0)
-        wf_ring_finish(&comm->ring);
+        wf_recent_finish(&comm->recent);
     return status;
 }
 

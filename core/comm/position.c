@@ -79,11 +79,11 @@ static void put_step(const weft_comm *comm, int32_t asker, struct wf_text *out)
 }
 
 /* How many of the POSTED operations are complete, as far as this rank knows.  A wait for a stream
- * completes the record of an operation, not its entry in COMM's own ring. */
+ * completes the record of an operation, not its entry in COMM's own list. */
 static uint64_t count_finished(const weft_comm *comm, uint64_t posted)
 {
     const struct wf_trace *trace = comm->context->trace;
-    uint64_t finished = atomic_load(&comm->ring.finished);
+    uint64_t finished = atomic_load(&comm->recent.finished);
     weft_record record;
 
     if (finished >= posted || trace == NULL ||
@@ -95,11 +95,11 @@ static uint64_t count_finished(const weft_comm *comm, uint64_t posted)
 
 void wf_position_put(weft_comm *comm, int32_t asker, struct wf_text *out)
 {
-    uint64_t posted = atomic_load(&comm->ring.posted);
+    uint64_t posted = atomic_load(&comm->recent.posted);
     struct wf_text last = {0};
 
     wf_put_u32(out, WF_WHERE_KNOWN);
-    wf_ring_print(&comm->ring, posted, &last);
+    wf_recent_print(&comm->recent, posted, &last);
     wf_put_u64(out, posted);
     wf_put_u64(out, count_finished(comm, posted));
     wf_put_blob(out, last.data, last.length);
@@ -117,11 +117,11 @@ static void put_elsewhere(const weft_context *context, uint64_t number, struct w
     struct wf_text text = {0};
 
     for (weft_comm *comm = context->comms; comm != NULL && text.length == 0; comm = comm->next) {
-        uint64_t posted = atomic_load(&comm->ring.posted);
+        uint64_t posted = atomic_load(&comm->recent.posted);
 
         if (comm->number == number || count_finished(comm, posted) >= posted) continue;
         wf_text_add(&text, "#%llu, ", (unsigned long long)posted);
-        wf_ring_print(&comm->ring, posted, &text);
+        wf_recent_print(&comm->recent, posted, &text);
         wf_text_add(&text, ", on %s", comm->name);
     }
     wf_put_blob(out, text.data, text.length);
@@ -253,7 +253,7 @@ static int32_t *list_asked(const weft_comm *comm, int32_t *count)
 void wf_position_ask(weft_comm *comm, struct wf_answers *out)
 {
     struct wf_client *client = comm->context->client;
-    uint64_t posted = load(&comm->ring.posted);
+    uint64_t posted = load(&comm->recent.posted);
     struct wf_gathered got;
     int32_t *ranks, count;
 
@@ -282,7 +282,7 @@ void wf_answers_free(struct wf_answers *answers)
 
 static void print_own(weft_comm *comm, struct wf_text *out)
 {
-    uint64_t posted = atomic_load(&comm->ring.posted), finished = load(&comm->ring.finished);
+    uint64_t posted = atomic_load(&comm->recent.posted), finished = load(&comm->recent.finished);
     bool is_done = count_finished(comm, posted) >= posted; /* the last one */
 
     wf_text_add(out, "%s (%d rank%s): rank %d has posted %llu operation%s\n", comm->name,
@@ -290,46 +290,50 @@ static void print_own(weft_comm *comm, struct wf_text *out)
                 WF_PLURAL(posted));
     for (uint64_t n = posted > LOGGED_OPS ? posted - LOGGED_OPS + 1 : 1; n <= posted; n++) {
         wf_text_add(out, "  #%llu ", (unsigned long long)n);
-        wf_ring_print(&comm->ring, n, out);
+        wf_recent_print(&comm->recent, n, out);
         wf_text_add(out, "%s\n", n <= finished || (n == posted && is_done) ? " (done)" : "");
     }
 }
 
-/* One call per line of TEXT, which it takes apart. */
-static void each_line(struct wf_text *text, void (*line)(void *, const char *), void *argument)
+/* Log each line of TEXT, which it takes apart. */
+static void log_lines(struct wf_text *text)
 {
     char *rest = text->data, *end;
 
     for (; rest != NULL && *rest != '\0'; rest = end) {
         end = rest + strcspn(rest, "\n");
         if (*end != '\0') *end++ = '\0';
-        line(argument, rest);
+        wf_log(WF_LOG_WARNING, "%s", rest);
     }
 }
 
-static void log_line(void *argument, const char *text)
+static void print_report(weft_comm *comm, struct wf_text *out)
 {
-    (void)argument;
-    wf_log(WF_LOG_WARNING, "%s", text);
-}
-
-void weft_comm_dump(weft_comm *comm, void (*line)(void *argument, const char *text), void *argument)
-{
-    struct wf_text text = {0};
     struct wf_answers answers;
 
-    if (comm == NULL || !wf_is_usable(comm->made, WF_KIND_COMM) || line == NULL) return;
-    print_own(comm, &text);
+    print_own(comm, out);
     wf_position_ask(comm, &answers);
-    wf_text_append(&text, answers.lines.data, answers.lines.length);
-    each_line(&text, line, argument);
-    wf_text_free(&text);
+    wf_text_append(out, answers.lines.data, answers.lines.length);
     wf_answers_free(&answers);
+}
+
+weft_status weft_comm_report_print(weft_comm *comm, char *text, size_t size, size_t *needed)
+{
+    struct wf_text report = {0};
+
+    WF_TRY(wf_comm_check(comm, "weft_comm_report_print"));
+    if (text == NULL && size > 0) return wf_fail_null("weft_comm_report_print", "text");
+    print_report(comm, &report);
+    return wf_text_copy_out(&report, text, size, needed);
 }
 
 void wf_position_log(weft_comm *comm)
 {
-    weft_comm_dump(comm, log_line, NULL);
+    struct wf_text report = {0};
+
+    print_report(comm, &report);
+    log_lines(&report);
+    wf_text_free(&report);
 }
 
 void wf_position_log_answers(weft_comm *comm, const struct wf_text *lines)
@@ -338,6 +342,6 @@ void wf_position_log_answers(weft_comm *comm, const struct wf_text *lines)
 
     print_own(comm, &text);
     wf_text_append(&text, lines->data, lines->length);
-    each_line(&text, log_line, NULL);
+    log_lines(&text);
     wf_text_free(&text);
 }

@@ -13,9 +13,10 @@ static uint64_t count_message(weft_comm *comm, bool receives, int32_t peer)
 }
 
 struct wf_submitted wf_record_message(struct wf_trace *trace, weft_comm *comm,
-                                      enum weft_operation operation, const weft_message *message)
+                                      enum weft_record_operation operation,
+                                      const weft_message *message)
 {
-    bool receives = operation == WEFT_OP_RECEIVE;
+    bool receives = operation == WEFT_RECORD_RECEIVE;
     uint64_t bytes = message->count * wf_element_bytes(message->dtype);
 
     return wf_record_submit(
@@ -44,7 +45,7 @@ struct wf_submitted wf_record_symm_barrier(struct wf_trace *trace, weft_comm *co
             .comm = comm->number,
             .sequence = atomic_load_explicit(&comm->collectives, memory_order_relaxed),
             .stream = wf_stream_number(comm->context, stream),
-            .operation = WEFT_OP_SYMM_BARRIER,
+            .operation = WEFT_RECORD_SYMM_BARRIER,
             .step_kind = WEFT_NO_STEP_KIND,
             .flags = comm->done_on_return && stream == NULL ? 0 : WEFT_RECORD_ON_STREAM,
             .peer = -1,
@@ -88,7 +89,7 @@ static uint64_t count_creation(weft_comm *comm, const int32_t *ranks, int32_t co
 }
 
 /* The record of number SEQUENCE; RANKS is NULL if all ranks of COMM take part. */
-static struct wf_submitted submit_creation(weft_comm *comm, enum weft_operation operation,
+static struct wf_submitted submit_creation(weft_comm *comm, enum weft_record_operation operation,
                                            const char *function, uint64_t sequence,
                                            const int32_t *ranks, int32_t count)
 {
@@ -107,7 +108,7 @@ static struct wf_submitted submit_creation(weft_comm *comm, enum weft_operation 
                        .label = wf_trace_intern(trace, function)});
 }
 
-struct wf_submitted wf_record_creation(weft_comm *comm, enum weft_operation operation,
+struct wf_submitted wf_record_creation(weft_comm *comm, enum weft_record_operation operation,
                                        const char *function, const int32_t *ranks, int32_t count)
 {
     bool by_all = ranks == NULL || count == comm->size;
@@ -121,15 +122,16 @@ struct wf_submitted wf_record_creation(weft_comm *comm, enum weft_operation oper
     return submitted;
 }
 
-struct wf_submitted wf_record_saving_wait(weft_comm *comm, uint64_t sequence)
+struct wf_submitted wf_record_continuation(weft_comm *comm, enum weft_record_operation operation,
+                                           const char *function, uint64_t sequence)
 {
-    return submit_creation(comm, WEFT_OP_SAVE, "weft_saving_wait", sequence, NULL, 0);
+    return submit_creation(comm, operation, function, sequence, NULL, 0);
 }
 
 void wf_record_set_bytes(struct wf_submitted record, uint64_t bytes)
 {
     if (record.record == NULL || WF_LOAD(record.record, id) != record.id) return;
-    if (WF_LOAD(record.record, operation) == WEFT_OP_LOAD)
+    if (WF_LOAD(record.record, operation) == WEFT_RECORD_LOAD)
         WF_STORE(record.record, received, bytes);
     else
         WF_STORE(record.record, sent, bytes);

@@ -5,7 +5,7 @@
 #include "comm.h"
 #include "comm/context/timing.h"
 
-#include "common/plug_collective.h"
+#include "kit/collective.h"
 
 #define WF_NO_RECORD UINT64_MAX
 
@@ -157,7 +157,7 @@ wf_collective_bytes(const weft_comm *comm, const weft_collective_args *args)
 static inline __attribute__((always_inline)) int32_t
 wf_collective_root(const weft_comm *comm, const weft_collective_args *args)
 {
-    bool rooted = (plug_collective_needs(args->collective) & PLUG_ROOTED) != 0;
+    bool rooted = (kit_collective_needs(args->collective) & KIT_ROOTED) != 0;
 
     return rooted ? comm->world_ranks[args->root] : -1;
 }
@@ -216,18 +216,20 @@ struct wf_submitted wf_record_average(struct wf_trace *trace, weft_comm *comm,
                                       const weft_collective_args *args);
 /* A message is about to be posted. */
 struct wf_submitted wf_record_message(struct wf_trace *trace, weft_comm *comm,
-                                      enum weft_operation operation, const weft_message *message);
+                                      enum weft_record_operation operation,
+                                      const weft_message *message);
 /* A barrier of symmetric memory of COMM, which has begun. */
 struct wf_submitted wf_record_symm_barrier(struct wf_trace *trace, weft_comm *comm,
                                            const void *stream);
 
 /* FUNCTION is about to create, release, load or save something on COMM (OPERATION is one of
  * wf_record_is_creation), together with COUNT world RANKS of it; NULL: with all of its ranks. */
-struct wf_submitted wf_record_creation(weft_comm *comm, enum weft_operation operation,
+struct wf_submitted wf_record_creation(weft_comm *comm, enum weft_record_operation operation,
                                        const char *function, const int32_t *ranks, int32_t count);
-/* weft_saving_wait is about to wait for the save that was number SEQUENCE of the creations of COMM.
- * [any thread] */
-struct wf_submitted wf_record_saving_wait(weft_comm *comm, uint64_t sequence);
+/* FUNCTION is about to wait for the OPERATION that was number SEQUENCE of the creations of COMM and
+ * continues in the background.  [any thread] */
+struct wf_submitted wf_record_continuation(weft_comm *comm, enum weft_record_operation operation,
+                                           const char *function, uint64_t sequence);
 /* This rank saves BYTES in it, or loads them. */
 void wf_record_set_bytes(struct wf_submitted record, uint64_t bytes);
 /* It ends with STATUS, which is returned. */

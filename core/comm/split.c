@@ -13,6 +13,7 @@ struct settings {
     int64_t timeout_ns;
     uint64_t deadline_ns; /* of the call, on this rank */
     void *native;         /* to wrap; each rank's own */
+    bool is_tied;         /* it fails with the parent */
 };
 
 static weft_status read_settings(const weft_comm *parent, const weft_subcomm_options *options,
@@ -33,7 +34,8 @@ static weft_status read_settings(const weft_comm *parent, const weft_subcomm_opt
             given.name, strlen(given.name), sizeof out->name - 1);
     *out = (struct settings){.timeout_ns =
                                  given.timeout_ns != 0 ? given.timeout_ns : parent->timeout_ns,
-                             .native = given.native};
+                             .native = given.native,
+                             .is_tied = given.fails_with_parent};
     out->deadline_ns = wf_deadline(out->timeout_ns);
     snprintf(out->name, sizeof out->name, "%s", given.name != NULL ? given.name : "comm");
     wf_text_clean(out->name, strlen(out->name)); /* as the other ranks receive it */
@@ -52,13 +54,14 @@ static void number_name(const char *name, uint64_t serial, char out[NAME_BYTES])
         snprintf(out, NAME_BYTES, "%s#%llu", name, (unsigned long long)counter);
 }
 
-/* (colour, key, wrapping, time limit, name) */
+/* (colour, key, wrapping, tied, time limit, name) */
 static void put_place(struct wf_text *out, int32_t colour, int32_t key,
                       const struct settings *settings)
 {
     wf_put_u32(out, (uint32_t)colour);
     wf_put_u32(out, (uint32_t)key);
     wf_put_u32(out, settings->native != NULL);
+    wf_put_u32(out, settings->is_tied);
     wf_put_u64(out, (uint64_t)settings->timeout_ns);
     wf_put_string(out, settings->name);
 }
@@ -81,6 +84,7 @@ static weft_status read_place(const weft_comm *parent, weft_blob blob, int32_t r
     out->rank = rank;
     world_rank = rank >= 0 ? parent->world_ranks[rank] : out->key;
     wraps = wf_take_u32(&reader) != 0;
+    theirs.is_tied = wf_take_u32(&reader) != 0;
     theirs.timeout_ns = (int64_t)wf_take_u64(&reader);
     wf_take_string(&reader, theirs.name, sizeof theirs.name);
     if (wraps != (mine->native != NULL))
@@ -89,6 +93,13 @@ static weft_status read_place(const weft_comm *parent, weft_blob blob, int32_t r
                        parent->name, parent->world_ranks[parent->rank],
                        mine->native != NULL ? "wraps" : "does not wrap", world_rank,
                        wraps ? "does" : "does not");
+    if (theirs.is_tied != mine->is_tied)
+        return wf_fail(
+            WEFT_ERR_MISMATCH,
+            "weft_subcomm_options of ranks of %s differ: fails_with_parent is %s on rank "
+            "%d, and %s on rank %d",
+            parent->name, mine->is_tied ? "true" : "false", parent->world_ranks[parent->rank],
+            theirs.is_tied ? "true" : "false", world_rank);
     if (theirs.timeout_ns == mine->timeout_ns && strcmp(theirs.name, mine->name) == 0)
         return WEFT_OK;
     return wf_fail(
@@ -174,7 +185,7 @@ static weft_status make_part(weft_comm *parent, int32_t colour, const struct set
         request.status = wf_fail_memory(size * sizeof *places);
     else
         request.status = read_places(parent, got, settings, places);
-    if (request.status == WEFT_OK && colour != WEFT_NO_COLOUR) {
+    if (request.status == WEFT_OK && colour != WEFT_NO_COLOR) {
         size_t used = strlen(name);
 
         request.count = members_of(parent, places, colour, members);
@@ -194,14 +205,18 @@ static weft_status check_split(weft_comm *parent, int32_t colour,
                                struct settings *settings)
 {
     if (out == NULL) return wf_fail_null("weft_comm_split", "out");
-    if (colour < WEFT_NO_COLOUR)
+    if (colour < WEFT_NO_COLOR)
         return wf_fail(WEFT_ERR_INVALID,
-                       "weft_comm_split: colour is %d; it must be 0, positive or WEFT_NO_COLOUR",
+                       "weft_comm_split: colour is %d; it must be 0, positive or WEFT_NO_COLOR",
                        colour);
     WF_TRY(read_settings(parent, options, settings));
     if (settings->native != NULL)
         return wf_fail(WEFT_ERR_INVALID, "weft_comm_split: weft_subcomm_options.native is set; "
                                          "only weft_comm_create can wrap a vendor communicator");
+    if (settings->is_tied)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "weft_comm_split: weft_subcomm_options.fails_with_parent is set; only "
+                       "weft_comm_create takes it");
     return WEFT_OK;
 }
 
@@ -217,7 +232,7 @@ weft_status weft_comm_split(weft_comm *parent, int32_t colour, int32_t key,
 
     if (parent == NULL) return wf_fail_null("weft_comm_split", "parent");
     WF_TRY(wf_comm_check(parent, "weft_comm_split"));
-    record = wf_record_creation(parent, WEFT_OP_CREATE, "weft_comm_split", NULL, 0);
+    record = wf_record_creation(parent, WEFT_RECORD_CREATE, "weft_comm_split", NULL, 0);
     status = check_split(parent, colour, options, out, &settings);
     snprintf(label, sizeof label, "weft_comm_split on %s", parent->name);
     if (status == WEFT_OK) {
@@ -405,12 +420,13 @@ static weft_status create(weft_comm *parent, const char *function, int32_t count
     status = check_list(parent, count, ranks, world_ranks, &member);
     if (status == WEFT_OK) {
         if (member && recorded)
-            record = wf_record_creation(parent, WEFT_OP_CREATE, function, world_ranks, count);
+            record = wf_record_creation(parent, WEFT_RECORD_CREATE, function, world_ranks, count);
         status = check_create(parent, options, out, &settings);
         if (member)
             status = make_of_list(parent, function, count, world_ranks, status, &settings, out);
         else if (status == WEFT_OK)
             status = stay_out(parent, out);
+        if (member && status == WEFT_OK && settings.is_tied) wf_comm_tie(parent, *out);
     }
     return wf_record_created(parent, record, status);
 }
@@ -422,8 +438,10 @@ weft_status wf_comm_create(weft_comm *parent, const char *function, int32_t coun
     return create(parent, function, count, ranks, options, false, out);
 }
 
-weft_status weft_comm_create(weft_comm *parent, int32_t count, const int32_t *ranks,
+weft_status weft_comm_create(weft_comm *parent, size_t count, const int32_t *ranks,
                              const weft_subcomm_options *options, weft_comm **out)
 {
-    return create(parent, "weft_comm_create", count, ranks, options, true, out);
+    int32_t listed = count > INT32_MAX ? INT32_MAX : (int32_t)count; /* refused as too many */
+
+    return create(parent, "weft_comm_create", listed, ranks, options, true, out);
 }

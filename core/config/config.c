@@ -156,15 +156,15 @@ static weft_status parse_level(const struct wf_knob *knob, const char *text, int
 
 static weft_status parse_number(const struct wf_knob *knob, const char *text, int64_t *out)
 {
-    bool is_ring = knob->offset == offsetof(struct wf_config, ring);
+    bool is_recorder = knob->offset == offsetof(struct wf_config, recorder);
     struct wf_scan scan = {text, 0};
     int64_t value;
 
     if (wf_scan_int(&scan, "a number", &value) != WEFT_OK || !wf_scan_end(&scan) ||
-        (is_ring && value > WF_CONFIG_RING_MOST))
+        (is_recorder && value > WF_CONFIG_RECORDER_MOST))
         return refuse_value(knob, text,
-                            is_ring ? "a whole number from 0 to 65536"
-                                    : "a whole number from 0 to 2^63 - 1");
+                            is_recorder ? "a whole number from 0 to 65536"
+                                        : "a whole number from 0 to 2^63 - 1");
     *out = value;
     return WEFT_OK;
 }

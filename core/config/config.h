@@ -17,7 +17,7 @@
 #define WF_KNOB_C_SECONDS int64_t
 #define WF_KNOB_C_BYTES   int64_t
 
-#define WF_CONFIG_RING_MOST 65536 /* of WEFT_RING */
+#define WF_CONFIG_RECORDER_MOST 65536 /* of WEFT_RECORDER */
 
 /* The value of each variable, or its default.  Strings belong to the struct. */
 struct wf_config {

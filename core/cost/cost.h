@@ -46,6 +46,8 @@ uint64_t wf_cost_ns(const weft_cost_table *table, const struct wf_work *work);
 /* ---- table.c ---- */
 
 const weft_cost_table *wf_cost_default(void);
+/* A reference to the built-in table NAME; NULL: there is none. */
+weft_cost_table *wf_cost_built_in(const char *name);
 /* A copy of TABLE with another NAME, which is truncated if it is too long.  The caller may change
  * the copy until it passes it on. */
 weft_status wf_cost_copy(const weft_cost_table *table, const char *name,

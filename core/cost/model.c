@@ -34,6 +34,34 @@ uint64_t weft_cost_table_compute_ns(const weft_cost_table *table, uint64_t flops
     return work > traffic ? work : traffic;
 }
 
+weft_status weft_cost_table_step_ns(const weft_cost_table *table, const weft_cost_step *step,
+                                    uint64_t *ns)
+{
+    static const char function[] = "weft_cost_table_step_ns";
+    weft_cost_step s = {0};
+    struct wf_work work;
+
+    if (table == NULL) return wf_fail_null(function, "table");
+    if (step == NULL) return wf_fail_null(function, "step");
+    if (ns == NULL) return wf_fail_null(function, "ns");
+    WF_TRY(wf_fail_named(wf_options_read("weft_cost_step", step, &s, sizeof s), function));
+    if (s.kind >= WEFT_STEP_KINDS)
+        return wf_fail(WEFT_ERR_INVALID, "%s: kind %u is not an enum weft_step_kind", function,
+                       s.kind);
+    if (s.ranks < 1)
+        return wf_fail(WEFT_ERR_INVALID, "%s: ranks is %d; it must be at least 1", function,
+                       s.ranks);
+    work = (struct wf_work){.kind = s.kind,
+                            .link = s.between_hosts ? WF_BETWEEN_HOSTS : WF_WITHIN_HOST,
+                            .ranks = s.ranks,
+                            .received = s.received,
+                            .copied = s.copied,
+                            .packed = s.packed,
+                            .reduced = s.reduced};
+    *ns = wf_cost_ns(table, &work);
+    return WEFT_OK;
+}
+
 uint64_t weft_cost_table_flops(const weft_cost_table *table)
 {
     return table != NULL ? wf_mul_capped(table->flops, 1000000) : 0;

@@ -87,27 +87,11 @@ const weft_cost_table *wf_cost_default(void)
     return &general;
 }
 
-weft_status weft_cost_table_find(const char *name, weft_cost_table **out)
+weft_cost_table *wf_cost_built_in(const char *name)
 {
-    struct wf_text known = {0};
-    weft_status status;
-
-    WF_TRY(wf_require(name, "weft_cost_table_find: name"));
-    WF_TRY(wf_require(out, "weft_cost_table_find: out"));
     for (size_t i = 0; i < WF_COUNT(built_in); i++)
-        if (strcmp(name, built_in[i]->name) == 0) {
-            *out = weft_cost_table_retain(built_in[i]);
-            return WEFT_OK;
-        }
-    for (size_t i = 0; i < WF_COUNT(built_in); i++)
-        wf_text_add(&known, "%s%s", i > 0 ? ", " : "", built_in[i]->name);
-    status = wf_text_status(&known);
-    if (status == WEFT_OK)
-        status = wf_fail(WEFT_ERR_NOT_FOUND,
-                         "no cost table \"%s\" is built in; the built-in tables are %s", name,
-                         known.data);
-    wf_text_free(&known);
-    return status;
+        if (strcmp(name, built_in[i]->name) == 0) return weft_cost_table_retain(built_in[i]);
+    return NULL;
 }
 
 weft_status wf_cost_copy(const weft_cost_table *table, const char *name, weft_cost_table **out)

@@ -197,25 +197,26 @@ weft_status weft_cost_table_parse(const char *text, weft_cost_table **out)
     return status;
 }
 
-weft_status weft_cost_table_print(const weft_cost_table *table, char *buffer, size_t capacity,
-                                  size_t *length)
+weft_status weft_cost_table_print(const weft_cost_table *table, char *text, size_t size,
+                                  size_t *needed)
 {
-    struct wf_text text = {0};
+    struct wf_text printed = {0};
 
     WF_TRY(wf_require(table, "weft_cost_table_print: table"));
-    if (capacity > 0) WF_TRY(wf_require(buffer, "weft_cost_table_print: buffer"));
-    wf_text_add(&text, "weft-cost 1\nname %s\none-sided %s\n", table->name,
+    if (size > 0) WF_TRY(wf_require(text, "weft_cost_table_print: text"));
+    wf_text_add(&printed, "weft-cost 1\nname %s\none-sided %s\n", table->name,
                 table->one_sided ? "yes" : "no");
-    wf_text_add(&text, "copy %llu\npack %llu\nreduce %llu\n", (unsigned long long)table->copy,
+    wf_text_add(&printed, "copy %llu\npack %llu\nreduce %llu\n", (unsigned long long)table->copy,
                 (unsigned long long)table->pack, (unsigned long long)table->reduce);
-    if (table->flops > 0) wf_text_add(&text, "flops %llu\n", (unsigned long long)table->flops);
-    if (table->memory > 0) wf_text_add(&text, "memory %llu\n", (unsigned long long)table->memory);
+    if (table->flops > 0) wf_text_add(&printed, "flops %llu\n", (unsigned long long)table->flops);
+    if (table->memory > 0)
+        wf_text_add(&printed, "memory %llu\n", (unsigned long long)table->memory);
     for (int kind = 0; kind < WEFT_STEP_KINDS; kind++)
         for (int link = 0; link < WF_LINKS; link++) {
             const struct wf_rate *rate = &table->rates[kind][link];
-            wf_text_add(&text, "%s %s %llu %llu %llu\n", weft_step_name((uint32_t)kind),
+            wf_text_add(&printed, "%s %s %llu %llu %llu\n", weft_step_name((uint32_t)kind),
                         link_names[link], (unsigned long long)rate->base_ns,
                         (unsigned long long)rate->peer_ns, (unsigned long long)rate->femtoseconds);
         }
-    return wf_text_copy_out(&text, buffer, capacity, length);
+    return wf_text_copy_out(&printed, text, size, needed);
 }

@@ -6,6 +6,8 @@
  * or reduced to an owner by the plugin's collectives. */
 #include "bound.h"
 
+#include "base/number.h"
+
 #include <string.h>
 
 static weft_status make_list(struct weft_bound *bound, struct wf_action *action,

@@ -13,7 +13,6 @@ struct plan_name {
     uint32_t tensors;    /* of a batch; 0: it is not a batch */
     struct wf_ways ways; /* of its backend */
     char text[240];      /* truncated if longer */
-    char options[200];   /* as in wf_bind_call; truncated if longer */
 };
 
 static void name_plan(const struct wf_bind_call *call, const weft_plan *plan, struct plan_name *out)
@@ -27,7 +26,6 @@ static void name_plan(const struct wf_bind_call *call, const weft_plan *plan, st
     out->packed = call->given.packed;
     out->in_place = call->given.in_place;
     wf_plan_name(plan, true, out->text, sizeof out->text);
-    if (call->options != NULL) snprintf(out->options, sizeof out->options, "%s", call->options);
 }
 
 /* The number in the call's communicator of rank NUMBER of the team. */
@@ -59,10 +57,6 @@ static weft_status compare_plans(const struct wf_bind_call *call, const struct p
         return wf_fail(WEFT_ERR_MISMATCH, "%s: rank %d binds %s in place, rank %d does not",
                        call->function, theirs->in_place ? i : comm->rank, mine->text,
                        theirs->in_place ? comm->rank : i);
-    if (strcmp(theirs->options, mine->options) != 0)
-        return wf_fail(WEFT_ERR_MISMATCH,
-                       "%s: ranks have different options: %s on rank %d, %s on rank %d",
-                       call->function, theirs->options, i, mine->options, comm->rank);
     return WEFT_OK;
 }
 
@@ -103,11 +97,11 @@ static struct listed find_listed(const weft_spec *from, const weft_spec *to, uin
     for (int32_t s = 0; s < 2; s++)
         for (int32_t a = 0; a < specs[s]->layout.mesh->axes; a++) {
             const weft_placement *p = &specs[s]->layout.placements[a];
-            if (position == 0) return (struct listed){p->size_count, s, a, -1, 0};
+            if (position == 0) return (struct listed){(int64_t)p->size_count, s, a, -1, 0};
             position--;
-            if (position < (uint64_t)p->size_count)
+            if (position < p->size_count)
                 return (struct listed){p->sizes[position], s, a, (int32_t)position, 0};
-            position -= (uint64_t)p->size_count;
+            position -= p->size_count;
         }
     return (struct listed){.spec = 2};
 }
@@ -337,7 +331,7 @@ struct difference {
 static void read_plan(weft_blob blob, struct plan_name *out)
 {
     memcpy(out, blob.data, sizeof *out);
-    out->text[sizeof out->text - 1] = out->options[sizeof out->options - 1] = '\0';
+    out->text[sizeof out->text - 1] = '\0';
 }
 
 /* Compare the plans that the ranks have shown. */

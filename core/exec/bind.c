@@ -332,7 +332,7 @@ static bool has_part(const weft_spec *from, const weft_spec *to, int32_t rank)
 /* The function that runs BOUND. */
 static const char *name_runner(const struct weft_bound *bound)
 {
-    if (bound->is_cached) return bound->batch != NULL ? "weft_move_batch" : "weft_move";
+    if (bound->is_cached) return "weft_move";
     return bound->batch != NULL ? "weft_redistribute_batch" : "weft_redistribute";
 }
 
@@ -442,7 +442,14 @@ weft_status weft_plan_bind(const weft_plan *plan, weft_comm *comm, const weft_bi
     WF_TRY(wf_comm_check(comm, "weft_plan_bind"));
     /* A refused call takes part in the agreement: otherwise the other ranks' call pairs with this
      * rank's next one. */
-    status = wf_plan_bind(plan, &call, wf_bind_read(plan, options, out, &call), out);
+    status = wf_bind_read(plan, options, out, &call);
+    if (call.given.mesh != NULL)
+        status = wf_comm_mesh_group(comm, call.given.mesh, call.function, status, &call.team);
+    if (call.team == NULL) {
+        if (status == WEFT_OK) *out = NULL;
+        return wf_fail_named(status, call.function);
+    }
+    status = wf_plan_bind(plan, &call, status, out);
     if (status == WEFT_OK) return WEFT_OK;
     if (!wf_is_kind(plan, WF_KIND_PLAN)) return status;
     return wf_fail_tensor(status, call.function, plan->members != NULL ? "batch" : "tensor",
@@ -490,9 +497,4 @@ void weft_bound_release(weft_bound **bound)
 bool weft_bound_is_packed(const weft_bound *bound)
 {
     return bound != NULL && bound->packed;
-}
-
-uint64_t weft_bound_scratch(const weft_bound *bound)
-{
-    return bound != NULL ? bound->scratch_bytes : 0;
 }

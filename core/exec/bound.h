@@ -4,10 +4,10 @@
  * action.c turns a step into this rank's action.  context/ has what bound plans of a context share:
  * scratch, and the bound plans of moves.  packing.c lays out messages for ranks that cannot read
  * each other's memory, messages.c one side of them.  run/ runs the actions, with records. buffers.c
- * checks the memory that the caller passes, average.c reduces contributions that arrived,
- * identity.c makes single elements, scratch.c lays out scratch.  cast.c decides which steps cast
- * while they move data.  batch.c binds and runs a batch, fused.c its common exchange.  strides.c
- * refuses invalid strides.  name.c describes plans and steps in messages. */
+ * checks the memory that the caller passes, average.c reduces contributions that arrived, scratch.c
+ * lays out scratch.  cast.c decides which steps cast while they move data.  batch.c binds and runs
+ * a batch, fused.c its common exchange.  strides.c refuses invalid strides.  name.c describes plans
+ * and steps in messages. */
 #ifndef WEFT_EXEC_BOUND_H
 #define WEFT_EXEC_BOUND_H
 
@@ -155,7 +155,6 @@ struct wf_bind_call {
     bool sized_only;             /* only the size of the scratch is wanted; nothing is created */
     bool is_cached;              /* for moves */
     const weft_move_item *named; /* the tensors of a batch that has names; NULL: it has none */
-    const char *options;         /* what else must be equal on all ranks, as text; NULL: nothing */
     const weft_kernel_table *kernel; /* NULL: that of wf_kernels_of */
     uint32_t casts;                  /* enum wf_cast_ways that all ranks have */
     struct wf_ways ways;             /* that all ranks have */
@@ -489,10 +488,5 @@ static inline struct wf_trace *wf_tracing(const weft_bound *bound)
 {
     return atomic_load_explicit(&bound->context->tracing, memory_order_relaxed);
 }
-
-/* ---- identity.c ---- */
-
-/* The identity of REDUCTION as one element of DTYPE. */
-void wf_element_identity(uint32_t dtype, uint32_t reduction, void *out);
 
 #endif

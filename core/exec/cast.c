@@ -2,6 +2,7 @@
  *
  * Backends that cannot cast while they move data run both, with scratch between them.  So does the
  * simulator, which is the reference. */
+#include "plan/figures/figures.h"
 #include "bound.h"
 
 #include "exec/host/host.h"

@@ -1,4 +1,5 @@
 /* json.c - a plan as JSON, with exact bytes. */
+#include "plan/figures/figures.h"
 #include "exec.h"
 #include "weft/exec.h"
 
@@ -64,7 +65,7 @@ static void add_dtypes(struct wf_json *json, const struct wf_step *step)
 static weft_status add_step(struct wf_json *json, const weft_plan *plan, uint32_t index)
 {
     const struct wf_step *step = &plan->steps[index];
-    weft_step_info info = {.struct_size = sizeof info};
+    weft_plan_step_info info = {.struct_size = sizeof info};
 
     WF_TRY(weft_plan_step_get(plan, index, &info));
     wf_json_begin(json, NULL, '{');
@@ -137,19 +138,19 @@ static weft_status add_object(struct wf_json *json, const weft_plan *plan,
     return WEFT_OK;
 }
 
-weft_status weft_plan_print_json(const weft_plan *plan, const weft_plan *runner_up, char *buffer,
-                                 size_t capacity, size_t *length)
+weft_status weft_plan_json_print(const weft_plan *plan, const weft_plan *runner_up, char *text,
+                                 size_t size, size_t *needed)
 {
-    struct wf_text text = {0};
-    struct wf_json json = {.out = &text};
+    struct wf_text printed = {0};
+    struct wf_json json = {.out = &printed};
     weft_status status;
 
-    WF_TRY(wf_require_kind(plan, WF_KIND_PLAN, "weft_plan_print_json: plan"));
+    WF_TRY(wf_require_kind(plan, WF_KIND_PLAN, "weft_plan_json_print: plan"));
     if (runner_up != NULL)
-        WF_TRY(wf_require_kind(runner_up, WF_KIND_PLAN, "weft_plan_print_json: runner_up"));
-    if (capacity > 0) WF_TRY(wf_require(buffer, "weft_plan_print_json: buffer"));
+        WF_TRY(wf_require_kind(runner_up, WF_KIND_PLAN, "weft_plan_json_print: runner_up"));
+    if (size > 0) WF_TRY(wf_require(text, "weft_plan_json_print: text"));
     status = add_object(&json, plan, runner_up);
-    if (status == WEFT_OK) return wf_text_copy_out(&text, buffer, capacity, length);
-    wf_text_free(&text);
+    if (status == WEFT_OK) return wf_text_copy_out(&printed, text, size, needed);
+    wf_text_free(&printed);
     return status;
 }

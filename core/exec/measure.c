@@ -2,6 +2,7 @@
  *
  * With many ranks, the sum over ranks is found step by step: where all ranks receive the same,
  * without visiting them, otherwise from distinct shards, or estimated if these are too many. */
+#include "plan/figures/figures.h"
 #include "exec.h"
 #include "weft/exec.h"
 
@@ -360,7 +361,7 @@ static weft_status measure_fused(const weft_plan *plan, uint64_t *sent_max, uint
     return WEFT_OK;
 }
 
-weft_status weft_plan_measure_step(const weft_plan *plan, uint32_t index, uint64_t *sent_max,
+weft_status weft_plan_measure_step(const weft_plan *plan, size_t index, uint64_t *sent_max,
                                    uint64_t *received_max)
 {
     uint64_t sent = 0, received = 0;
@@ -370,7 +371,7 @@ weft_status weft_plan_measure_step(const weft_plan *plan, uint32_t index, uint64
     WF_TRY(wf_require(received_max, "weft_plan_measure_step: received_max"));
     if (index >= plan->step_count)
         return wf_fail(WEFT_ERR_INVALID,
-                       "weft_plan_measure_step: index is %u; the plan has %u step%s", index,
+                       "weft_plan_measure_step: index is %zu; the plan has %u step%s", index,
                        plan->step_count, WF_PLURAL(plan->step_count));
     if (plan->steps[index].from == NULL)
         WF_TRY(measure_fused(plan, &sent, &received));

@@ -5,6 +5,7 @@
  * The two sides of a message agree on its layout without communication: both cut the overlap of the
  * same two shards into the same regions.  Where whole shards are gathered or scattered, the
  * backend's own collective transfers the messages. */
+#include "plan/figures/figures.h"
 #include "bound.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 /* parts.c - one rank's share of a step: its peers in both directions, and the boxes to move. */
+#include "plan/figures/figures.h"
 #include "exec.h"
 
 #include <string.h>

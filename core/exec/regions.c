@@ -16,7 +16,7 @@ struct pieces {
     size_t count, room;
 };
 
-static weft_status keep_piece(struct pieces *pieces, const weft_overlap *o)
+static weft_status keep_piece(struct pieces *pieces, const weft_intersection *o)
 {
     struct piece *last = pieces->count > 0 ? &pieces->list[pieces->count - 1] : NULL;
 
@@ -45,7 +45,7 @@ static weft_status cut_dim(const struct wf_shard *a, const struct wf_shard *b, i
                            struct pieces *out)
 {
     struct wf_index ia = wf_shard_index(a, dim), ib = wf_shard_index(b, dim);
-    weft_overlap o;
+    weft_intersection o;
 
     for (int64_t at = 0; wf_index_overlap(&ia, &ib, at, &o); at = o.start + o.length)
         WF_TRY(keep_piece(out, &o));

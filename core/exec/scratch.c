@@ -75,3 +75,8 @@ void wf_scratch_assign(struct weft_bound *bound, void *scratch)
     for (uint32_t i = 0; i < bound->plan->member_count; i++)
         if (batch->alone[i] != NULL) assign_actions(batch->alone[i], scratch);
 }
+
+uint64_t weft_bound_scratch(const weft_bound *bound)
+{
+    return bound != NULL ? bound->scratch_bytes : 0;
+}

@@ -264,9 +264,10 @@ weft_status wf_mesh_reshape(const weft_mesh *mesh, int32_t axes, const int32_t *
     return status;
 }
 
-weft_status weft_mesh_unflatten(const weft_mesh *mesh, int32_t axis, int32_t count,
+weft_status weft_mesh_unflatten(const weft_mesh *mesh, int32_t axis, size_t new_axes,
                                 const int32_t *sizes, const char *const *names, weft_mesh **out)
 {
+    int32_t count = new_axes > INT32_MAX ? INT32_MAX : (int32_t)new_axes; /* refused: too many */
     int32_t all_sizes[WEFT_MAX_AXES];
     const char *all_names[WEFT_MAX_AXES];
 

@@ -2,6 +2,7 @@
  *
  *     mesh   = sizes [ "@" range { "," range } ] [ "/" devices-per-host ]
  *     sizes  = SIZE { "x" SIZE }  |  NAME "=" SIZE { "," NAME "=" SIZE }
+ *     SIZE   = a number, or in one axis "*": what the ranks of the job leave
  *     range  = RANK [ "-" RANK [ ":" STEP ] ]
  */
 #include "mesh.h"
@@ -13,7 +14,10 @@ struct parts {
     int32_t axes, sizes[WEFT_MAX_AXES];
     char names[WEFT_MAX_AXES][WEFT_MAX_AXIS_NAME + 1];
     bool named;
-    int64_t size; /* product of sizes */
+    int64_t size;  /* product of sizes */
+    int32_t ranks; /* of the job; 0: not known */
+    int32_t open;  /* the axis with the size "*"; -1: none */
+    struct wf_scan at_open;
     int32_t devices_per_host;
 };
 
@@ -61,18 +65,51 @@ static bool is_blank(struct wf_scan scan)
     return wf_scan_end(&scan);
 }
 
-static weft_status read_sizes(struct wf_scan *scan, struct parts *parts)
+/* The size of the next axis.  That of "*" follows from the others; it is 1 until then. */
+static weft_status read_size(struct wf_scan *scan, struct parts *parts)
+{
+    struct wf_scan start = *scan;
+
+    if (!wf_scan_char(scan, '*'))
+        return read_int(scan, "the size of an axis", 1, &parts->sizes[parts->axes]);
+    if (parts->ranks == 0)
+        return wf_scan_refuse(&start, "mesh",
+                              "the size * needs the number of ranks; write a number, or call "
+                              "weft_mesh_parse_for with weft_size");
+    if (parts->open >= 0) return wf_scan_refuse(&start, "mesh", "a second axis of size *");
+    parts->open = parts->axes;
+    parts->at_open = start;
+    parts->sizes[parts->axes] = 1;
+    return WEFT_OK;
+}
+
+static weft_status set_open_size(struct parts *parts)
+{
+    if (parts->open < 0) return WEFT_OK;
+    if (parts->ranks % parts->size != 0)
+        return wf_scan_refuse(&parts->at_open, "mesh",
+                              "the size * would be %d ranks divided by %lld, which leaves a rest",
+                              parts->ranks, (long long)parts->size);
+    parts->sizes[parts->open] = (int32_t)(parts->ranks / parts->size);
+    parts->size = parts->ranks;
+    return WEFT_OK;
+}
+
+static weft_status read_sizes(struct wf_scan *scan, int32_t ranks, struct parts *parts)
 {
     char first = wf_scan_peek(scan);
 
-    *parts = (struct parts){.size = 1, .named = first < '0' || first > '9'};
+    *parts = (struct parts){.size = 1,
+                            .named = first != '*' && (first < '0' || first > '9'),
+                            .ranks = ranks,
+                            .open = -1};
     do {
         struct wf_scan start = *scan;
         if (parts->axes == WEFT_MAX_AXES)
             return wf_scan_refuse(scan, "mesh", "an axis beyond the %d that a mesh may have",
                                   WEFT_MAX_AXES);
         if (parts->named) WF_TRY(read_name(scan, parts));
-        WF_TRY(read_int(scan, "the size of an axis", 1, &parts->sizes[parts->axes]));
+        WF_TRY(read_size(scan, parts));
         parts->size *= parts->sizes[parts->axes++];
         if (parts->size > INT32_MAX)
             return wf_scan_refuse(&start, "mesh", "this axis makes the mesh larger than %d ranks",
@@ -82,7 +119,7 @@ static weft_status read_sizes(struct wf_scan *scan, struct parts *parts)
         return wf_scan_fail(scan, "mesh", "expected %s",
                             parts->named ? "',' and an axis, as in dp=2,tp=4"
                                          : "'x' and a size, as in 2x4");
-    return WEFT_OK;
+    return set_open_size(parts);
 }
 
 /* One range: COUNT ranks from FIRST on, STEP apart; COUNT may be 2^31. */
@@ -165,7 +202,8 @@ static weft_status read_ranks(struct wf_scan *scan, struct parts *parts, struct 
     return WEFT_OK;
 }
 
-weft_status weft_mesh_parse(const char *text, weft_mesh **out)
+/* RANKS is the number of ranks of the job, or 0. */
+static weft_status parse(const char *text, int32_t ranks, weft_mesh **out)
 {
     struct wf_scan scan = {text, 0}, list;
     const char *names[WEFT_MAX_AXES];
@@ -175,9 +213,7 @@ weft_status weft_mesh_parse(const char *text, weft_mesh **out)
     weft_mesh *draft;
     weft_status status = WEFT_OK;
 
-    WF_TRY(wf_require(text, "weft_mesh_parse: text"));
-    WF_TRY(wf_require(out, "weft_mesh_parse: out"));
-    WF_TRY(read_sizes(&scan, &parts));
+    WF_TRY(read_sizes(&scan, ranks, &parts));
     list = (struct wf_scan){text, scan.at + 1};
     WF_TRY(read_ranks(&scan, &parts, &first, &ranges));
     for (int32_t i = 0; i < parts.axes; i++)
@@ -193,6 +229,23 @@ weft_status weft_mesh_parse(const char *text, weft_mesh **out)
     else
         wf_mesh_free(draft);
     return status == WEFT_ERR_INVALID ? wf_fail_context(status, "mesh \"%.200s\"", text) : status;
+}
+
+weft_status weft_mesh_parse(const char *text, weft_mesh **out)
+{
+    WF_TRY(wf_require(text, "weft_mesh_parse: text"));
+    WF_TRY(wf_require(out, "weft_mesh_parse: out"));
+    return parse(text, 0, out);
+}
+
+weft_status weft_mesh_parse_for(const char *text, int32_t ranks, weft_mesh **out)
+{
+    WF_TRY(wf_require(text, "weft_mesh_parse_for: text"));
+    WF_TRY(wf_require(out, "weft_mesh_parse_for: out"));
+    if (ranks < 1)
+        return wf_fail(WEFT_ERR_INVALID, "weft_mesh_parse_for: ranks is %d; expected 1 or more",
+                       ranks);
+    return parse(text, ranks, out);
 }
 
 /* The longest range of equally spaced ranks from position FROM on, if it has three or more. */
@@ -260,12 +313,12 @@ void wf_mesh_add_text(const weft_mesh *mesh, struct wf_text *text)
     if (mesh->devices_per_host != 0) wf_text_add(text, "/%d", mesh->devices_per_host);
 }
 
-weft_status weft_mesh_print(const weft_mesh *mesh, char *buffer, size_t capacity, size_t *length)
+weft_status weft_mesh_print(const weft_mesh *mesh, char *text, size_t size, size_t *needed)
 {
-    struct wf_text text = {0};
+    struct wf_text printed = {0};
 
     WF_TRY(wf_require_kind(mesh, WF_KIND_MESH, "weft_mesh_print: mesh"));
-    if (capacity > 0) WF_TRY(wf_require(buffer, "weft_mesh_print: buffer"));
-    wf_mesh_add_text(mesh, &text);
-    return wf_text_copy_out(&text, buffer, capacity, length);
+    if (size > 0) WF_TRY(wf_require(text, "weft_mesh_print: text"));
+    wf_mesh_add_text(mesh, &printed);
+    return wf_text_copy_out(&printed, text, size, needed);
 }

@@ -4,6 +4,7 @@
  * pay the latency once, but each pays for packing and unpacking, and for an exchange where other
  * steps might move less.  A tensor joins if its bytes cost less there than its own plan costs.  The
  * common exchange is used if its tensors together save more than its latency. */
+#include "plan/figures/figures.h"
 #include "plan.h"
 
 #include <string.h>
@@ -377,20 +378,20 @@ static weft_status fill_batch(struct batch *batch, const weft_spec *const *from,
     return WEFT_OK;
 }
 
-weft_status weft_plan_create_batch(uint32_t count, const weft_spec *const *from,
+weft_status weft_plan_create_batch(size_t count, const weft_spec *const *from,
                                    const weft_spec *const *to, const weft_plan_options *options,
                                    weft_plan **out)
 {
     weft_plan_options given = {0};
-    struct batch batch = {.options = &given, .count = count};
+    struct batch batch = {.options = &given, .count = (uint32_t)count};
     weft_status status;
 
     WF_TRY(wf_require(from, "weft_plan_create_batch: from"));
     WF_TRY(wf_require(to, "weft_plan_create_batch: to"));
     WF_TRY(wf_require(out, "weft_plan_create_batch: out"));
-    if (count == 0)
-        return wf_fail(WEFT_ERR_INVALID,
-                       "weft_plan_create_batch: count is 0; it must be at least 1");
+    if (count == 0 || count > INT32_MAX)
+        return wf_fail(WEFT_ERR_INVALID, "weft_plan_create_batch: count is %zu; expected 1 to %d",
+                       count, INT32_MAX);
     WF_TRY(wf_options_read("weft_plan_options", options, &given, sizeof given));
     given.struct_size = sizeof given;
     batch.costs = given.costs != NULL ? given.costs : wf_cost_default();

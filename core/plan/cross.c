@@ -6,6 +6,7 @@
  * alone may load the ranks that the other parts load, so unless time is minimized, each part is
  * planned by time, by bytes and by memory.  If both meshes are reshapes of the same rank list, the
  * plan is one of a single mesh. */
+#include "plan/figures/figures.h"
 #include "plan.h"
 
 #include <string.h>
@@ -65,7 +66,7 @@ static weft_status make_variant(const weft_spec *spec, uint32_t dtype, uint32_t 
         weft_placement *p = &layout.placements[a];
         if (p->kind != from) continue;
         *p = (weft_placement){.kind = WEFT_PLACE_REPLICATE};
-        if (dim >= 0) *p = (weft_placement){.kind = WEFT_PLACE_SHARD, .dim = dim, .turn = ++turn};
+        if (dim >= 0) *p = (weft_placement){.kind = WEFT_PLACE_SHARD, .dim = dim, .turn = turn++};
     }
     return wf_spec_intern(&layout, out);
 }

@@ -3,6 +3,7 @@
  * Where the source is replicated, or partial and stays partial, a rank reads from the holder at its
  * own coordinate.  It reads from all holders of a partial that is reduced.  If a partial is
  * created, only coordinate 0 receives the value; if it is an average, all coordinates do. */
+#include "plan/figures/figures.h"
 #include "plan.h"
 
 struct sides {

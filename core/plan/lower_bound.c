@@ -124,7 +124,6 @@ uint64_t wf_lower_bound_shares(const struct wf_problem *problem, const struct wf
     return wanted > replicas ? wanted - replicas : 0;
 }
 
-/* The fewest femtoseconds per byte of any step. */
 static uint64_t least_rate(const struct wf_problem *problem)
 {
     uint64_t rate = UINT64_MAX;
@@ -141,7 +140,8 @@ static void set_transfers(struct wf_transfers *out, const struct wf_problem *pro
         (uint64_t)problem->from->elements * least(problem->elements[0], problem->elements[1]);
 
     *out = (struct wf_transfers){.bytes = bytes / (uint64_t)problem->from->layout.mesh->size};
-    out->ns = wf_transfer_ns(out->bytes, least_rate(problem));
+    out->rate = least_rate(problem);
+    out->ns = wf_transfer_ns(out->bytes, out->rate);
     out->reduce_ns = wf_transfer_ns(out->bytes, problem->costs->reduce);
 }
 

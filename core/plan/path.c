@@ -1,4 +1,5 @@
 /* path.c - the best path of a problem, by what is minimized. */
+#include "plan/figures/figures.h"
 #include "plan.h"
 
 /* The kinds of step of a one-step plan. */

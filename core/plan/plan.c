@@ -1,4 +1,5 @@
 /* plan.c - the plan object. */
+#include "plan/figures/figures.h"
 #include "plan.h"
 
 #include <string.h>
@@ -108,14 +109,6 @@ weft_status wf_plan_from_path(const struct wf_problem *problem, const struct wf_
     return WEFT_OK;
 }
 
-bool wf_plan_is_local(const weft_plan *plan)
-{
-    for (uint32_t i = 0; plan != NULL && i < plan->step_count; i++)
-        if (plan->steps[i].kind != WEFT_STEP_SLICE && plan->steps[i].kind != WEFT_STEP_PARTIAL)
-            return false;
-    return true;
-}
-
 static weft_status refuse_shapes(const struct wf_layout *a, const struct wf_layout *b)
 {
     struct wf_text shapes = {0};
@@ -162,21 +155,6 @@ static void set_cast(const struct wf_problem *problem, struct wf_path *out)
     wf_price_edge(problem, &problem->source, &out->edges[0], &out->prices[0]);
 }
 
-/* The steps between two specs of one mesh. */
-static weft_status find_steps(const weft_spec *from, const weft_spec *to,
-                              const weft_plan_options *given, struct wf_problem *problem,
-                              struct wf_path *path)
-{
-    WF_TRY(wf_problem_set(problem, from, to, given));
-    path->count = 0;
-    path->least = true;
-    if (from->elements == 0 || wf_state_same(&problem->source, &problem->target)) return WEFT_OK;
-    if (!wf_state_same_codes(problem, &problem->source, &problem->target))
-        return wf_path_find(problem, given->planner, path);
-    set_cast(problem, path);
-    return WEFT_OK;
-}
-
 static weft_status find_plan(const weft_spec *from, const weft_spec *to,
                              const weft_plan_options *given, weft_plan **out)
 {
@@ -184,32 +162,16 @@ static weft_status find_plan(const weft_spec *from, const weft_spec *to,
     struct wf_path path;
 
     if (from->layout.mesh != to->layout.mesh) return wf_plan_cross(from, to, given, out);
-    WF_TRY(find_steps(from, to, given, &problem, &path));
+    WF_TRY(wf_problem_set(&problem, from, to, given));
+    path.count = 0;
+    path.least = true;
+    if (from->elements > 0 && !wf_state_same(&problem.source, &problem.target)) {
+        if (wf_state_same_codes(&problem, &problem.source, &problem.target))
+            set_cast(&problem, &path);
+        else
+            WF_TRY(wf_path_find(&problem, given->planner, &path));
+    }
     return wf_plan_from_path(&problem, &path, out);
-}
-
-weft_status wf_plan_price(const weft_spec *from, const weft_spec *to,
-                          const weft_plan_options *options, struct wf_path *path, uint64_t *ns)
-{
-    struct wf_problem problem;
-
-    WF_TRY(find_steps(from, to, options, &problem, path));
-    *ns = 0;
-    for (uint32_t i = 0; i < path->count; i++)
-        *ns = wf_add_capped(*ns, path->prices[i].ns);
-    return WEFT_OK;
-}
-
-weft_status wf_plan_take(const weft_spec *from, const weft_spec *to,
-                         const weft_plan_options *options, const struct wf_path *path,
-                         weft_plan **out)
-{
-    struct wf_problem problem;
-
-    WF_TRY(wf_problem_set(&problem, from, to, options));
-    WF_TRY(wf_plan_from_path(&problem, path, out));
-    wf_plan_set_costs(*out, options->costs);
-    return WEFT_OK;
 }
 
 weft_status weft_plan_create(const weft_spec *from, const weft_spec *to,
@@ -334,6 +296,20 @@ weft_status weft_plan_get(const weft_plan *plan, weft_plan_info *out)
     return wf_info_write("weft_plan_info", &info, sizeof info, out);
 }
 
+uint64_t weft_plan_cost_ns(const weft_plan *plan)
+{
+    return wf_is_kind(plan, WF_KIND_PLAN) ? plan->cost_ns : 0;
+}
+
+bool weft_plan_communicates(const weft_plan *plan)
+{
+    if (!wf_is_kind(plan, WF_KIND_PLAN)) return false;
+    for (uint32_t i = 0; i < plan->step_count; i++)
+        if (plan->steps[i].kind != WEFT_STEP_SLICE && plan->steps[i].kind != WEFT_STEP_PARTIAL)
+            return true;
+    return false;
+}
+
 /* The bytes sent in STEP of PLAN, which may be the common exchange of a batch. */
 static weft_status find_sent(const weft_plan *plan, const struct wf_step *step, uint64_t *bytes,
                              bool *exact)
@@ -343,38 +319,38 @@ static weft_status find_sent(const weft_plan *plan, const struct wf_step *step, 
                               : wf_batch_sent(plan, bytes, exact);
 }
 
-weft_status weft_plan_step_get(const weft_plan *plan, uint32_t index, weft_step_info *out)
+weft_status weft_plan_step_get(const weft_plan *plan, size_t index, weft_plan_step_info *out)
 {
     const struct wf_step *step;
-    weft_step_info info;
+    weft_plan_step_info info;
     uint64_t sent, scratch;
     bool exact, scratch_exact;
 
     WF_TRY(wf_require_kind(plan, WF_KIND_PLAN, "weft_plan_step_get: plan"));
     WF_TRY(wf_require(out, "weft_plan_step_get: out"));
     if (index >= plan->step_count)
-        return wf_fail(WEFT_ERR_INVALID, "weft_plan_step_get: index is %u; the plan has %u step%s",
+        return wf_fail(WEFT_ERR_INVALID, "weft_plan_step_get: index is %zu; the plan has %u step%s",
                        index, plan->step_count, WF_PLURAL(plan->step_count));
     step = &plan->steps[index];
     WF_TRY(find_sent(plan, step, &sent, &exact));
-    WF_TRY(wf_plan_step_scratch(plan, index, &scratch, &scratch_exact));
-    info = (weft_step_info){.kind = step->kind,
-                            .axes = step->axes,
-                            .from = step->from,
-                            .to = step->to,
-                            .bytes_sent = sent,
-                            .bytes_received = step->received,
-                            .scratch_bytes = scratch,
-                            .cost_ns = step->cost_ns,
-                            .tensor = step->tensor,
-                            .cast = wf_step_cast(step),
-                            .exact = plan->exact && exact && sent != UINT64_MAX &&
-                                     step->received != UINT64_MAX,
-                            .scratch_exact = scratch_exact};
-    return wf_info_write("weft_step_info", &info, sizeof info, out);
+    WF_TRY(wf_plan_step_scratch(plan, (uint32_t)index, &scratch, &scratch_exact));
+    info = (weft_plan_step_info){.kind = step->kind,
+                                 .axes = step->axes,
+                                 .from = step->from,
+                                 .to = step->to,
+                                 .bytes_sent = sent,
+                                 .bytes_received = step->received,
+                                 .scratch_bytes = scratch,
+                                 .cost_ns = step->cost_ns,
+                                 .tensor = step->tensor,
+                                 .cast = wf_step_cast(step),
+                                 .exact = plan->exact && exact && sent != UINT64_MAX &&
+                                          step->received != UINT64_MAX,
+                                 .scratch_exact = scratch_exact};
+    return wf_info_write("weft_plan_step_info", &info, sizeof info, out);
 }
 
-weft_status weft_plan_tensor_get(const weft_plan *plan, uint32_t index, weft_plan_tensor_info *out)
+weft_status weft_plan_tensor_get(const weft_plan *plan, size_t index, weft_plan_tensor_info *out)
 {
     weft_plan_tensor_info info;
     uint32_t count;
@@ -384,7 +360,7 @@ weft_status weft_plan_tensor_get(const weft_plan *plan, uint32_t index, weft_pla
     count = plan->members != NULL ? plan->member_count : 1;
     if (index >= count)
         return wf_fail(WEFT_ERR_INVALID,
-                       "weft_plan_tensor_get: index is %u; the plan has %u tensor%s", index, count,
+                       "weft_plan_tensor_get: index is %zu; the plan has %u tensor%s", index, count,
                        WF_PLURAL(count));
     info = (weft_plan_tensor_info){.from = plan->from, .to = plan->to, .alone = plan};
     if (plan->members != NULL)

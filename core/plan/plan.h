@@ -2,11 +2,11 @@
  *
  * problem.c reduces two specs on one mesh to a small form, and state.c computes shard sizes in it.
  * edges.c lists the steps out of a state, price.c and exchange.c price them, lower_bound.c computes
- * the lower bound on the remaining cost, and search.c finds the cheapest path.  search_bytes.c
- * finds the path that loads the busiest rank least.  queue.c orders what both have reached.  plan.c
- * makes the plan object.  cast.c decides where a dtype changes.  cross.c combines plans on two
- * meshes, unless refine.c finds that both are reshapes of one rank list.  batch.c plans many
- * tensors.
+ * the lower bound on the remaining cost, and search.c finds the cheapest path.  least_time.c
+ * applies the bound to layouts of which there is no spec yet.  search_bytes.c finds the path that
+ * loads the busiest rank least.  queue.c orders what both have reached.  plan.c makes the plan
+ * object.  cast.c decides where a dtype changes.  cross.c combines plans on two meshes, unless
+ * refine.c finds that both are reshapes of one rank list.  batch.c plans many tensors.
  *
  * figures/ counts exactly.  count.c and count_ranks.c count the bytes that ranks receive, sent.c
  * those that they send, from the tables of table.c; scratch.c counts the scratch that binding
@@ -73,8 +73,6 @@ void wf_plan_add_up(weft_plan *plan);
 /* Count the bytes of PLAN, whose totals are set, and pass it on.  Takes ownership of PLAN, also on
  * failure. */
 weft_status wf_plan_finish_take(weft_plan *plan, weft_plan **out) WF_NODISCARD;
-/* True if no step of PLAN communicates.  PLAN may be NULL: it has no step. */
-bool wf_plan_is_local(const weft_plan *plan);
 
 /* ---- refuse.c ---- */
 
@@ -83,16 +81,6 @@ void wf_plan_add_step_names(struct wf_text *out, uint32_t kinds);
 /* WEFT_ERR_INVALID: no plan fits into LIMIT bytes of scratch; LEAST bytes are needed.  WHICH
  * qualifies the plans: "" or " between the meshes". */
 weft_status wf_plan_refuse_memory(const char *which, uint64_t limit, uint64_t least) WF_NODISCARD;
-
-struct wf_path;
-/* The cost and the steps of the plan that weft_plan_create would make, for specs of one mesh. */
-weft_status wf_plan_price(const weft_spec *from, const weft_spec *to,
-                          const weft_plan_options *options, struct wf_path *path,
-                          uint64_t *ns) WF_NODISCARD;
-/* The plan of PATH, which wf_plan_price found for the same specs and options. */
-weft_status wf_plan_take(const weft_spec *from, const weft_spec *to,
-                         const weft_plan_options *options, const struct wf_path *path,
-                         weft_plan **out) WF_NODISCARD;
 
 /* ---- cross.c ---- */
 
@@ -336,6 +324,7 @@ weft_status wf_price_exchange(const struct wf_problem *problem, const struct wf_
 /* Bytes that must still travel and be reduced, as a mean over ranks. */
 struct wf_transfers {
     uint64_t bytes;         /* of a share: the tensor, in the narrower dtype, over all ranks */
+    uint64_t rate;          /* the fewest femtoseconds per byte of any step */
     uint64_t ns, reduce_ns; /* least time to receive a share, and to reduce one */
 };
 
@@ -400,8 +389,6 @@ weft_status wf_search_bytes(const struct wf_problem *problem, wf_path_rate *rate
 /* The plan that takes the steps of PATH (plan.c). */
 weft_status wf_plan_from_path(const struct wf_problem *problem, const struct wf_path *path,
                               weft_plan **out) WF_NODISCARD;
-
-#include "plan/figures/figures.h"
 
 /* ---- cache.c: plans by request ---- */
 

@@ -1,4 +1,5 @@
 /* print.c - plans as people read them. */
+#include "plan/figures/figures.h"
 #include "plan.h"
 
 #include <string.h>
@@ -160,12 +161,12 @@ static void add_text(struct wf_text *out, const weft_plan *plan)
     wf_text_char(out, '\n');
 }
 
-weft_status weft_plan_print(const weft_plan *plan, char *buffer, size_t capacity, size_t *length)
+weft_status weft_plan_print(const weft_plan *plan, char *text, size_t size, size_t *needed)
 {
-    struct wf_text text = {0};
+    struct wf_text printed = {0};
 
     WF_TRY(wf_require_kind(plan, WF_KIND_PLAN, "weft_plan_print: plan"));
-    if (capacity > 0) WF_TRY(wf_require(buffer, "weft_plan_print: buffer"));
-    add_text(&text, plan);
-    return wf_text_copy_out(&text, buffer, capacity, length);
+    if (size > 0) WF_TRY(wf_require(text, "weft_plan_print: text"));
+    add_text(&printed, plan);
+    return wf_text_copy_out(&printed, text, size, needed);
 }

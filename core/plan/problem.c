@@ -1,4 +1,5 @@
 /* problem.c - two specs of one mesh, reduced to the small form that the search works on. */
+#include "plan/figures/figures.h"
 #include "plan.h"
 
 #include <string.h>
@@ -7,8 +8,10 @@
 static uint32_t link_of(const weft_mesh *mesh, int32_t axis)
 {
     int32_t coord[WEFT_MAX_AXES] = {0};
-    int32_t first = wf_mesh_rank(mesh, coord), last;
+    int32_t first, last;
 
+    if (mesh->devices_per_host == 0) return WF_WITHIN_HOST; /* hosts are not known */
+    first = wf_mesh_rank(mesh, coord);
     coord[axis] = mesh->axis[axis].size - 1;
     last = wf_mesh_rank(mesh, coord);
     return weft_mesh_host_of(mesh, first) == weft_mesh_host_of(mesh, last) ? WF_WITHIN_HOST
@@ -130,14 +133,14 @@ static weft_placement placement_of(const struct wf_problem *problem, int32_t axi
         return (weft_placement){.kind = WEFT_PLACE_OWNER,
                                 .owner = problem->owner[code.value][axis]};
     case WF_CODE_SHARD:
-        return (weft_placement){.kind = WEFT_PLACE_SHARD, .dim = code.value, .turn = code.turn};
+        return (weft_placement){.kind = WEFT_PLACE_SHARD, .dim = code.value, .turn = code.turn - 1};
     default:
         return (weft_placement){.kind = split->kind,
                                 .dim = code.value,
-                                .turn = code.turn,
+                                .turn = code.turn - 1,
                                 .factor = split->factor,
                                 .sizes = split->sizes,
-                                .size_count = split->size_count};
+                                .size_count = (size_t)split->size_count};
     }
 }
 
@@ -146,8 +149,10 @@ weft_status wf_problem_layout(const struct wf_problem *problem, const struct wf_
 {
     const struct wf_layout *like = state->cast ? &problem->to->layout : &problem->from->layout;
 
-    memset(out, 0, sizeof *out);
+    memset(out, 0, offsetof(struct wf_layout, splits)); /* wf_layout_settle sets these */
     out->mesh = like->mesh;
+    out->axes = like->axes;
+    memcpy(out->ranks, like->ranks, sizeof out->ranks);
     out->dtype = like->dtype;
     out->dims = like->dims;
     memcpy(out->shape, like->shape, sizeof out->shape);

@@ -112,7 +112,7 @@ static weft_status write_down(const weft_spec *spec, const struct common *common
         if (parts_of(common, of, of[i]) > 1 && !may_cut(&spec->layout, of[i])) return WEFT_OK;
         layout.placements[i] = *p;
         if (p->kind == WEFT_PLACE_OWNER) layout.placements[i].owner = part_owner(common, of, i, p);
-        if (wf_placement_splits(p)) layout.placements[i].turn = p->turn * WEFT_MAX_AXES + i + 1;
+        if (wf_placement_splits(p)) layout.placements[i].turn = p->turn * WEFT_MAX_AXES + i;
     }
     return wf_spec_intern(&layout, out);
 }

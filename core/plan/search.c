@@ -5,6 +5,7 @@
  * no plan through it can be better than the best complete plan known.  The first complete plan is
  * the one-step exchange, so most searches end after a few states.  The search does not depend on
  * the number of ranks, on a clock or on addresses: every rank finds the same plan. */
+#include "plan/figures/figures.h"
 #include "queue.h"
 
 #include <string.h>
@@ -237,33 +238,43 @@ static bool count_scratch(struct search *s, const struct wf_state *from, const s
     return s->status == WEFT_OK;
 }
 
+/* Whether EDGE is worth a price; *FROM is where it begins. */
+static bool begin_edge(struct search *s, const struct wf_edge *edge, struct wf_state *from)
+{
+    *from = s->nodes[s->here].state; /* reach may move the nodes */
+    if (s->status != WEFT_OK) return false;
+    s->work++;
+    return !is_hopeless(s, edge);
+}
+
+static void end_edge(struct search *s, const struct wf_edge *edge, const struct wf_state *from,
+                     struct wf_price *price)
+{
+    if (s->status != WEFT_OK) return;
+    if (s->counts_scratch && !count_scratch(s, from, edge, price)) return;
+    s->status = reach_state(s, edge, price);
+}
+
 static void take_edge(void *self, const struct wf_edge *edge)
 {
     struct search *s = self;
-    struct wf_state from = s->nodes[s->here].state; /* reach may move the nodes */
+    struct wf_state from;
     struct wf_price price;
 
-    if (s->status != WEFT_OK) return;
-    s->work++;
-    if (is_hopeless(s, edge)) return;
+    if (!begin_edge(s, edge, &from)) return;
     wf_price_edge(s->problem, &from, edge, &price);
-    if (s->counts_scratch && !count_scratch(s, &from, edge, &price)) return;
-    s->status = reach_state(s, edge, &price);
+    end_edge(s, edge, &from, &price);
 }
 
 static void take_exchange(void *self, const struct wf_edge *edge)
 {
     struct search *s = self;
-    struct wf_state from = s->nodes[s->here].state; /* reach may move the nodes */
+    struct wf_state from;
     struct wf_price price;
 
-    if (s->status != WEFT_OK) return;
-    s->work++;
-    if (is_hopeless(s, edge)) return;
+    if (!begin_edge(s, edge, &from)) return;
     s->status = wf_price_exchange(s->problem, &from, edge, &price);
-    if (s->status != WEFT_OK) return;
-    if (s->counts_scratch && !count_scratch(s, &from, edge, &price)) return;
-    s->status = reach_state(s, edge, &price);
+    end_edge(s, edge, &from, &price);
 }
 
 static weft_status expand_node(struct search *s, int32_t node)

@@ -7,6 +7,7 @@
  * bound on the bytes of complete plans (loads.c), then of one on their time.  With all ranks
  * visited, the first complete plan is the best.  With some of them, several complete plans are
  * collected and counted exactly.  A search that takes too long ends with the best plan known. */
+#include "plan/figures/figures.h"
 #include "queue.h"
 
 enum {

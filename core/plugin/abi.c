@@ -95,12 +95,12 @@ static const struct rule rules[] = {RULE(device, false), RULE(comm, true), RULE(
 static bool version_fits(const weft_plugin *given, const char *file, struct wf_verdict *verdict)
 {
     if (given->abi_major != WEFT_ABI_MAJOR)
-        return wf_refuse(verdict, WEFT_REASON_ABI_MAJOR,
+        return wf_refuse(verdict, WEFT_BACKEND_REASON_ABI_MAJOR,
                          "%s is built for plugin ABI %u.%u; this weft has %u.%u; the major numbers "
                          "must be equal",
                          file, given->abi_major, given->abi_minor, WEFT_ABI_MAJOR, WEFT_ABI_MINOR);
     if (given->host_minor_needed > WEFT_ABI_MINOR)
-        return wf_refuse(verdict, WEFT_REASON_ABI_MINOR,
+        return wf_refuse(verdict, WEFT_BACKEND_REASON_ABI_MINOR,
                          "%s needs a host of plugin ABI %u.%u or newer; this weft has %u.%u", file,
                          given->abi_major, given->host_minor_needed, WEFT_ABI_MAJOR,
                          WEFT_ABI_MINOR);
@@ -127,13 +127,13 @@ static bool strings_good(const weft_plugin *given, const struct wf_image *image,
     for (size_t i = 0; i < WF_COUNT(strings); i++)
         if (!wf_image_holds_string(image, strings[i].text, LONGEST_STRING) ||
             !printable(strings[i].text))
-            return wf_refuse(verdict, WEFT_REASON_MALFORMED,
+            return wf_refuse(verdict, WEFT_BACKEND_REASON_MALFORMED,
                              "%s: its %s at %p is not a line of at most %d characters in the "
                              "plugin's own memory",
                              file, strings[i].what, (const void *)strings[i].text, LONGEST_STRING);
     if (!wf_plugin_name_valid(given->name, strlen(given->name)))
         return wf_refuse(
-            verdict, WEFT_REASON_MALFORMED,
+            verdict, WEFT_BACKEND_REASON_MALFORMED,
             "%s calls itself \"%s\"; a name must consist of a-z, 0-9 and -, and must not be auto",
             file, given->name);
     return true;
@@ -146,13 +146,13 @@ static bool descriptor_good(const weft_plugin *given, const struct wf_image *ima
 
     if ((uintptr_t)given % _Alignof(weft_plugin) != 0 || !wf_image_holds(image, given, fixed))
         return wf_refuse(
-            verdict, WEFT_REASON_MALFORMED,
+            verdict, WEFT_BACKEND_REASON_MALFORMED,
             "%s: its entry returned %p; expected a descriptor in the plugin's own memory", file,
             (const void *)given);
     if (!version_fits(given, file, verdict)) return false;
     if (given->struct_size < sizeof(weft_plugin) ||
         !wf_image_holds(image, given, given->struct_size))
-        return wf_refuse(verdict, WEFT_REASON_MALFORMED,
+        return wf_refuse(verdict, WEFT_BACKEND_REASON_MALFORMED,
                          "%s: its descriptor claims %u bytes; expected at least %zu, all in the "
                          "plugin's own memory",
                          file, given->struct_size, sizeof(weft_plugin));
@@ -168,14 +168,14 @@ static bool signature_good(const struct rule *rule, const struct head *head, con
         if (rule->accepted[i].signature == head->signature) match = &rule->accepted[i];
     if (match == NULL)
         return wf_refuse(
-            verdict, WEFT_REASON_FINGERPRINT,
+            verdict, WEFT_BACKEND_REASON_FINGERPRINT,
             "%s: its %s table has the fingerprint %016" PRIx64 "; expected %016" PRIx64
             ": it is built with a header that differs from ABI %u.%u; build it again with "
             "the weft_plugin.h of this weft",
             file, rule->name, head->signature, rule->accepted[rule->accepted_count - 1].signature,
             WEFT_ABI_MAJOR, WEFT_ABI_MINOR);
     if (match->size != head->struct_size)
-        return wf_refuse(verdict, WEFT_REASON_MALFORMED,
+        return wf_refuse(verdict, WEFT_BACKEND_REASON_MALFORMED,
                          "%s: its %s table claims %u bytes; a table with its fingerprint has %zu",
                          file, rule->name, head->struct_size, match->size);
     return true;
@@ -189,7 +189,7 @@ static bool functions_present(const struct rule *rule, const void *table, const 
 
         memcpy(&function, (const char *)table + rule->required[i].offset, sizeof function);
         if (function == NULL)
-            return wf_refuse(verdict, WEFT_REASON_MALFORMED,
+            return wf_refuse(verdict, WEFT_BACKEND_REASON_MALFORMED,
                              "%s: its %s table has NULL for %s, which is required", file,
                              rule->name, rule->required[i].name);
     }
@@ -204,14 +204,14 @@ static bool table_good(const struct rule *rule, const void *table, const struct 
     if (table == NULL || (uintptr_t)table % _Alignof(struct head) != 0 ||
         !wf_image_holds(image, table, sizeof head))
         return wf_refuse(
-            verdict, WEFT_REASON_MALFORMED,
+            verdict, WEFT_BACKEND_REASON_MALFORMED,
             "%s: its %s table is at %p; expected an address in the plugin's own memory", file,
             rule->name, table);
     memcpy(&head, table, sizeof head);
     if (!signature_good(rule, &head, file, verdict)) return false;
     if (!wf_image_holds(image, table, head.struct_size))
         return wf_refuse(
-            verdict, WEFT_REASON_MALFORMED,
+            verdict, WEFT_BACKEND_REASON_MALFORMED,
             "%s: its %s table claims %u bytes, which reach beyond the plugin's own memory", file,
             rule->name, head.struct_size);
     return functions_present(rule, table, file, verdict);

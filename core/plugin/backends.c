@@ -5,11 +5,11 @@
 
 static const char *const reasons[] = {
 #define ROW(name, value, text) [value] = text,
-    WEFT_REASON_LIST(ROW)
+    WEFT_BACKEND_REASON_LIST(ROW)
 #undef ROW
 };
 
-const char *weft_reason_text(enum weft_reason reason)
+const char *weft_backend_reason_text(enum weft_backend_reason reason)
 {
     return reason < WF_COUNT(reasons) ? reasons[reason] : "unknown";
 }
@@ -41,9 +41,9 @@ size_t weft_backends_count(const weft_backends *backends)
     return backends != NULL ? backends->candidate_count : 0;
 }
 
-const char *weft_backends_trace(const weft_backends *backends, size_t line)
+size_t weft_backends_trace_count(const weft_backends *backends)
 {
-    return backends != NULL && line < backends->line_count ? backends->lines[line].text : NULL;
+    return backends != NULL ? backends->line_count : 0;
 }
 
 weft_status weft_backends_get(const weft_backends *backends, size_t index, weft_backend_info *out)
@@ -78,13 +78,20 @@ weft_status weft_backends_get(const weft_backends *backends, size_t index, weft_
     return wf_info_write("weft_backend_info", &info, sizeof info, out);
 }
 
-bool weft_backends_trace_candidate(const weft_backends *backends, size_t line, size_t *index)
+weft_status weft_backends_trace_get(const weft_backends *backends, size_t index,
+                                    weft_backend_trace_info *out)
 {
-    if (backends == NULL || index == NULL || line >= backends->line_count ||
-        backends->lines[line].candidate == WF_NO_CANDIDATE)
-        return false;
-    *index = backends->lines[line].candidate;
-    return true;
+    weft_backend_trace_info info;
+
+    if (backends == NULL || out == NULL)
+        return wf_fail_null("weft_backends_trace_get", backends == NULL ? "backends" : "out");
+    if (index >= backends->line_count)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "weft_backends_trace_get: index is %zu, but the trace has %zu lines", index,
+                       backends->line_count);
+    info = (weft_backend_trace_info){.text = backends->lines[index].text,
+                                     .candidate = backends->lines[index].candidate};
+    return wf_info_write("weft_backend_trace_info", &info, sizeof info, out);
 }
 
 const char *weft_backends_wanted(const weft_backends *backends, const char **origin)
@@ -106,19 +113,19 @@ const weft_plugin *weft_backends_plugin(const weft_backends *backends, size_t in
 const weft_plugin *wf_backends_plugin(const weft_backends *backends, size_t index)
 {
     if (index >= backends->candidate_count ||
-        backends->candidates[index].reason != WEFT_REASON_USABLE)
+        backends->candidates[index].reason != WEFT_BACKEND_REASON_USABLE)
         return NULL;
     return weft_backends_plugin(backends, index);
 }
 
 /* ---- choosing ---- */
 
-static bool serves(const weft_backends *backends, size_t index, enum weft_role role)
+static bool serves(const weft_backends *backends, size_t index, enum weft_backend_role role)
 {
     const weft_plugin *plugin = wf_backends_plugin(backends, index);
 
     if (plugin == NULL || plugin->comm == NULL) return false;
-    return role == WEFT_ROLE_COMM || plugin->symm != NULL;
+    return role == WEFT_BACKEND_ROLE_COMM || plugin->symm != NULL;
 }
 
 /* The candidate an item of the choice means, or WF_NO_CANDIDATE.  Shadowed ones come later. */
@@ -144,7 +151,7 @@ static size_t find_best(const weft_backends *backends)
         const struct wf_candidate *so_far =
             best != WF_NO_CANDIDATE ? &backends->candidates[best] : NULL;
 
-        if (!serves(backends, i, WEFT_ROLE_COMM) || candidate->score <= 0) continue;
+        if (!serves(backends, i, WEFT_BACKEND_ROLE_COMM) || candidate->score <= 0) continue;
         if (so_far == NULL || candidate->score > so_far->score ||
             (candidate->score == so_far->score && strcmp(candidate->name, so_far->name) < 0))
             best = i;
@@ -163,7 +170,8 @@ static size_t pick_comm(const weft_backends *backends, size_t *item)
             index = find_best(backends);
         else if (wanted->kind != WF_CHOOSE_EXCLUDE)
             index = find_meant(backends, wanted);
-        if (index != WF_NO_CANDIDATE && serves(backends, index, WEFT_ROLE_COMM)) return index;
+        if (index != WF_NO_CANDIDATE && serves(backends, index, WEFT_BACKEND_ROLE_COMM))
+            return index;
     }
     return WF_NO_CANDIDATE;
 }
@@ -181,41 +189,42 @@ static size_t pick_symm(const weft_backends *backends, size_t *item)
 
         if (wanted->kind == WF_CHOOSE_NAME || wanted->kind == WF_CHOOSE_PATH)
             index = find_meant(backends, wanted);
-        if (index == WF_NO_CANDIDATE || !serves(backends, index, WEFT_ROLE_SYMM)) continue;
+        if (index == WF_NO_CANDIDATE || !serves(backends, index, WEFT_BACKEND_ROLE_SYMM)) continue;
         *item = later;
         return index;
     }
-    return comm != WF_NO_CANDIDATE && serves(backends, comm, WEFT_ROLE_SYMM) ? comm
-                                                                             : WF_NO_CANDIDATE;
+    return comm != WF_NO_CANDIDATE && serves(backends, comm, WEFT_BACKEND_ROLE_SYMM)
+               ? comm
+               : WF_NO_CANDIDATE;
 }
 
-static size_t pick(const weft_backends *backends, enum weft_role role, size_t *item)
+static size_t pick(const weft_backends *backends, enum weft_backend_role role, size_t *item)
 {
     *item = 0;
-    return role == WEFT_ROLE_COMM ? pick_comm(backends, item) : pick_symm(backends, item);
+    return role == WEFT_BACKEND_ROLE_COMM ? pick_comm(backends, item) : pick_symm(backends, item);
 }
 
-size_t wf_backends_pick(const weft_backends *backends, enum weft_role role)
+size_t wf_backends_pick(const weft_backends *backends, enum weft_backend_role role)
 {
     size_t item;
 
     return pick(backends, role, &item);
 }
 
-static const char *why_not(const weft_backends *backends, size_t index, enum weft_role role)
+static const char *why_not(const weft_backends *backends, size_t index, enum weft_backend_role role)
 {
     const weft_plugin *plugin = wf_backends_plugin(backends, index);
 
     if (plugin == NULL) return backends->candidates[index].reason_text;
     if (plugin->comm == NULL) return "it is usable, but has no comm table";
-    if (role == WEFT_ROLE_SYMM && plugin->symm == NULL)
+    if (role == WEFT_BACKEND_ROLE_SYMM && plugin->symm == NULL)
         return "it is usable, but has no symm table";
     return backends->candidates[index].score <= 0 ? "its score is 0, so auto does not choose it"
                                                   : "it is usable, but another plugin communicates";
 }
 
 /* The error text has one line, with the reason, per candidate that the choice names. */
-static weft_status fail_choice(const weft_backends *backends, enum weft_role role)
+static weft_status fail_choice(const weft_backends *backends, enum weft_backend_role role)
 {
     struct wf_text text = {0};
     size_t listed = 0;
@@ -225,9 +234,10 @@ static weft_status fail_choice(const weft_backends *backends, enum weft_role rol
         const struct wf_candidate *candidate = &backends->candidates[i];
         uint32_t reason = candidate->reason;
 
-        if (reason == WEFT_REASON_EXCLUDED || reason == WEFT_REASON_SHADOWED) continue;
+        if (reason == WEFT_BACKEND_REASON_EXCLUDED || reason == WEFT_BACKEND_REASON_SHADOWED)
+            continue;
         wf_text_add(&text, "%s%s: %s: %s", listed++ > 0 ? "\n  " : "", candidate->name,
-                    weft_reason_text(reason), why_not(backends, i, role));
+                    weft_backend_reason_text(reason), why_not(backends, i, role));
     }
     if (listed == 0) {
         wf_text_add(&text, "no plugin is in ");
@@ -239,7 +249,7 @@ static weft_status fail_choice(const weft_backends *backends, enum weft_role rol
     if (status == WEFT_OK)
         status = wf_fail(WEFT_ERR_NO_BACKEND, "%s is \"%s\", and no plugin can serve%s: %s%s",
                          backends->origin, backends->wanted,
-                         role == WEFT_ROLE_SYMM ? " symmetric memory" : "",
+                         role == WEFT_BACKEND_ROLE_SYMM ? " symmetric memory" : "",
                          listed > 1 ? "\n  " : "", text.data);
     wf_text_free(&text);
     return status;
@@ -259,8 +269,8 @@ static bool is_broken(const weft_backends *backends, size_t index)
 {
     uint32_t reason = backends->candidates[index].reason;
 
-    return reason != WEFT_REASON_USABLE && reason != WEFT_REASON_EXCLUDED &&
-           reason != WEFT_REASON_SHADOWED;
+    return reason != WEFT_BACKEND_REASON_USABLE && reason != WEFT_BACKEND_REASON_EXCLUDED &&
+           reason != WEFT_BACKEND_REASON_SHADOWED;
 }
 
 /* Log one line about candidates that the choice prefers to CHOSEN, of ITEM, but that cannot serve:
@@ -275,9 +285,10 @@ static weft_status log_fallback(const weft_backends *backends, size_t chosen, si
         bool broken = is_broken(backends, i);
 
         if ((by_auto && broken) || is_named(backends, 0, item, i))
-            wf_text_add(
-                &text, "%s%s (%s)", text.length > 0 ? ", " : "", backends->candidates[i].name,
-                broken ? weft_reason_text(backends->candidates[i].reason) : "lacks a table");
+            wf_text_add(&text, "%s%s (%s)", text.length > 0 ? ", " : "",
+                        backends->candidates[i].name,
+                        broken ? weft_backend_reason_text(backends->candidates[i].reason)
+                               : "lacks a table");
     }
     status = wf_text_status(&text);
     if (status == WEFT_OK && text.length > 0)
@@ -300,7 +311,7 @@ static weft_status log_second(const weft_backends *backends, size_t chosen, size
         if (is_broken(backends, i) && is_named(backends, first + 1, end, i))
             wf_text_add(&text, "%s%s (%s)", text.length > 0 ? ", " : "",
                         backends->candidates[i].name,
-                        weft_reason_text(backends->candidates[i].reason));
+                        weft_backend_reason_text(backends->candidates[i].reason));
     status = wf_text_status(&text);
     if (status == WEFT_OK && text.length > 0)
         wf_log(WF_LOG_NOTICE,
@@ -311,7 +322,8 @@ static weft_status log_second(const weft_backends *backends, size_t chosen, size
     return status;
 }
 
-weft_status weft_backends_choose(const weft_backends *backends, enum weft_role role, size_t *index)
+weft_status weft_backends_choose(const weft_backends *backends, enum weft_backend_role role,
+                                 size_t *index)
 {
     size_t item, chosen;
 
@@ -320,8 +332,8 @@ weft_status weft_backends_choose(const weft_backends *backends, enum weft_role r
                        backends == NULL ? "backends" : "index");
     chosen = pick(backends, role, &item);
     if (chosen == WF_NO_CANDIDATE) return fail_choice(backends, role);
-    WF_TRY(role == WEFT_ROLE_COMM ? log_fallback(backends, chosen, item)
-                                  : log_second(backends, chosen, item));
+    WF_TRY(role == WEFT_BACKEND_ROLE_COMM ? log_fallback(backends, chosen, item)
+                                          : log_second(backends, chosen, item));
     *index = chosen;
     return WEFT_OK;
 }

@@ -90,7 +90,7 @@ static bool same_architecture(const unsigned char *bytes, const char *file,
         return true;
     describe(own, own_text, sizeof own_text);
     describe(its, its_text, sizeof its_text);
-    return wf_refuse(verdict, WEFT_REASON_WRONG_ARCHITECTURE,
+    return wf_refuse(verdict, WEFT_BACKEND_REASON_WRONG_ARCHITECTURE,
                      "%s is built for %s; this process is %s", file, its_text, own_text);
 }
 
@@ -99,7 +99,7 @@ static bool segments_complete(int fd, const elf_header *header, const char *file
                               struct wf_verdict *verdict)
 {
     if (header->e_phentsize != sizeof(elf_segment) || header->e_phnum == 0)
-        return wf_refuse(verdict, WEFT_REASON_NOT_READABLE,
+        return wf_refuse(verdict, WEFT_BACKEND_REASON_NOT_READABLE,
                          "%s has %u program headers of %u bytes; expected headers of %zu bytes",
                          file, header->e_phnum, header->e_phentsize, sizeof(elf_segment));
     for (unsigned i = 0; i < header->e_phnum; i++) {
@@ -108,13 +108,13 @@ static bool segments_complete(int fd, const elf_header *header, const char *file
 
         if (at > INT64_MAX ||
             pread(fd, &segment, sizeof segment, (off_t)at) != (ssize_t)sizeof segment)
-            return wf_refuse(verdict, WEFT_REASON_NOT_READABLE,
+            return wf_refuse(verdict, WEFT_BACKEND_REASON_NOT_READABLE,
                              "%s has %llu bytes and its program headers go beyond them: it is cut "
                              "short",
                              file, (unsigned long long)bytes);
         if (segment.p_type == PT_LOAD &&
             (segment.p_filesz > bytes || segment.p_offset > bytes - segment.p_filesz))
-            return wf_refuse(verdict, WEFT_REASON_NOT_READABLE,
+            return wf_refuse(verdict, WEFT_BACKEND_REASON_NOT_READABLE,
                              "%s has %llu bytes, but a segment of %llu at %llu: it is cut short",
                              file, (unsigned long long)bytes, (unsigned long long)segment.p_filesz,
                              (unsigned long long)segment.p_offset);
@@ -131,16 +131,17 @@ bool wf_elf_check(int fd, const char *file, struct wf_verdict *verdict)
 
     if (length < (ssize_t)sizeof bytes || memcmp(bytes, ELFMAG, SELFMAG) != 0)
         return wf_refuse(
-            verdict, WEFT_REASON_NOT_READABLE,
+            verdict, WEFT_BACKEND_REASON_NOT_READABLE,
             "%s is not an ELF file: it begins with %02x %02x %02x %02x; expected 7f 45 4c 46", file,
             bytes[0], bytes[1], bytes[2], bytes[3]);
     if (!same_architecture(bytes, file, verdict)) return false;
     memcpy(&header, bytes, sizeof header);
     if (header.e_type != ET_DYN)
-        return wf_refuse(verdict, WEFT_REASON_NOT_READABLE,
+        return wf_refuse(verdict, WEFT_BACKEND_REASON_NOT_READABLE,
                          "%s is ELF type %u; expected a shared object, type %d", file,
                          header.e_type, ET_DYN);
     if (fstat(fd, &info) != 0 || info.st_size < 0)
-        return wf_refuse(verdict, WEFT_REASON_NOT_READABLE, "%s: its size is unknown", file);
+        return wf_refuse(verdict, WEFT_BACKEND_REASON_NOT_READABLE, "%s: its size is unknown",
+                         file);
     return segments_complete(fd, &header, file, (uint64_t)info.st_size, verdict);
 }

@@ -4,11 +4,11 @@
 #include "plugin.h"
 #undef wf_refuse
 
-#include "common/trust.h"
+#include "kit/trust.h"
 
 #include <stdio.h>
 
-bool wf_refuse(struct wf_verdict *verdict, enum weft_reason reason, const char *format, ...)
+bool wf_refuse(struct wf_verdict *verdict, enum weft_backend_reason reason, const char *format, ...)
 {
     va_list args;
 
@@ -22,10 +22,10 @@ bool wf_refuse(struct wf_verdict *verdict, enum weft_reason reason, const char *
 bool wf_file_open(const char *file, const char *own_file, bool secure, struct wf_trusted *out,
                   struct wf_verdict *verdict)
 {
-    static const enum weft_reason reasons[] = {
-        [WF_TRUST_MISSING] = WEFT_REASON_NOT_FOUND,
-        [WF_TRUST_UNREADABLE] = WEFT_REASON_NOT_READABLE,
-        [WF_TRUST_REFUSED] = WEFT_REASON_NOT_TRUSTED,
+    static const enum weft_backend_reason reasons[] = {
+        [WF_TRUST_MISSING] = WEFT_BACKEND_REASON_NOT_FOUND,
+        [WF_TRUST_UNREADABLE] = WEFT_BACKEND_REASON_NOT_READABLE,
+        [WF_TRUST_REFUSED] = WEFT_BACKEND_REASON_NOT_TRUSTED,
     };
     struct wf_trust trust = wf_trust_of(own_file, secure);
     enum wf_trust_answer answer = wf_trust_open(file, &trust, out);

@@ -5,7 +5,7 @@
  * again, whichever context looks for it and under whichever name. */
 #include "plugin.h"
 
-#include "common/trust.h"
+#include "kit/trust.h"
 #include "weft/status.h"
 
 #include <dlfcn.h>
@@ -33,8 +33,8 @@ static bool open_object(const char *file, const char *path, void **handle,
     *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (*handle == NULL) {
         const char *why = dlerror();
-        return wf_refuse(verdict, WEFT_REASON_DLOPEN_FAILED, "%s cannot be loaded: %s", file,
-                         why != NULL ? why : "the dynamic linker gives no reason");
+        return wf_refuse(verdict, WEFT_BACKEND_REASON_DLOPEN_FAILED, "%s cannot be loaded: %s",
+                         file, why != NULL ? why : "the dynamic linker gives no reason");
     }
     return true;
 }
@@ -46,13 +46,13 @@ static bool find_entry(void *handle, const char *file, struct wf_image *image,
     void *symbol = dlsym(handle, "weft_plugin_entry");
 
     if (symbol == NULL)
-        return wf_refuse(verdict, WEFT_REASON_NO_ENTRY, "%s does not export weft_plugin_entry",
-                         file);
+        return wf_refuse(verdict, WEFT_BACKEND_REASON_NO_ENTRY,
+                         "%s does not export weft_plugin_entry", file);
     if (!wf_image_of_handle(handle, image))
-        return wf_refuse(verdict, WEFT_REASON_NO_ENTRY,
+        return wf_refuse(verdict, WEFT_BACKEND_REASON_NO_ENTRY,
                          "%s: the dynamic linker does not report its address", file);
     if (!wf_image_executes(image, symbol))
-        return wf_refuse(verdict, WEFT_REASON_NO_ENTRY,
+        return wf_refuse(verdict, WEFT_BACKEND_REASON_NO_ENTRY,
                          "%s does not define weft_plugin_entry itself: the symbol found is in "
                          "another library, perhaps one that it is linked with",
                          file);
@@ -69,8 +69,9 @@ static bool run_entry(entry_function entry, const struct wf_image *image, const 
                   ""); /* clear the last error, so that an old text is not taken for the plugin's */
     given = entry(&wf_host);
     if (given == NULL)
-        return wf_refuse(verdict, WEFT_REASON_ENTRY_REFUSED, "%s refuses this weft, ABI %u.%u: %s",
-                         file, WEFT_ABI_MAJOR, WEFT_ABI_MINOR,
+        return wf_refuse(verdict, WEFT_BACKEND_REASON_ENTRY_REFUSED,
+                         "%s refuses this weft, ABI %u.%u: %s", file, WEFT_ABI_MAJOR,
+                         WEFT_ABI_MINOR,
                          weft_last_error()[0] != '\0' ? weft_last_error() : "it gives no reason");
     return wf_abi_check(given, image, file, tables, verdict);
 }
@@ -95,10 +96,10 @@ static weft_status load_locked(const char *file, const char *path, const struct 
         fresh->next = all;
         all = fresh;
         if (run_entry(entry, &image, file, &fresh->tables, &fresh->verdict))
-            fresh->verdict.reason = WEFT_REASON_USABLE;
+            fresh->verdict.reason = WEFT_BACKEND_REASON_USABLE;
     }
     *verdict = fresh->verdict;
-    if (fresh->verdict.reason == WEFT_REASON_USABLE) *loaded = fresh;
+    if (fresh->verdict.reason == WEFT_BACKEND_REASON_USABLE) *loaded = fresh;
     return WEFT_OK;
 }
 
@@ -115,7 +116,7 @@ static void check_name(const char *file, const struct wf_loaded **loaded,
 
     if (!wf_plugin_file_name(base, &name, &length)) return;
     if (strlen(its) == length && memcmp(its, name, length) == 0) return;
-    (void)wf_refuse(verdict, WEFT_REASON_NAME_MISMATCH,
+    (void)wf_refuse(verdict, WEFT_BACKEND_REASON_NAME_MISMATCH,
                     "%s calls itself \"%s\"; by its file name it must be \"%.*s\"", file, its,
                     (int)length, name);
     *loaded = NULL;
@@ -132,7 +133,7 @@ weft_status wf_load(const char *file, const char *own_file, bool secure,
     *loaded = NULL;
     if (!wf_file_open(file, own_file, secure, &trusted, verdict)) return WEFT_OK;
     if (fstat(trusted.fd, &info) != 0) {
-        (void)wf_refuse(verdict, WEFT_REASON_NOT_READABLE, "%s cannot be examined", file);
+        (void)wf_refuse(verdict, WEFT_BACKEND_REASON_NOT_READABLE, "%s cannot be examined", file);
     } else if (wf_elf_check(trusted.fd, file, verdict)) {
         pthread_mutex_lock(&lock);
         status = load_locked(file, trusted.path, &info, &found, verdict);

@@ -21,12 +21,12 @@
 
 /* The result of the checks of a candidate, with a text that names both sides of a mismatch. */
 struct wf_verdict {
-    uint32_t reason; /* enum weft_reason */
+    uint32_t reason; /* enum weft_backend_reason */
     char text[2048];
 };
 
 /* Set *VERDICT; returns false, so that a check can end with it. */
-bool wf_refuse(struct wf_verdict *verdict, enum weft_reason reason, const char *format, ...)
+bool wf_refuse(struct wf_verdict *verdict, enum weft_backend_reason reason, const char *format, ...)
     WF_PRINTF(3, 4);
 #ifdef __clang_analyzer__ /* the analyzer does not see the result */
 #define wf_refuse(...) (wf_refuse(__VA_ARGS__), false)
@@ -90,7 +90,7 @@ weft_status wf_search_own_file(char **out) WF_NODISCARD;
 
 /* ---- file.c and elf.c: checks of a file before its code runs ---- */
 
-struct wf_trusted; /* plugins/common/trust.h */
+struct wf_trusted; /* core/kit/trust.h */
 
 /* Open FILE for reading if only root, the effective user and the owner of OWN_FILE can change it
  * (trust.h).  The caller closes OUT->fd and loads OUT->path. */
@@ -206,7 +206,7 @@ weft_status wf_backends_note(weft_backends *backends, size_t candidate, const ch
 
 /* weft_backends_choose without the log line about candidates that were passed over.
  * WF_NO_CANDIDATE if no candidate can serve. */
-size_t wf_backends_pick(const weft_backends *backends, enum weft_role role);
+size_t wf_backends_pick(const weft_backends *backends, enum weft_backend_role role);
 
 /* The tables of candidate INDEX, as checked copies that are as long as this build's own structs
  * (entries that an older plugin lacks are NULL).  Valid until the process ends.  NULL unless

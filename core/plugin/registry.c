@@ -66,22 +66,22 @@ static weft_status conclude(weft_backends *backends, size_t index, uint32_t reas
     candidate->reason_text = wf_strdup(text);
     if (candidate->reason_text == NULL) return wf_fail_memory(strlen(text) + 1);
     return wf_backends_note(backends, index, "%s%s%s: %s", listed ? "" : who, listed ? "" : ": ",
-                            weft_reason_text(reason), text);
+                            weft_backend_reason_text(reason), text);
 }
 
 /* ---- judging one candidate ---- */
 
-static enum weft_reason reason_of_probe(weft_status status)
+static enum weft_backend_reason reason_of_probe(weft_status status)
 {
     switch (status) {
     case WEFT_ERR_NO_LIBRARY:
-        return WEFT_REASON_LIBRARY_MISSING;
+        return WEFT_BACKEND_REASON_LIBRARY_MISSING;
     case WEFT_ERR_OLD_LIBRARY:
-        return WEFT_REASON_LIBRARY_TOO_OLD;
+        return WEFT_BACKEND_REASON_LIBRARY_TOO_OLD;
     case WEFT_ERR_NO_DEVICE:
-        return WEFT_REASON_NO_DEVICE;
+        return WEFT_BACKEND_REASON_NO_DEVICE;
     default:
-        return WEFT_REASON_PROBE_FAILED;
+        return WEFT_BACKEND_REASON_PROBE_FAILED;
     }
 }
 
@@ -111,7 +111,7 @@ static weft_status probe(weft_backends *backends, size_t index)
              WF_PLURAL(answer.device_count), answer.score,
              answer.score <= 0 ? ", so auto does not choose it" : "",
              answer.library[0] != '\0' ? ", with " : "", answer.library);
-    return conclude(backends, index, WEFT_REASON_USABLE, text);
+    return conclude(backends, index, WEFT_BACKEND_REASON_USABLE, text);
 }
 
 /* The earlier candidate of the same name, or WF_NO_CANDIDATE. */
@@ -150,18 +150,18 @@ static weft_status judge_found(struct finder *finder, size_t index)
 
     if (earlier != WF_NO_CANDIDATE) {
         snprintf(text, sizeof text, "%s comes first", backends->candidates[earlier].file);
-        return conclude(backends, index, WEFT_REASON_SHADOWED, text);
+        return conclude(backends, index, WEFT_BACKEND_REASON_SHADOWED, text);
     }
     if (wf_choice_find(&backends->choice, WF_CHOOSE_EXCLUDE, candidate->name) != NULL) {
         snprintf(text, sizeof text, "%s is \"%s\", which excludes it", backends->origin,
                  backends->wanted);
-        return conclude(backends, index, WEFT_REASON_EXCLUDED, text);
+        return conclude(backends, index, WEFT_BACKEND_REASON_EXCLUDED, text);
     }
     if (wf_choice_find(&backends->choice, WF_CHOOSE_AUTO, NULL) == NULL &&
         wf_choice_find(&backends->choice, WF_CHOOSE_NAME, candidate->name) == NULL) {
         snprintf(text, sizeof text, "%s is \"%s\", which does not name it", backends->origin,
                  backends->wanted);
-        return conclude(backends, index, WEFT_REASON_EXCLUDED, text);
+        return conclude(backends, index, WEFT_BACKEND_REASON_EXCLUDED, text);
     }
     return judge_file(finder, index);
 }
@@ -187,7 +187,7 @@ static weft_status judge_paths(struct finder *finder)
         WF_TRY(add_candidate(backends, name, length, item->text, &index));
         backends->candidates[index].path_item = item;
         if (finder->input->secure && finder->input->backend_from_environment)
-            WF_TRY(conclude(backends, index, WEFT_REASON_NOT_TRUSTED,
+            WF_TRY(conclude(backends, index, WEFT_BACKEND_REASON_NOT_TRUSTED,
                             "WEFT_BACKEND names a file, but this program has more privileges than "
                             "its user (setuid); use a plugin name"));
         else
@@ -240,15 +240,18 @@ static void list_known(const weft_backends *backends, struct wf_text *out)
     if (listed == 0) wf_text_add(out, "none");
 }
 
+/* The known plugin that NAME is like, or whose name it begins ("gloo": gloo-cpu); NULL: none. */
 static const char *nearest_known(const weft_backends *backends, const char *name)
 {
-    const char *names[64];
+    const char *names[64] = {NULL};
     size_t count = 0;
     int nearest;
 
     for (size_t i = 0; i < backends->candidate_count && count < WF_COUNT(names); i++)
         if (backends->candidates[i].file != NULL) names[count++] = backends->candidates[i].name;
     nearest = wf_nearest(name, names, count);
+    for (size_t i = 0; nearest < 0 && name[0] != 0 && i < count; i++)
+        if (strncmp(names[i], name, strlen(name)) == 0) nearest = (int)i;
     return nearest >= 0 ? names[nearest] : NULL;
 }
 
@@ -269,7 +272,8 @@ static weft_status conclude_missing(weft_backends *backends, const char *name)
     if (nearest != NULL) wf_text_add(&text, "; did you mean %s?", nearest);
     status = wf_text_status(&text);
     if (status == WEFT_OK) status = add_candidate(backends, name, strlen(name), NULL, &index);
-    if (status == WEFT_OK) status = conclude(backends, index, WEFT_REASON_NOT_FOUND, text.data);
+    if (status == WEFT_OK)
+        status = conclude(backends, index, WEFT_BACKEND_REASON_NOT_FOUND, text.data);
     wf_text_free(&text);
     return status;
 }
@@ -292,7 +296,8 @@ static weft_status judge_missing(weft_backends *backends)
 
 /* ---- the search ---- */
 
-static weft_status note_serving(weft_backends *backends, enum weft_role role, const char *what)
+static weft_status note_serving(weft_backends *backends, enum weft_backend_role role,
+                                const char *what)
 {
     size_t index = wf_backends_pick(backends, role);
 
@@ -320,8 +325,8 @@ static weft_status search(struct finder *finder)
     for (size_t i = 0; i < backends->directories.count; i++)
         WF_TRY(judge_directory(finder, &backends->directories.items[i]));
     WF_TRY(judge_missing(backends));
-    WF_TRY(note_serving(backends, WEFT_ROLE_COMM, "communication"));
-    return note_serving(backends, WEFT_ROLE_SYMM, "symmetric memory");
+    WF_TRY(note_serving(backends, WEFT_BACKEND_ROLE_COMM, "communication"));
+    return note_serving(backends, WEFT_BACKEND_ROLE_SYMM, "symmetric memory");
 }
 
 weft_status wf_backends_find_in(const struct wf_find_input *input, weft_backends **out)

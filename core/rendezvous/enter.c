@@ -105,8 +105,9 @@ static weft_status wait_for_frame(struct wf_connection *c, int32_t rank, uint64_
                        (unsigned)frame->type, (unsigned)type);
     /* The sender is not authenticated yet, so its text is not used. */
     if (!c->in.seal.on)
-        return wf_fail(WEFT_ERR_INVALID,
-                       "the token (WEFT_TOKEN or weft_options.token) is not the token of this job");
+        return wf_fail(
+            WEFT_ERR_INVALID,
+            "the token (WEFT_TOKEN or weft_init_options.token) is not the token of this job");
     reader = wf_frame_reader(frame);
     status = wf_take_status(&reader);
     wf_take_string(&reader, text, sizeof text);
@@ -258,8 +259,9 @@ static weft_status greet(struct wf_client *client, struct wf_link *link)
     }
     WF_TRY(wf_frame_next(&c->in, &frame));
     if (frame.type != WF_FRAME_ADMITTED)
-        return wf_fail(WEFT_ERR_INVALID,
-                       "the token (WEFT_TOKEN or weft_options.token) is not the token of this job");
+        return wf_fail(
+            WEFT_ERR_INVALID,
+            "the token (WEFT_TOKEN or weft_init_options.token) is not the token of this job");
     return check_server(c, &client->standby_key, &client->standby_join, &frame);
 }
 

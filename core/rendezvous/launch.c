@@ -291,12 +291,12 @@ const char *wf_launch_rank_setting(const struct wf_launch *launch)
 {
     const struct dialect *dialect = find_dialect(launch);
 
-    return dialect != NULL ? dialect->rank : "weft_options.rank";
+    return dialect != NULL ? dialect->rank : "weft_init_options.rank";
 }
 
 const char *wf_launch_address_setting(const struct wf_launch *launch)
 {
-    if (find_dialect(launch) == NULL) return "weft_options.rendezvous";
+    if (find_dialect(launch) == NULL) return "weft_init_options.rendezvous";
     if (strcmp(launch->launcher, "torchrun") == 0) return "MASTER_PORT";
     return strcmp(launch->launcher, "weft") == 0 ? "WEFT_RENDEZVOUS" : NULL;
 }
@@ -307,13 +307,14 @@ static weft_status missing_address(const struct wf_launch *launch)
     const struct dialect *dialect = find_dialect(launch);
 
     if (dialect == NULL)
-        return wf_fail(WEFT_ERR_INVALID,
-                       "weft_init: weft_options.rank is %d and .size is %d, but .rendezvous is not "
-                       "set, so rank %d cannot find the other ranks; set it to the same value on "
-                       "all ranks: \"unix:my-job\" if all ranks are on one host, or "
-                       "\"HOST-OF-RANK-0:29400\" with the same .token on all ranks; or set "
-                       ".exchange or .threads",
-                       launch->rank, launch->size, launch->rank);
+        return wf_fail(
+            WEFT_ERR_INVALID,
+            "weft_init: weft_init_options.rank is %d and .size is %d, but .rendezvous is not "
+            "set, so rank %d cannot find the other ranks; set it to the same value on "
+            "all ranks: \"unix:my-job\" if all ranks are on one host, or "
+            "\"HOST-OF-RANK-0:29400\" with the same .token on all ranks; or set "
+            ".exchange or .threads",
+            launch->rank, launch->size, launch->rank);
     if (dialect == dialects)
         return wf_fail(WEFT_ERR_INVALID,
                        "%s and %s are set, but WEFT_RENDEZVOUS is not, so rank %d cannot find the "
@@ -354,14 +355,15 @@ weft_status wf_launch_rendezvous(const struct wf_launch *launch, const char *ren
     WF_TRY(find_address(launch, rendezvous, setting, &found));
     wf_address_print(&found, text);
     if (token == NULL && !found.is_unix)
-        return wf_fail(
-            WEFT_ERR_INVALID,
-            "the rendezvous is at %s, which other users can reach: set %s to one secret "
-            "on all ranks, such as the output of `openssl rand -hex 16`",
-            text, find_dialect(launch) != NULL ? "WEFT_TOKEN" : "weft_options.token or WEFT_TOKEN");
+        return wf_fail(WEFT_ERR_INVALID,
+                       "the rendezvous is at %s, which other users can reach: set %s to one secret "
+                       "on all ranks, such as the output of `openssl rand -hex 16`",
+                       text,
+                       find_dialect(launch) != NULL ? "WEFT_TOKEN"
+                                                    : "weft_init_options.token or WEFT_TOKEN");
     if (token != NULL && strlen(token) < TOKEN_MIN)
         return wf_fail(WEFT_ERR_INVALID,
-                       "weft_init: the token (WEFT_TOKEN or weft_options.token) has %zu "
+                       "weft_init: the token (WEFT_TOKEN or weft_init_options.token) has %zu "
                        "characters; a token must have at least %d, so that it cannot be guessed: "
                        "set it to one "
                        "secret on all ranks, such as the output of `openssl rand -hex 16`",

@@ -24,23 +24,6 @@
 #include "base/base.h"
 #include "base/fork.h"
 
-#define WF_SECOND_NS INT64_C(1000000000)
-
-/* The deadline of a call that begins now with the time limit TIMEOUT_NS; UINT64_MAX: none. */
-static inline uint64_t wf_deadline(int64_t timeout_ns)
-{
-    return timeout_ns < 0 ? UINT64_MAX : wf_now_ns() + (uint64_t)timeout_ns;
-}
-
-/* The time until DEADLINE_NS, as a time limit. */
-static inline int64_t wf_time_left(uint64_t deadline_ns)
-{
-    uint64_t now_ns = wf_now_ns();
-
-    if (deadline_ns == UINT64_MAX) return WEFT_FOREVER;
-    return deadline_ns > now_ns ? (int64_t)(deadline_ns - now_ns) : 0;
-}
-
 /* The rank whose process runs the standby, in jobs of at least three ranks. */
 #define WF_STANDBY_RANK 1
 

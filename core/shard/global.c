@@ -282,6 +282,7 @@ static weft_status read_locals(struct locals *locals)
                            locals->function, weft_mesh_rank_at(mesh, (int32_t)(i / dims)),
                            (long long)locals->sizes[i], (int32_t)(i % dims));
     WF_TRY(wf_placements_check_fields(placements, mesh->axes, locals->function));
+    wf_layout_set_mesh(layout, mesh);
     memcpy(layout->placements, placements, (size_t)mesh->axes * sizeof *placements);
     WF_TRY(wf_layout_check(layout));
     for (int32_t d = 0; d < dims; d++)
@@ -433,7 +434,7 @@ static weft_status list_sizes(struct locals *locals, int64_t **lists)
         if (lists[i] == NULL || !is_listed(locals, i, lists[i])) continue;
         p->kind = WEFT_PLACE_SIZES;
         p->sizes = lists[i];
-        p->size_count = layout->mesh->axis[layout->splits[i].axis].size;
+        p->size_count = (size_t)layout->mesh->axis[layout->splits[i].axis].size;
     }
     return settle_lists(locals);
 }

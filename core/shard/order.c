@@ -71,7 +71,7 @@ static weft_status check_same(const struct wf_layout *ordered, const struct wf_l
     do {
         struct wf_shard a, b;
         struct wf_index index;
-        weft_run run = {0, 0};
+        weft_index_run run = {0, 0};
         wf_shard_at(ordered, coord, &a);
         wf_shard_at(strided, coord, &b);
         index = wf_shard_index(&b, dim);
@@ -179,6 +179,6 @@ weft_status weft_spec_strides_to_order(const weft_spec *spec, weft_spec **out)
     }
     for (int32_t dim = 0; dim < made.dims; dim++)
         for (int32_t i = 0; i < orders[dim].count; i++)
-            made.placements[orders[dim].axes[i]].turn = i + 1;
+            made.placements[orders[dim].axes[i]].turn = i;
     return finish_layout(spec, &made, true, out);
 }

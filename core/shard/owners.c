@@ -7,7 +7,7 @@
 
 struct tensor {
     uint64_t bytes;
-    uint32_t index;
+    size_t index;
 };
 
 struct owner {
@@ -21,7 +21,7 @@ static bool is_larger(const struct tensor *a, const struct tensor *b)
 }
 
 /* Move the tensor at AT of the heap down to its place; the largest is first. */
-static void sink_tensor(struct tensor *heap, uint32_t count, uint64_t at)
+static void sink_tensor(struct tensor *heap, size_t count, uint64_t at)
 {
     struct tensor moved = heap[at];
     uint64_t child;
@@ -56,11 +56,11 @@ static void sink_first_owner(struct owner *heap, int32_t count)
     heap[at] = moved;
 }
 
-static weft_status check_sum(uint32_t count, const uint64_t *bytes)
+static weft_status check_sum(size_t count, const uint64_t *bytes)
 {
     uint64_t sum = 0;
 
-    for (uint32_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         if (bytes[i] > UINT64_MAX - sum)
             return wf_fail(WEFT_ERR_INVALID,
                            "weft_owners_balance: the bytes add up beyond 2^64 - 1");
@@ -69,7 +69,7 @@ static weft_status check_sum(uint32_t count, const uint64_t *bytes)
     return WEFT_OK;
 }
 
-weft_status weft_owners_balance(uint32_t count, const uint64_t *bytes, int32_t owners, int32_t *out)
+weft_status weft_owners_balance(size_t count, const uint64_t *bytes, int32_t owners, int32_t *out)
 {
     struct tensor *tensors;
     struct owner *heap;
@@ -81,7 +81,7 @@ weft_status weft_owners_balance(uint32_t count, const uint64_t *bytes, int32_t o
     WF_TRY(wf_require(bytes, "weft_owners_balance: bytes"));
     WF_TRY(wf_require(out, "weft_owners_balance: out"));
     WF_TRY(check_sum(count, bytes));
-    if ((uint32_t)owners > count) owners = (int32_t)count; /* the others get nothing */
+    if ((size_t)owners > count) owners = (int32_t)count; /* the others get nothing */
     tensors = wf_alloc(count * sizeof *tensors);
     heap = wf_alloc((size_t)owners * sizeof *heap);
     if (tensors == NULL || heap == NULL) {
@@ -89,13 +89,13 @@ weft_status weft_owners_balance(uint32_t count, const uint64_t *bytes, int32_t o
         wf_free(heap);
         return wf_fail_memory(count * sizeof *tensors + (size_t)owners * sizeof *heap);
     }
-    for (uint32_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++)
         tensors[i] = (struct tensor){bytes[i], i};
     for (uint64_t i = count / 2; i-- > 0;)
         sink_tensor(tensors, count, i);
     for (int32_t i = 0; i < owners; i++)
         heap[i] = (struct owner){0, i};
-    for (uint32_t left = count; left > 0;) {
+    for (size_t left = count; left > 0;) {
         out[tensors[0].index] = heap[0].number;
         heap[0].load += tensors[0].bytes;
         sink_first_owner(heap, owners);

@@ -2,16 +2,6 @@
  * rank's buffer. */
 #include "shard.h"
 
-void wf_row_major(int32_t dims, const int64_t *shape, int64_t *strides)
-{
-    int64_t stride = 1;
-
-    for (int32_t d = dims - 1; d >= 0; d--) {
-        strides[d] = stride;
-        if (shape[d] > 0) stride *= shape[d];
-    }
-}
-
 /* Dimensions from *OUTER + 1 on are held whole and have no gaps on either side: together they are
  * one block of *BLOCK elements. */
 static void inner_block(const struct wf_shard *shard, const int64_t *shape, const int64_t *strides,
@@ -42,7 +32,7 @@ static void piece_at(const struct wf_shard *shard, const int64_t *shape, const i
     for (int32_t d = outer; d >= 0; d--) {
         struct wf_index index = wf_shard_index(shard, d);
         int64_t at = rest % shard->shape[d];
-        weft_run run;
+        weft_index_run run;
         rest /= shard->shape[d];
         if (!wf_index_run(&index, at, &run)) return; /* cannot happen: AT is below the length */
         out->global += run.start * global_strides[d];

@@ -7,7 +7,7 @@
 static uint64_t hash_rest(uint64_t h, const weft_placement *p)
 {
     if (p->kind == WEFT_PLACE_OWNER) return wf_hash_mix(h, (uint64_t)p->owner);
-    for (int32_t i = 0; wf_placement_has_sizes(p) && i < p->size_count; i++)
+    for (size_t i = 0; wf_placement_has_sizes(p) && i < p->size_count; i++)
         if (p->kind == WEFT_PLACE_SIZES || p->sizes[i] != 0)
             h = wf_hash_mix(h, (uint64_t)p->sizes[i]);
     return h;
@@ -50,7 +50,8 @@ static int64_t *keep_sizes(struct wf_split *split, weft_placement *p, int64_t *a
     for (int32_t i = 0; i < split->size_count; i++)
         if (split->kind == WEFT_PLACE_SIZES || split->sizes[i] != 0) *at++ = split->sizes[i];
     split->sizes = p->sizes = sizes;
-    split->size_count = p->size_count = (int32_t)(at - sizes);
+    split->size_count = (int32_t)(at - sizes);
+    p->size_count = (size_t)split->size_count;
     if (split->kind != WEFT_PLACE_SIZES) return at;
     split->starts = at;
     for (int32_t i = 0; i < split->size_count; i++) {
@@ -122,44 +123,29 @@ void weft_spec_release(weft_spec **spec)
         wf_warn_unusable("weft_spec_release", mine->head.made, WF_KIND_SPEC);
 }
 
-weft_status wf_shape_check(int32_t dims, const int64_t *shape, uint32_t dtype)
-{
-    int64_t bytes = (int64_t)wf_dtype_bytes(dtype);
-
-    if (bytes == 0) return wf_fail(WEFT_ERR_INVALID, "dtype %u is not known", dtype);
-    if (dims < 0 || dims > WEFT_MAX_DIMS)
-        return wf_fail(WEFT_ERR_INVALID, "the tensor has %d dimensions; the maximum is %d", dims,
-                       WEFT_MAX_DIMS);
-    for (int32_t i = 0; i < dims; i++) {
-        if (shape[i] < 0)
-            return wf_fail(WEFT_ERR_INVALID,
-                           "dimension %d has size %lld; a size must not be negative", i,
-                           (long long)shape[i]);
-        if (shape[i] > 0 && !wf_mul_i64(bytes, shape[i], &bytes))
-            return wf_fail(
-                WEFT_ERR_INVALID,
-                "dimension %d, of size %lld, makes the tensor of %s larger than 2^63 - 1 bytes", i,
-                (long long)shape[i], wf_dtype_name(dtype));
-    }
-    return WEFT_OK;
-}
-
-weft_status wf_spec_intern(struct wf_layout *layout, weft_spec **out)
+/* wf_spec_intern for a layout whose shape is checked. */
+static weft_status intern_checked(struct wf_layout *layout, weft_spec **out)
 {
     struct wf_interned *spec;
 
-    WF_TRY(wf_shape_check(layout->dims, layout->shape, layout->dtype));
+    wf_layout_set_mesh(layout, layout->mesh);
     WF_TRY(wf_layout_settle(layout));
     WF_TRY(wf_intern(&table, hash_of(layout), layout, &spec));
     *out = (weft_spec *)spec;
     return WEFT_OK;
 }
 
+weft_status wf_spec_intern(struct wf_layout *layout, weft_spec **out)
+{
+    WF_TRY(wf_shape_check(layout->dims, layout->shape, layout->dtype));
+    return intern_checked(layout, out);
+}
+
 weft_status weft_spec_create(const weft_mesh *mesh, enum weft_dtype dtype, int32_t dims,
                              const int64_t *shape, const weft_placement *placements,
                              weft_spec **out)
 {
-    struct wf_layout layout = {.mesh = mesh, .dtype = dtype, .dims = dims};
+    struct wf_layout layout;
 
     WF_TRY(wf_require_kind(mesh, WF_KIND_MESH, "weft_spec_create: mesh"));
     if (dims > 0) WF_TRY(wf_require(shape, "weft_spec_create: shape"));
@@ -167,9 +153,13 @@ weft_status weft_spec_create(const weft_mesh *mesh, enum weft_dtype dtype, int32
     WF_TRY(wf_require(out, "weft_spec_create: out"));
     WF_TRY(wf_placements_check_fields(placements, mesh->axes, "weft_spec_create"));
     WF_TRY(wf_shape_check(dims, shape, dtype));
+    memset(&layout, 0, offsetof(struct wf_layout, splits)); /* wf_layout_settle sets these */
+    layout.mesh = mesh;
+    layout.dtype = dtype;
+    layout.dims = dims;
     if (dims > 0) memcpy(layout.shape, shape, (size_t)dims * sizeof *shape);
     memcpy(layout.placements, placements, (size_t)mesh->axes * sizeof *placements);
-    return wf_spec_intern(&layout, out);
+    return intern_checked(&layout, out);
 }
 
 const weft_mesh *weft_spec_mesh(const weft_spec *spec)

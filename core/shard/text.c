@@ -141,19 +141,19 @@ static weft_status check_sign(struct reader *r)
 }
 
 /* The sizes that a placement of KIND may have. */
-static int32_t most_sizes(uint32_t kind)
+static size_t most_sizes(uint32_t kind)
 {
     return kind == WEFT_PLACE_PARTS ? WEFT_MAX_PARTS : WEFT_MAX_SIZES;
 }
 
-static weft_status grow_sizes(int64_t **sizes, int32_t count, int32_t *room)
+static weft_status grow_sizes(int64_t **sizes, size_t count, size_t *room)
 {
-    int32_t more = *room == 0 ? 8 : 2 * *room;
+    size_t more = *room == 0 ? 8 : 2 * *room;
     int64_t *grown;
 
     if (count < *room) return WEFT_OK;
-    grown = wf_realloc(*sizes, (size_t)more * sizeof *grown);
-    if (grown == NULL) return wf_fail_memory((size_t)more * sizeof *grown);
+    grown = wf_realloc(*sizes, more * sizeof *grown);
+    if (grown == NULL) return wf_fail_memory(more * sizeof *grown);
     *sizes = grown;
     *room = more;
     return WEFT_OK;
@@ -164,7 +164,7 @@ static weft_status read_list(struct reader *r, weft_placement *out)
 {
     const char *name = out->kind == WEFT_PLACE_PARTS ? "B" : "G";
     int64_t *sizes = NULL;
-    int32_t room = 0;
+    size_t room = 0;
     weft_status status = WEFT_OK;
 
     if (!take_char(r, ';'))
@@ -175,7 +175,7 @@ static weft_status read_list(struct reader *r, weft_placement *out)
         if (wf_scan_peek(&r->scan) == '-')
             status = wf_scan_refuse(&r->scan, r->kind, "a size must not be negative");
         else if (out->size_count == most_sizes(out->kind))
-            status = wf_scan_refuse(&r->scan, r->kind, "%s has more than %d %s", name,
+            status = wf_scan_refuse(&r->scan, r->kind, "%s has more than %zu %s", name,
                                     most_sizes(out->kind),
                                     out->kind == WEFT_PLACE_PARTS ? "parts" : "sizes");
         if (status == WEFT_OK) status = grow_sizes(&sizes, out->size_count, &room);
@@ -187,11 +187,14 @@ static weft_status read_list(struct reader *r, weft_placement *out)
     return status;
 }
 
+/* While a text is read: a placement that splits a dimension and has no turn. */
+#define NO_TURN (-1)
+
 static weft_status read_split(struct reader *r, uint32_t kind, weft_placement *out)
 {
     int64_t dim, turn;
 
-    *out = (weft_placement){.kind = kind};
+    *out = (weft_placement){.kind = kind, .turn = NO_TURN};
     if (!take_char(r, '('))
         return wf_scan_fail(&r->scan, r->kind, "expected '(' and %s",
                             kind == WEFT_PLACE_PARTS   ? "a dimension with sizes, as in B(0;3,2)"
@@ -221,7 +224,7 @@ static weft_status read_split(struct reader *r, uint32_t kind, weft_placement *o
     }
     if (!take_char(r, '[')) return WEFT_OK;
     WF_TRY(read_int(r, "the turn of a split", WEFT_MAX_AXES - 1, &turn));
-    out->turn = (int32_t)turn + 1;
+    out->turn = (int32_t)turn;
     return expect_char(r, ']');
 }
 
@@ -304,20 +307,41 @@ static weft_status refuse_turn(struct reader *r, const weft_placement *p)
                           "R, P and O have no turn; only placements that split a dimension do");
 }
 
-/* Turns in text count from 0 without gaps.  wf_layout_settle checks everything else about them. */
-static weft_status check_turns(struct reader *r, const weft_placement *p, int32_t axes)
+/* All axes that split a dimension have turns, from 0 without gaps, or none has one. */
+static weft_status check_turns(const struct reader *r, const weft_placement *p, int32_t axes,
+                               int32_t axis)
 {
+    int32_t splits = 0;
+
     for (int32_t i = 0; i < axes; i++) {
-        int32_t splits = 0;
-        if (!wf_placement_splits(&p[i]) || p[i].turn == 0) continue;
-        for (int32_t j = 0; j < axes; j++)
-            splits += wf_placement_splits(&p[j]) && p[j].dim == p[i].dim;
-        if (p[i].turn > splits)
+        if (!wf_placement_splits(&p[i]) || p[i].dim != p[axis].dim) continue;
+        splits++;
+        if ((p[i].turn == NO_TURN) != (p[axis].turn == NO_TURN))
             return wf_fail(WEFT_ERR_PARSE,
-                           "%s \"%.200s\": placement %d has turn [%d], but the turns of "
-                           "dimension %d are 0 to %d",
-                           r->kind, r->scan.text, i, p[i].turn - 1, p[i].dim, splits - 1);
+                           "%s \"%.200s\": placement %d has a turn, and placement %d has none; "
+                           "both split dimension %d, so give both a turn or none",
+                           r->kind, r->scan.text, p[i].turn == NO_TURN ? axis : i,
+                           p[i].turn == NO_TURN ? i : axis, p[i].dim);
+        if (i < axis && p[i].turn != NO_TURN && p[i].turn == p[axis].turn)
+            return wf_fail(WEFT_ERR_PARSE,
+                           "%s \"%.200s\": placements %d and %d both have turn [%d]; the turns of "
+                           "dimension %d must differ",
+                           r->kind, r->scan.text, i, axis, p[i].turn, p[i].dim);
     }
+    if (p[axis].turn < splits) return WEFT_OK;
+    return wf_fail(WEFT_ERR_PARSE,
+                   "%s \"%.200s\": placement %d has turn [%d], but the turns of dimension %d are 0 "
+                   "to %d",
+                   r->kind, r->scan.text, axis, p[axis].turn, p[axis].dim, splits - 1);
+}
+
+/* Check the turns, and set those that the text does not have to the default order. */
+static weft_status settle_turns(const struct reader *r, weft_placement *p, int32_t axes)
+{
+    for (int32_t i = 0; i < axes; i++)
+        if (wf_placement_splits(&p[i])) WF_TRY(check_turns(r, p, axes, i));
+    for (int32_t i = 0; i < axes; i++)
+        if (p[i].turn == NO_TURN) p[i].turn = 0;
     return WEFT_OK;
 }
 
@@ -386,7 +410,7 @@ static weft_status read_placements(struct reader *r, int32_t axes, weft_placemen
     if (count < axes && !wf_scan_end(&r->scan)) return refuse_gap(r);
     WF_TRY(expect_end(r));
     if (count < axes) return refuse_count(r, count, axes);
-    return check_turns(r, out, axes);
+    return settle_turns(r, out, axes);
 }
 
 static weft_status parse_placements(const char *text, const weft_mesh *mesh, int32_t axes,

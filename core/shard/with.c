@@ -1,7 +1,6 @@
 /* with.c - the tensor of a spec in another layout or dtype; a spec from shards and text. */
 #include "shard.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 static struct wf_layout tensor_of(const weft_spec *spec)
@@ -51,8 +50,23 @@ weft_status weft_spec_with_mesh(const weft_spec *spec, const weft_mesh *mesh,
     return place(&layout, placements, out);
 }
 
+weft_status weft_spec_parse_placements(const weft_mesh *mesh, enum weft_dtype dtype, int32_t dims,
+                                       const int64_t *shape, const char *placements,
+                                       weft_spec **out)
+{
+    struct wf_layout layout = {.mesh = mesh, .dtype = dtype, .dims = dims};
+
+    WF_TRY(wf_require_kind(mesh, WF_KIND_MESH, "weft_spec_parse_placements: mesh"));
+    if (dims > 0) WF_TRY(wf_require(shape, "weft_spec_parse_placements: shape"));
+    WF_TRY(wf_require(placements, "weft_spec_parse_placements: placements"));
+    WF_TRY(wf_require(out, "weft_spec_parse_placements: out"));
+    WF_TRY(wf_shape_check(dims, shape, dtype));
+    if (dims > 0) memcpy(layout.shape, shape, (size_t)dims * sizeof *shape);
+    return place(&layout, placements, out);
+}
+
 weft_status weft_spec_parse_shards(const weft_mesh *mesh, enum weft_dtype dtype,
-                                   const char *placements, int32_t dims, uint64_t count,
+                                   const char *placements, int32_t dims, size_t count,
                                    const int64_t *shards, weft_spec **out)
 {
     weft_placement read[WEFT_MAX_AXES];
@@ -62,8 +76,8 @@ weft_status weft_spec_parse_shards(const weft_mesh *mesh, enum weft_dtype dtype,
     WF_TRY(wf_require(placements, "weft_spec_parse_shards: placements"));
     if (dims < 0 || count != (uint64_t)dims * (uint64_t)mesh->size)
         return wf_fail(WEFT_ERR_INVALID,
-                       "weft_spec_parse_shards: shards has %" PRIu64
-                       " sizes; expected %d for each of %d ranks",
+                       "weft_spec_parse_shards: shards has %zu sizes; expected %d for each of %d "
+                       "ranks",
                        count, dims, mesh->size);
     WF_TRY(wf_placements_parse_on(mesh, placements, read));
     status = wf_spec_from_shards("weft_spec_parse_shards", mesh, dtype, dims, read, shards, out);

@@ -8,8 +8,9 @@
 /* Choose the plugin that provides symmetric memory. */
 static void choose_plugin(const weft_context *context, struct wf_symm_state *state)
 {
-    size_t index = context->backends != NULL ? wf_backends_pick(context->backends, WEFT_ROLE_SYMM)
-                                             : WF_NO_CANDIDATE;
+    size_t index = context->backends != NULL
+                       ? wf_backends_pick(context->backends, WEFT_BACKEND_ROLE_SYMM)
+                       : WF_NO_CANDIDATE;
 
     if (index != WF_NO_CANDIDATE)
         state->plugin = wf_backends_plugin(context->backends, index);

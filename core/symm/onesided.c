@@ -2,7 +2,7 @@
 #include "symm.h"
 
 #include "comm/recording.h"
-#include "common/plug_symm.h"
+#include "kit/signals.h"
 #include "weft/status.h"
 
 #include <inttypes.h>
@@ -250,7 +250,7 @@ weft_status weft_symm_test_from(weft_symm *symm, int32_t peer, uint32_t channel,
     else
         status = read_slot(symm, channel, peer, &now);
     if (status != WEFT_OK) return leave(symm, what, status);
-    return plug_signal_matches(now, compare, value) ? WEFT_OK : WEFT_IN_PROGRESS;
+    return kit_signal_matches(now, compare, value) ? WEFT_OK : WEFT_IN_PROGRESS;
 }
 
 /* ---- order ---- */
@@ -288,12 +288,12 @@ weft_status weft_symm_barrier(weft_symm *symm, weft_stream *given)
     symm_comm = symm->symm_comm;
     WF_TRY(wf_symm_stream(symm, what, given, &stream));
     if (symm->comm->compares) {
-        status = wf_comm_compare(symm->comm, WF_RING_SYMM_BARRIER,
+        status = wf_comm_compare(symm->comm, WF_RECENT_SYMM_BARRIER,
                                  &(struct wf_call_identity){.plan = symm->number});
         if (status != WEFT_OK) return wf_comm_fault(symm->comm, status, what);
     }
     if (!wf_comm_may_begin(symm_comm)) return wf_comm_fail_limited(symm_comm);
-    wf_ring_add(&symm_comm->ring, WF_RING_SYMM_BARRIER, 0, 0, -1, 0);
+    wf_recent_add(&symm_comm->recent, WF_RECENT_SYMM_BARRIER, 0, 0, -1, 0);
     trace = atomic_load_explicit(&symm_comm->tracing, memory_order_relaxed);
     if (trace != NULL) record = wf_record_symm_barrier(trace, symm_comm, given);
     status = posted(symm, what, given, symm->table->barrier(symm->window, stream));
@@ -303,7 +303,7 @@ weft_status weft_symm_barrier(weft_symm *symm, weft_stream *given)
         if (trace != NULL) wf_record_post(symm_comm, given, record);
         return WEFT_OK;
     }
-    wf_ring_finish(&symm_comm->ring);
+    wf_recent_finish(&symm_comm->recent);
     if (trace != NULL) wf_trace_finish(trace, record);
     return WEFT_OK;
 }

@@ -119,7 +119,7 @@ void weft_symm_release(weft_symm **held)
     }
     context = symm->comm->context;
     delist(symm, context);
-    record = wf_record_creation(symm->comm, WEFT_OP_RELEASE, "weft_symm_release", NULL, 0);
+    record = wf_record_creation(symm->comm, WEFT_RECORD_RELEASE, "weft_symm_release", NULL, 0);
     (void)wf_record_created(symm->comm, record, end_window(symm));
     forget_rooms(context);
     symm->window = NULL;

@@ -166,7 +166,9 @@ weft_status wf_symm_stream(const weft_symm *symm, const char *function, weft_str
         *out = stream;
         return WEFT_OK;
     }
-    native = weft_stream_native(context, stream);
+    native = WF_HAS(context->plugin->device, stream_native)
+                 ? context->plugin->device->stream_native(context->device, stream)
+                 : NULL;
     if (native == NULL || !WF_HAS(symm->plugin->device, stream_wrap))
         return wf_fail(WEFT_ERR_UNSUPPORTED,
                        "symmetric memory on %s comes from %s, which cannot use a stream of %s; "

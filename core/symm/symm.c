@@ -241,7 +241,7 @@ static weft_status create(weft_comm *comm, struct request *request,
 
     WF_TRY(check_backend(comm, request));
     if (wf_comm_has_failed(comm)) return wf_comm_cause(comm);
-    record = wf_record_creation(comm, WEFT_OP_CREATE, request->function, NULL, 0);
+    record = wf_record_creation(comm, WEFT_RECORD_CREATE, request->function, NULL, 0);
     return wf_record_created(comm, record, create_together(comm, request, options, out));
 }
 

@@ -2,7 +2,7 @@
  * failed one can be named. */
 #include "symm.h"
 
-#include "common/plug_symm.h"
+#include "kit/signals.h"
 #include "weft/status.h"
 
 #include <inttypes.h>
@@ -42,8 +42,8 @@ void wf_symm_note_wait(weft_symm *symm, const struct wf_symm_wait *wait)
 static bool is_suspect(const weft_symm *symm, const struct wf_symm_wait *wait, const void *stream)
 {
     if (stream != NULL && wait->stream != stream) return false;
-    return !symm->host_memory || !plug_signal_matches(wf_symm_slot(symm, wait->channel, wait->peer),
-                                                      wait->compare, wait->value);
+    return !symm->host_memory || !kit_signal_matches(wf_symm_slot(symm, wait->channel, wait->peer),
+                                                     wait->compare, wait->value);
 }
 
 void wf_symm_list_waits(const weft_symm *symm, const void *stream, struct wf_text *out)

@@ -29,12 +29,21 @@ static double distance_of(double a, double b)
     return isfinite(a) && isfinite(b) ? fabs(a - b) : INFINITY;
 }
 
+/* The absolute value of a complex number whose parts have the absolute values A and B, without
+ * overflow. */
+static double absolute(double a, double b)
+{
+    double larger = fmax(a, b), ratio = fmin(a, b) / larger;
+
+    return larger == 0 || isinf(larger) ? larger : larger * sqrt(1 + ratio * ratio);
+}
+
 static double difference_of(uint32_t dtype, const struct wf_number *a, const struct wf_number *b)
 {
     bool less;
 
     if (wf_dtype_is_complex(dtype))
-        return hypot(distance_of(a->re, b->re), distance_of(a->im, b->im));
+        return absolute(distance_of(a->re, b->re), distance_of(a->im, b->im));
     if (wf_dtype_is_float(dtype)) return distance_of(a->re, b->re);
     less = wf_dtype_is_signed(dtype) ? (int64_t)a->integer < (int64_t)b->integer
                                      : a->integer < b->integer;
@@ -144,7 +153,7 @@ static weft_status compare_here(weft_tensor *first, weft_tensor *second, const w
 
 /* Put together what all processes have found. */
 static void describe(const struct wf_gathered *got, const weft_spec *spec,
-                     weft_difference_info *out)
+                     weft_tensor_difference_info *out)
 {
     struct finding all = {0}, found;
 
@@ -188,12 +197,12 @@ static weft_status check_pair(const weft_tensor *first, const weft_tensor *secon
 }
 
 static weft_status check_call(const weft_tensor *first, const weft_tensor *second,
-                              weft_stream *stream, const weft_difference_info *out)
+                              weft_stream *stream, const weft_tensor_difference_info *out)
 {
     WF_TRY(wf_tensor_check(first, what, "first"));
     WF_TRY(wf_tensor_check(second, what, "second"));
     if (out == NULL) return wf_fail_null(what, "out");
-    WF_TRY(wf_fail_named(wf_info_check("weft_difference_info", out), what));
+    WF_TRY(wf_fail_named(wf_info_check("weft_tensor_difference_info", out), what));
     WF_TRY(wf_stream_check(first->context, stream, what));
     return wf_tensor_fail(first, check_pair(first, second), what);
 }
@@ -217,9 +226,9 @@ static weft_status agree_on_call(const weft_tensor *first, const weft_tensor *se
 }
 
 weft_status weft_tensor_compare(weft_tensor *first, weft_tensor *second, weft_stream *stream,
-                                weft_difference_info *out)
+                                weft_tensor_difference_info *out)
 {
-    weft_difference_info info = {0};
+    weft_tensor_difference_info info = {0};
     struct finding found = {0};
     struct wf_gathered got = {0};
     weft_spec *spec = NULL;
@@ -240,5 +249,6 @@ weft_status weft_tensor_compare(weft_tensor *first, weft_tensor *second, weft_st
     if (status == WEFT_OK) describe(&got, first->spec, &info);
     wf_gathered_free(&got);
     if (status != WEFT_OK) return wf_tensor_fail(first, status, what);
-    return wf_fail_named(wf_info_write("weft_difference_info", &info, sizeof info, out), what);
+    return wf_fail_named(wf_info_write("weft_tensor_difference_info", &info, sizeof info, out),
+                         what);
 }

@@ -154,7 +154,7 @@ static weft_status share(weft_tensor *tensor, const weft_dlpack_options *options
 }
 
 weft_status weft_tensor_to_dlpack(weft_tensor *tensor, const weft_dlpack_options *options,
-                                  weft_dl_versioned **out)
+                                  void **out)
 {
     static const char what[] = "weft_tensor_to_dlpack";
     weft_dlpack_options wanted;
@@ -163,47 +163,31 @@ weft_status weft_tensor_to_dlpack(weft_tensor *tensor, const weft_dlpack_options
     WF_TRY(wf_tensor_check(tensor, what, "tensor"));
     if (out == NULL) return wf_fail_null(what, "out");
     WF_TRY(read_options(options, what, &wanted));
-    WF_TRY(share(tensor, &wanted, what, &shared));
-    *out = &shared->versioned;
-    return WEFT_OK;
-}
-
-weft_status weft_tensor_to_dlpack_unversioned(weft_tensor *tensor,
-                                              const weft_dlpack_options *options,
-                                              weft_dl_unversioned **out)
-{
-    static const char what[] = "weft_tensor_to_dlpack_unversioned";
-    weft_dlpack_options wanted;
-    struct shared *shared = NULL;
-
-    WF_TRY(wf_tensor_check(tensor, what, "tensor"));
-    if (out == NULL) return wf_fail_null(what, "out");
-    WF_TRY(read_options(options, what, &wanted));
-    if (tensor->is_read_only)
+    if (wanted.unversioned && tensor->is_read_only)
         return wf_tensor_fail(tensor,
                               wf_fail(WEFT_ERR_INVALID,
-                                      "the tensor is read-only, which this form of DLPack cannot "
-                                      "state; use weft_tensor_to_dlpack"),
+                                      "the tensor is read-only, which unversioned DLPack cannot "
+                                      "state; share it without weft_dlpack_options.unversioned"),
                               what);
     WF_TRY(share(tensor, &wanted, what, &shared));
-    *out = &shared->unversioned;
+    *out = wanted.unversioned ? (void *)&shared->unversioned : (void *)&shared->versioned;
     return WEFT_OK;
 }
 
 /* ---- import ---- */
 
 /* What a tensor releases: one of the two forms. */
-static void release_versioned(void *argument, void *memory)
+static void release_versioned(void *user, void *memory)
 {
-    weft_dl_versioned *managed = argument;
+    weft_dl_versioned *managed = user;
 
     (void)memory;
     if (managed->deleter != NULL) managed->deleter(managed);
 }
 
-static void release_unversioned(void *argument, void *memory)
+static void release_unversioned(void *user, void *memory)
 {
-    weft_dl_unversioned *managed = argument;
+    weft_dl_unversioned *managed = user;
 
     (void)memory;
     if (managed->deleter != NULL) managed->deleter(managed);
@@ -277,45 +261,44 @@ static weft_status import(weft_context *context, const weft_spec *spec, const we
     return wf_tensor_wrap(context, spec, &wrapping, function, out);
 }
 
-static weft_status begin_import(weft_context *context, const weft_spec *spec, const void *managed,
-                                const weft_dlpack_options *options, const char *function,
-                                weft_dlpack_options *wanted)
+static weft_status import_versioned(weft_context *context, const weft_spec *spec,
+                                    weft_dl_versioned *managed, const weft_dlpack_options *options,
+                                    const char *function, weft_tensor **out)
 {
-    WF_TRY(wf_tensor_check_spec(context, spec, function));
-    if (managed == NULL) return wf_fail_null(function, "managed");
-    WF_TRY(read_options(options, function, wanted));
-    return wf_fail_named(hand_over(context, wanted, function), function);
+    weft_tensor_options wrapping = {
+        .name = options->name, .release = release_versioned, .user = managed};
+
+    if (managed->version.major != MAJOR)
+        return wf_fail(WEFT_ERR_VERSION, "%s: the tensor is of DLPack %u.%u; weft knows %d.x",
+                       function, managed->version.major, managed->version.minor, MAJOR);
+    return import(context, spec, &managed->tensor, (managed->flags & WEFT_DL_READ_ONLY) != 0,
+                  &wrapping, options, function, out);
 }
 
-weft_status weft_tensor_from_dlpack(weft_context *context, const weft_spec *spec,
-                                    weft_dl_versioned *managed, const weft_dlpack_options *options,
-                                    weft_tensor **out)
+static weft_status import_unversioned(weft_context *context, const weft_spec *spec,
+                                      weft_dl_unversioned *managed,
+                                      const weft_dlpack_options *options, const char *function,
+                                      weft_tensor **out)
+{
+    weft_tensor_options wrapping = {
+        .name = options->name, .release = release_unversioned, .user = managed};
+
+    return import(context, spec, &managed->tensor, false, &wrapping, options, function, out);
+}
+
+weft_status weft_tensor_from_dlpack(weft_context *context, const weft_spec *spec, void *managed,
+                                    const weft_dlpack_options *options, weft_tensor **out)
 {
     static const char what[] = "weft_tensor_from_dlpack";
-    weft_tensor_options wrapping = {.release = release_versioned, .argument = managed};
     weft_dlpack_options wanted;
+    weft_status status;
 
     if (out == NULL) return wf_fail_null(what, "out");
-    WF_TRY(begin_import(context, spec, managed, options, what, &wanted));
-    if (managed->version.major != MAJOR)
-        return wf_fail(WEFT_ERR_VERSION, "%s: the tensor is of DLPack %u.%u; weft knows %d.x", what,
-                       managed->version.major, managed->version.minor, MAJOR);
-    wrapping.name = wanted.name;
-    return import(context, spec, &managed->tensor, (managed->flags & WEFT_DL_READ_ONLY) != 0,
-                  &wrapping, &wanted, what, out);
-}
-
-weft_status weft_tensor_from_dlpack_unversioned(weft_context *context, const weft_spec *spec,
-                                                weft_dl_unversioned *managed,
-                                                const weft_dlpack_options *options,
-                                                weft_tensor **out)
-{
-    static const char what[] = "weft_tensor_from_dlpack_unversioned";
-    weft_tensor_options wrapping = {.release = release_unversioned, .argument = managed};
-    weft_dlpack_options wanted;
-
-    if (out == NULL) return wf_fail_null(what, "out");
-    WF_TRY(begin_import(context, spec, managed, options, what, &wanted));
-    wrapping.name = wanted.name;
-    return import(context, spec, &managed->tensor, false, &wrapping, &wanted, what, out);
+    WF_TRY(wf_tensor_check_spec(context, spec, what));
+    if (managed == NULL) return wf_fail_null(what, "managed");
+    WF_TRY(read_options(options, what, &wanted));
+    status = hand_over(context, &wanted, what);
+    if (status != WEFT_OK) return wf_fail_named(status, what);
+    if (wanted.unversioned) return import_unversioned(context, spec, managed, &wanted, what, out);
+    return import_versioned(context, spec, managed, &wanted, what, out);
 }

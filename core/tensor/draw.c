@@ -4,7 +4,7 @@
  * write the device's memory, it draws into a block of its own, which is copied. */
 #include "tensor.h"
 
-#include "common/arithmetic/cpu_random.h"
+#include "kit/arithmetic/cpu_random.h"
 #include "base/number.h"
 #include "exec/host/host.h"
 
@@ -59,7 +59,7 @@ static weft_status check_reach(const struct cpu_draw *draw, const char *name, do
     given = wf_exact(value);
     end = wf_exact(largest);
     return wf_fail(WEFT_ERR_INVALID, "%s is %s, but %s holds -%s to %s", name, given.text,
-                   plug_dtype_name(draw->dtype), end.text, end.text);
+                   kit_dtype_name(draw->dtype), end.text, end.text);
 }
 
 /* The distance of two values of a uniform draw is a normal number of the dtype that computes it. */
@@ -71,13 +71,13 @@ static weft_status check_unit(const struct cpu_draw *draw, const struct cpu_samp
     if (!isfinite(unit))
         return wf_fail(WEFT_ERR_INVALID, "the distance from %s to %s is beyond the range of %s",
                        wf_exact(draw->low).text, wf_exact(draw->high).text,
-                       plug_dtype_name(draw->dtype));
+                       kit_dtype_name(draw->dtype));
     if (unit >= (wide ? DBL_MIN : (double)FLT_MIN)) return WEFT_OK;
     return wf_fail(WEFT_ERR_INVALID,
                    "the distance from %s to %s is too small: its steps are below the smallest "
                    "normal number of %s, in which %s is drawn",
                    wf_exact(draw->low).text, wf_exact(draw->high).text, wide ? "f64" : "f32",
-                   plug_dtype_name(draw->dtype));
+                   kit_dtype_name(draw->dtype));
 }
 
 static weft_status check_limits(const struct cpu_draw *draw)
@@ -95,7 +95,7 @@ static weft_status check_limits(const struct cpu_draw *draw)
     cpu_sampler_set(&sampler, &cpu_kernels_base, draw);
     if (sampler.first > sampler.last)
         return wf_fail(WEFT_ERR_INVALID, "%s has no number from %s to %s",
-                       plug_dtype_name(draw->dtype), wf_exact(draw->low).text,
+                       kit_dtype_name(draw->dtype), wf_exact(draw->low).text,
                        wf_exact(draw->high).text);
     return open ? check_unit(draw, &sampler) : WEFT_OK;
 }
@@ -141,7 +141,7 @@ static weft_status check_dtype(const struct cpu_draw *draw)
     }
     if (defined) return WEFT_OK;
     return wf_fail(WEFT_ERR_UNSUPPORTED, "the distribution is not defined on %s, but on %s",
-                   plug_dtype_name(draw->dtype), kinds);
+                   kit_dtype_name(draw->dtype), kinds);
 }
 
 static weft_status check_draw(const struct cpu_draw *draw)
@@ -335,7 +335,7 @@ static weft_status check_integers(uint32_t dtype, int64_t low, int64_t high)
                        (long long)low, (long long)high);
     if (low < least || high - 1 > most)
         return wf_fail(WEFT_ERR_INVALID, "low is %lld and high is %lld, but %s holds %lld to %lld",
-                       (long long)low, (long long)high, plug_dtype_name(dtype), (long long)least,
+                       (long long)low, (long long)high, kit_dtype_name(dtype), (long long)least,
                        (long long)most);
     return WEFT_OK;
 }

@@ -4,7 +4,7 @@
  * The list stays with the shard. */
 #include "tensor.h"
 
-#include "common/arithmetic/cpu_random.h"
+#include "kit/arithmetic/cpu_random.h"
 #include "base/number.h"
 #include "exec/exec.h"
 #include "exec/host/host.h"

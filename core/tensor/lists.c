@@ -125,9 +125,10 @@ static void use_all(uint32_t count, weft_tensor *const *tensors, weft_tensor *co
 }
 
 static weft_status move_list(uint32_t count, weft_tensor *const *tensors,
-                             weft_tensor *const *targets, weft_stream *stream, weft_work **work,
-                             const char *function)
+                             weft_tensor *const *targets, const struct wf_moving *how,
+                             weft_stream *stream, weft_work **work, const char *function)
 {
+    bool chosen = how != NULL && how->is_chosen; /* the memo is of the common plan */
     weft_context *context = tensors[0]->context;
     struct wf_tensor_list *list = tensors[0]->last_list;
     bool dense = true;
@@ -136,34 +137,41 @@ static weft_status move_list(uint32_t count, weft_tensor *const *tensors,
         WF_TRY(set_items(list, count, tensors, targets, stream, function, &dense));
     use_all(count, tensors, targets, stream);
     WF_TRY(wf_carrier_of(context)->move_batch(context, count, list->items,
-                                              list->count > 0 ? &list->memo : NULL, stream,
-                                              dense ? work : NULL, function));
+                                              list->count > 0 && !chosen ? &list->memo : NULL, how,
+                                              stream, dense ? work : NULL, function));
     for (uint32_t i = 0; i < count && !dense; i++)
         WF_TRY(wf_dense_unpack(targets[i], stream));
     return dense || work == NULL ? WEFT_OK : wf_work_record(context, stream, function, work);
 }
 
-weft_status wf_tensors_move_into(uint32_t count, weft_tensor *const *tensors,
-                                 weft_tensor *const *targets, weft_stream *stream, weft_work **work,
-                                 const char *function)
+weft_status wf_tensors_move_into(size_t count, weft_tensor *const *tensors,
+                                 weft_tensor *const *targets, const struct wf_moving *how,
+                                 weft_stream *stream, weft_work **work, const char *function)
 {
     weft_status status;
 
     if (tensors == NULL) return wf_fail_null(function, "tensors");
     if (targets == NULL) return wf_fail_null(function, "targets");
-    if (count == 0)
-        return wf_fail(WEFT_ERR_INVALID, "%s: count is 0; expected at least 1", function);
+    if (count == 1) return wf_tensor_move_into(tensors[0], targets[0], how, stream, work, function);
+    if (count == 0 || count > INT32_MAX)
+        return wf_fail(WEFT_ERR_INVALID, "%s: count is %zu; expected 1 to %d", function, count,
+                       INT32_MAX);
     WF_TRY(check_pair(tensors[0], targets[0], 0, tensors[0] != NULL ? tensors[0]->context : NULL,
                       function));
     WF_TRY(wf_stream_check(tensors[0]->context, stream, function));
-    WF_TRY(reserve(tensors[0], count, function));
-    status = move_list(count, tensors, targets, stream, work, function);
+    WF_TRY(reserve(tensors[0], (uint32_t)count, function));
+    status = move_list((uint32_t)count, tensors, targets, how, stream, work, function);
     return status == WEFT_OK ? status : wf_fail_named(status, function);
 }
 
-weft_status weft_tensors_move_into(uint32_t count, weft_tensor *const *tensors,
-                                   weft_tensor *const *targets, weft_stream *stream,
-                                   weft_work **work)
+weft_status weft_tensors_move_into(size_t count, weft_tensor *const *tensors,
+                                   weft_tensor *const *targets, const weft_move_options *options,
+                                   weft_stream *stream, weft_work **work)
 {
-    return wf_tensors_move_into(count, tensors, targets, stream, work, "weft_tensors_move_into");
+    static const char what[] = "weft_tensors_move_into";
+    const struct wf_moving *how = NULL;
+    struct wf_moving room;
+
+    if (options != NULL) WF_TRY(wf_moving_read(options, what, &room, &how));
+    return wf_tensors_move_into(count, tensors, targets, how, stream, work, what);
 }

@@ -65,7 +65,7 @@ uint64_t wf_tensor_room(const weft_tensor *tensor)
 {
     uint64_t bytes = 0;
 
-    if (!tensor->context->is_simulated) return wf_local_bytes(tensor, &tensor->own);
+    if (tensor->list == NULL) return wf_local_bytes(tensor, &tensor->own);
     for (int32_t i = 0; i < tensor->local_count; i++)
         if (__builtin_add_overflow(bytes, room_of(tensor, &tensor->locals[i]), &bytes))
             return UINT64_MAX;
@@ -76,7 +76,7 @@ void wf_locals_place(weft_tensor *tensor, void *block)
 {
     uint64_t done = 0;
 
-    if (!tensor->context->is_simulated) {
+    if (tensor->list == NULL) {
         tensor->own.memory = block;
         return;
     }
@@ -216,10 +216,11 @@ weft_status wf_locals_check_apart(const weft_tensor *tensor, uint64_t *compariso
     return status;
 }
 
-weft_status weft_tensor_local_of(const weft_tensor *tensor, int32_t rank, weft_local_info *out)
+weft_status weft_tensor_local_of(const weft_tensor *tensor, int32_t rank,
+                                 weft_tensor_local_info *out)
 {
     static const char what[] = "weft_tensor_local_of";
-    weft_local_info info = {0};
+    weft_tensor_local_info info = {0};
     const weft_context *context;
     const struct wf_local *local;
 
@@ -244,5 +245,5 @@ weft_status weft_tensor_local_of(const weft_tensor *tensor, int32_t rank, weft_l
     info.shard = local->shard;
     for (int32_t d = 0; d < local->shard.dims; d++)
         info.strides[d] = local->strides[d];
-    return wf_fail_named(wf_info_write("weft_local_info", &info, sizeof info, out), what);
+    return wf_fail_named(wf_info_write("weft_tensor_local_info", &info, sizeof info, out), what);
 }

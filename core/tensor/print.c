@@ -122,11 +122,11 @@ static void add_shard(struct wf_text *out, const struct wf_local *local)
 
 /* ---- public functions ---- */
 
-static weft_status check_call(const weft_tensor *tensor, weft_stream *stream, const char *buffer,
-                              size_t capacity, const char *function)
+static weft_status check_call(const weft_tensor *tensor, weft_stream *stream, const char *text,
+                              size_t size, const char *function)
 {
     WF_TRY(wf_tensor_check(tensor, function, "tensor"));
-    if (capacity > 0 && buffer == NULL) return wf_fail_null(function, "buffer");
+    if (size > 0 && text == NULL) return wf_fail_null(function, "text");
     return wf_stream_check(tensor->context, stream, function);
 }
 
@@ -147,18 +147,18 @@ static weft_status add_local(struct wf_text *out, const weft_tensor *tensor,
     return status;
 }
 
-weft_status weft_tensor_print(weft_tensor *tensor, weft_stream *stream, char *buffer,
-                              size_t capacity, size_t *length)
+weft_status weft_tensor_print(weft_tensor *tensor, weft_stream *stream, char *text, size_t size,
+                              size_t *needed)
 {
     static const char what[] = "weft_tensor_print";
-    struct wf_text text = {0};
+    struct wf_text printed = {0};
     weft_status status = WEFT_OK;
 
-    WF_TRY(check_call(tensor, stream, buffer, capacity, what));
+    WF_TRY(check_call(tensor, stream, text, size, what));
     for (int32_t i = 0; i < tensor->local_count && status == WEFT_OK; i++)
-        status = add_local(&text, tensor, &tensor->locals[i], stream);
-    if (status == WEFT_OK) return wf_text_copy_out(&text, buffer, capacity, length);
-    wf_text_free(&text);
+        status = add_local(&printed, tensor, &tensor->locals[i], stream);
+    if (status == WEFT_OK) return wf_text_copy_out(&printed, text, size, needed);
+    wf_text_free(&printed);
     return wf_tensor_fail(tensor, status, what);
 }
 
@@ -175,31 +175,31 @@ static weft_status agree_on_call(const weft_tensor *tensor, const char *function
     return status;
 }
 
-weft_status weft_tensor_print_full(weft_tensor *tensor, weft_stream *stream, char *buffer,
-                                   size_t capacity, size_t *length)
+weft_status weft_tensor_full_print(weft_tensor *tensor, weft_stream *stream, char *text,
+                                   size_t size, size_t *needed)
 {
-    static const char what[] = "weft_tensor_print_full";
+    static const char what[] = "weft_tensor_full_print";
     weft_tensor *reduced = NULL;
-    struct wf_text text = {0};
+    struct wf_text printed = {0};
     weft_spec *spec = NULL;
     struct wf_shown shown;
     bool member = false;
-    weft_status status = check_call(tensor, stream, buffer, capacity, what);
+    weft_status status = check_call(tensor, stream, text, size, what);
 
     if (tensor == NULL || !wf_tensor_is_usable(tensor)) return status;
     WF_TRY(agree_on_call(tensor, what, status, &spec));
     wf_shown_choose(&shown, tensor->spec->layout.dims, tensor->spec->layout.shape,
                     tensor->spec->layout.dtype);
     status = wf_tensor_in(tensor, spec, stream, what, WEFT_OK, &reduced);
-    wf_layout_add(tensor->spec, tensor->name, &text);
-    wf_text_char(&text, '\n');
+    wf_layout_add(tensor->spec, tensor->name, &printed);
+    wf_text_char(&printed, '\n');
     status =
         wf_shown_gather(&shown, reduced != NULL ? reduced : tensor, stream, what, status, &member);
-    if (status == WEFT_OK && member) add_elements(&text, &shown);
+    if (status == WEFT_OK && member) add_elements(&printed, &shown);
     wf_shown_free(&shown);
     weft_tensor_release(&reduced);
     weft_spec_release(&spec);
-    if (status == WEFT_OK) return wf_text_copy_out(&text, buffer, capacity, length);
-    wf_text_free(&text);
+    if (status == WEFT_OK) return wf_text_copy_out(&printed, text, size, needed);
+    wf_text_free(&printed);
     return wf_tensor_fail(tensor, status, what);
 }

@@ -1,4 +1,4 @@
-/* properties.c - what a tensor tells about itself. */
+/* properties.c - what a tensor tells about itself, and what it is told of its use. */
 #include "tensor.h"
 
 const weft_spec *weft_tensor_spec(const weft_tensor *tensor)
@@ -9,6 +9,21 @@ const weft_spec *weft_tensor_spec(const weft_tensor *tensor)
 weft_context *weft_tensor_context(const weft_tensor *tensor)
 {
     return tensor != NULL ? tensor->context : NULL;
+}
+
+bool weft_tensor_is_read_only(const weft_tensor *tensor)
+{
+    return tensor != NULL && tensor->is_read_only;
+}
+
+weft_status weft_tensor_use(weft_tensor *tensor, weft_stream *stream)
+{
+    static const char function[] = "weft_tensor_use";
+
+    WF_TRY(wf_tensor_check(tensor, function, "tensor"));
+    WF_TRY(wf_stream_check(tensor->context, stream, function));
+    wf_tensor_use(tensor, stream);
+    return WEFT_OK;
 }
 
 const char *weft_tensor_name(const weft_tensor *tensor)

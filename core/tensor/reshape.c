@@ -147,7 +147,7 @@ static weft_status try_sizes(struct reshape *r, int32_t axis, int32_t dim, const
         r->sizes[axis][i] = r->sizes[axis][i] / (total / wf_gcd(total, r->shape[dim])) *
                             (r->shape[dim] / wf_gcd(total, r->shape[dim]));
     r->placements[axis] = (weft_placement){
-        .kind = WEFT_PLACE_SIZES, .dim = dim, .sizes = r->sizes[axis], .size_count = count};
+        .kind = WEFT_PLACE_SIZES, .dim = dim, .sizes = r->sizes[axis], .size_count = (size_t)count};
     return WEFT_OK;
 }
 
@@ -165,7 +165,7 @@ static weft_status try_parts(struct reshape *r, int32_t axis, int32_t dim, int64
     for (int64_t i = 0; i < rows; i++)
         r->sizes[axis][i] = size / rows;
     r->placements[axis] = (weft_placement){
-        .kind = WEFT_PLACE_PARTS, .dim = dim, .sizes = r->sizes[axis], .size_count = (int32_t)rows};
+        .kind = WEFT_PLACE_PARTS, .dim = dim, .sizes = r->sizes[axis], .size_count = (size_t)rows};
     return WEFT_OK;
 }
 

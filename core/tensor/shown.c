@@ -81,7 +81,7 @@ static void find_places(const struct wf_shown *shown, const weft_tensor *tensor,
                         const struct wf_local *local, bool is_whole, const struct places *places)
 {
     for (int32_t d = 0; d < shown->dims; d++) {
-        weft_run run;
+        weft_index_run run;
 
         for (int64_t i = 0; i < shown->counts[d]; i++)
             places->at[d][i] = is_whole ? -1 : wf_shown_index(shown, d, i);

@@ -133,20 +133,16 @@ void weft_tensor_release(weft_tensor **tensor)
         return;
     }
     if (atomic_fetch_sub_explicit(&mine->references, 1, memory_order_acq_rel) > 1) return;
-    if (mine->made == wf_ended(WF_KIND_TENSOR)) {
+    if (mine->made == wf_ended(WF_KIND_TENSOR) && mine->context == NULL) {
         free_tensor(mine);
         return;
     }
     atomic_fetch_add_explicit(&wf_exec_state(mine->context)->tensors_ended, 1,
                               memory_order_relaxed);
-    if (mine->keep == NULL || !mine->keep(mine)) wf_tensor_free(mine);
-}
-
-void wf_tensor_free(weft_tensor *tensor)
-{
-    wf_dependent_remove(&tensor->dependent);
-    drop_memory(tensor);
-    free_tensor(tensor);
+    if (mine->keeper != NULL && wf_tensor_keep(mine)) return;
+    wf_dependent_remove(&mine->dependent);
+    drop_memory(mine);
+    free_tensor(mine);
 }
 
 /* ---- creation ---- */
@@ -208,6 +204,19 @@ static weft_status allocate(weft_tensor *tensor, const char *function)
     return WEFT_OK;
 }
 
+/* TENSOR is complete if STATUS is WEFT_OK; otherwise it ends here. */
+static weft_status finish_or_free(weft_tensor *tensor, weft_status status, const char *function,
+                                  weft_tensor **out)
+{
+    if (status != WEFT_OK) {
+        status = wf_tensor_fail(tensor, status, function);
+        free_tensor(tensor);
+        return status;
+    }
+    wf_tensor_finish(tensor, out);
+    return WEFT_OK;
+}
+
 weft_status wf_tensor_make(weft_context *context, const weft_spec *spec, const char *name,
                            weft_stream *stream, const char *function, weft_tensor **out)
 {
@@ -217,13 +226,7 @@ weft_status wf_tensor_make(weft_context *context, const weft_spec *spec, const c
     if (status != WEFT_OK) return wf_fail_named(status, function);
     tensor->stream = stream;
     status = allocate(tensor, function);
-    if (status != WEFT_OK) {
-        status = wf_tensor_fail(tensor, status, function);
-        free_tensor(tensor);
-        return status;
-    }
-    wf_tensor_finish(tensor, out);
-    return WEFT_OK;
+    return finish_or_free(tensor, status, function, out);
 }
 
 /* All ranks of SPEC's mesh have made their tensors of this layout, or none has.  STATUS is this
@@ -265,7 +268,9 @@ weft_status weft_tensor_create(weft_context *context, const weft_spec *spec,
     WF_TRY(check_creation(&wanted));
     if (out == NULL) return wf_fail_null("weft_tensor_create", "out");
     WF_TRY(wf_tensor_check_spec(context, spec, "weft_tensor_create"));
-    status = wf_tensor_make(context, spec, wanted.name, NULL, "weft_tensor_create", &tensor);
+    WF_TRY(wf_stream_check(context, wanted.stream, "weft_tensor_create"));
+    status =
+        wf_tensor_make(context, spec, wanted.name, wanted.stream, "weft_tensor_create", &tensor);
     if (wanted.agree)
         status = agree_on_tensor(context, spec, status, "weft_tensor_create", &tensor);
     if (status == WEFT_OK) *out = tensor;
@@ -339,7 +344,7 @@ static weft_status check_shape(const struct wf_local *local, const int64_t *shap
 }
 
 static weft_status set_memory(weft_tensor *tensor, struct wf_local *local,
-                              const weft_rank_memory *given)
+                              const weft_tensor_rank_memory *given)
 {
     if (given->shape != NULL) WF_TRY(check_shape(local, given->shape));
     local->is_dense = local->shard.elements == 0 || wf_local_is_dense(local, given->strides);
@@ -359,7 +364,8 @@ static weft_status set_memory(weft_tensor *tensor, struct wf_local *local,
 static weft_status set_memories(weft_tensor *tensor, const struct wf_wrapping *wrapping)
 {
     const weft_tensor_options *options = wrapping->options;
-    const weft_rank_memory one = {wrapping->memory, options->strides, options->shape}, none = {0};
+    const weft_tensor_rank_memory one = {wrapping->memory, options->strides, options->shape},
+                                  none = {0};
     uint64_t comparisons;
 
     if (options->ranks != NULL &&
@@ -385,8 +391,26 @@ static weft_status set_memories(weft_tensor *tensor, const struct wf_wrapping *w
     tensor->given = options->ranks != NULL ? tensor->locals[0].memory : wrapping->memory;
     tensor->releases_each = options->ranks != NULL;
     tensor->release = options->release;
-    tensor->argument = options->argument;
+    tensor->argument = options->user;
     return WEFT_OK;
+}
+
+/* The options may have structs of another size for the memory of ranks. */
+static weft_status set_given(weft_tensor *tensor, const struct wf_wrapping *wrapping)
+{
+    weft_tensor_options options = *wrapping->options;
+    struct wf_wrapping read = *wrapping;
+    void *copy = NULL;
+    weft_status status;
+
+    if (options.ranks == NULL) return set_memories(tensor, wrapping);
+    WF_TRY(wf_items_read("weft_tensor_rank_memory", (size_t)tensor->context->size, options.ranks,
+                         options.rank_size, sizeof *options.ranks, &copy));
+    if (copy != NULL) options.ranks = copy;
+    read.options = &options;
+    status = set_memories(tensor, &read);
+    wf_free(copy);
+    return status;
 }
 
 weft_status wf_tensor_wrap(weft_context *context, const weft_spec *spec,
@@ -398,14 +422,8 @@ weft_status wf_tensor_wrap(weft_context *context, const weft_spec *spec,
 
     if (status != WEFT_OK) return wf_fail_named(status, function);
     tensor->is_read_only = wrapping->is_read_only;
-    status = set_memories(tensor, wrapping);
-    if (status != WEFT_OK) {
-        status = wf_tensor_fail(tensor, status, function);
-        free_tensor(tensor);
-        return status;
-    }
-    wf_tensor_finish(tensor, out);
-    return WEFT_OK;
+    status = set_given(tensor, wrapping);
+    return finish_or_free(tensor, status, function, out);
 }
 
 weft_status weft_tensor_wrap(weft_context *context, const weft_spec *spec, void *memory,

@@ -4,6 +4,7 @@
  *     local.c    the shards that this process holds: its rank's, or those of all simulated ranks
  *     agree.c    what the ranks of a collective call pass to it, compared
  *     vacant.c   tensors whose memory comes and goes
+ *     kept.c     tensors that are kept and used again
  *     dense.c    the elements of a tensor with strides, without gaps
  *     moves.c    moves of tensors
  *     lists.c    moves of many tensors as one batch
@@ -22,6 +23,7 @@
 #include "exec/context/carrier.h"
 #include "exec/context/kept.h"
 #include "shard/shard.h"
+#include "weft/extend.h"
 #include "weft/random.h"
 
 /* What the device's kernels use of a shard: lists of regions, and the elements of a shard with
@@ -54,9 +56,9 @@ struct weft_tensor {
     weft_tensor *base; /* whose memory this view uses; NULL: not a view */
     bool is_dense;     /* all its shards here are */
     bool is_read_only;
-    bool overlaps;      /* two elements share memory, so that it is read-only */
-    bool is_grouped;    /* it is a parameter of a weft_fsdp_group */
-    bool releases_each; /* RELEASE is called for each rank's memory */
+    bool overlaps;       /* two elements share memory, so that it is read-only */
+    bool comes_and_goes; /* its memory does: see vacant.c */
+    bool releases_each;  /* RELEASE is called for each rank's memory */
     _Atomic uint32_t references;
     weft_stream *stream; /* of the last work that was posted; the memory is freed after it */
 
@@ -70,10 +72,9 @@ struct weft_tensor {
     void *given;           /* the caller's memory, for RELEASE */
     void (*release)(void *argument, void *memory);
     void *argument;
-    char *name; /* NULL: none */
-    /* Called when the last reference is gone; true: the tensor and its memory are kept, until
-     * wf_tensor_free.  NULL: they are freed. */
-    bool (*keep)(weft_tensor *tensor);
+    char *name;                /* NULL: none */
+    weft_tensor_keeper keeper; /* NULL: none */
+    void *keeper_user;
     int32_t local_count;
     struct wf_local *locals; /* &OWN; or, if ranks are simulated, those of all ranks, by rank */
     void **list;             /* if ranks are simulated: HELD, by position in the mesh */
@@ -109,8 +110,8 @@ void wf_tensor_finish(weft_tensor *tensor, weft_tensor **out);
 weft_status wf_tensor_make(weft_context *context, const weft_spec *spec, const char *name,
                            weft_stream *stream, const char *function,
                            weft_tensor **out) WF_NODISCARD;
-/* Free TENSOR, whose context can be used, and its memory. */
-void wf_tensor_free(weft_tensor *tensor);
+/* kept.c: the last reference to TENSOR is gone.  True if its keeper keeps it. */
+bool wf_tensor_keep(weft_tensor *tensor);
 /* Work that uses TENSOR is posted to STREAM. */
 static inline void wf_tensor_use(weft_tensor *tensor, weft_stream *stream)
 {
@@ -188,20 +189,6 @@ weft_status wf_tensors_agree(weft_context *context, const struct wf_passed *pass
 /* Append "NAME: f32[2,3] S(0) on 2", without the name if it is NULL. */
 void wf_layout_add(const weft_spec *spec, const char *name, struct wf_text *out);
 
-/* ---- vacant.c ---- */
-
-/* Make a tensor that has no memory yet.  Calls with it are refused because of CAUSE. */
-weft_status wf_tensor_make_vacant(weft_context *context, const weft_spec *spec, const char *name,
-                                  const char *cause, weft_tensor **out) WF_NODISCARD;
-/* TENSOR, which is vacant, has its memory in BLOCK, of wf_tensor_room bytes, from now on.  Work on
- * STREAM uses it first. */
-void wf_tensor_occupy(weft_tensor *tensor, void *block, weft_stream *stream);
-/* TENSOR has no memory from now on, because of CAUSE. */
-void wf_tensor_vacate(weft_tensor *tensor, const char *cause);
-/* The owner of the memory releases *TENSOR, which may be NULL.  Calls with other references are
- * refused because of CAUSE. */
-void wf_tensor_retire(weft_tensor **tensor, const char *cause);
-
 /* ---- dense.c ---- */
 
 /* True if carriers move TENSOR to TARGET from memory to memory: none has gaps, and their memory
@@ -261,13 +248,14 @@ weft_status wf_view_refuse(const weft_tensor *tensor, uint32_t axes) WF_NODISCAR
 /* Both tensors can be used and have one context, and TARGET may be written. */
 weft_status wf_pair_check(const weft_tensor *tensor, const weft_tensor *target,
                           const char *function) WF_NODISCARD;
-/* As weft_tensor_move_into, for FUNCTION. */
-weft_status wf_tensor_move_into(weft_tensor *tensor, weft_tensor *target, weft_stream *stream,
-                                weft_work **work, const char *function) WF_NODISCARD;
+/* Post the move of TENSOR to TARGET, as weft_tensors_move_into, for FUNCTION. */
+weft_status wf_tensor_move_into(weft_tensor *tensor, weft_tensor *target,
+                                const struct wf_moving *how, weft_stream *stream, weft_work **work,
+                                const char *function) WF_NODISCARD;
 /* As weft_tensor_move, for FUNCTION.  STATUS is this rank's result so far: unless it is OK, all
  * ranks of both meshes get the error. */
-weft_status wf_tensor_move(weft_tensor *tensor, const weft_spec *spec, weft_stream *stream,
-                           const char *function, weft_status status,
+weft_status wf_tensor_move(weft_tensor *tensor, const weft_spec *spec, const struct wf_moving *how,
+                           weft_stream *stream, const char *function, weft_status status,
                            weft_tensor **out) WF_NODISCARD;
 /* TENSOR in the layout SPEC: TENSOR itself with one more reference, or moved. */
 weft_status wf_tensor_in(weft_tensor *tensor, const weft_spec *spec, weft_stream *stream,
@@ -276,8 +264,9 @@ weft_status wf_tensor_in(weft_tensor *tensor, const weft_spec *spec, weft_stream
 /* ---- lists.c ---- */
 
 /* As weft_tensors_move_into, for FUNCTION. */
-weft_status wf_tensors_move_into(uint32_t count, weft_tensor *const *tensors,
-                                 weft_tensor *const *targets, weft_stream *stream, weft_work **work,
+weft_status wf_tensors_move_into(size_t count, weft_tensor *const *tensors,
+                                 weft_tensor *const *targets, const struct wf_moving *how,
+                                 weft_stream *stream, weft_work **work,
                                  const char *function) WF_NODISCARD;
 
 /* ---- copy.c ---- */

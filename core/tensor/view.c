@@ -86,7 +86,7 @@ static int64_t count_indices(const weft_spec *spec, int32_t rank, const struct r
                              int64_t *before)
 {
     int64_t inside = 0;
-    weft_run run;
+    weft_index_run run;
 
     *before = 0;
     for (int64_t at = 0; weft_spec_run(spec, rank, range->dim, at, &run); at += run.length) {
@@ -104,7 +104,7 @@ static bool holds_alike(const weft_spec *spec, const weft_spec *narrow, int32_t 
                         const struct range *range)
 {
     int64_t at, to = 0, before;
-    weft_run run, part = {0, 0};
+    weft_index_run run, part = {0, 0};
 
     count_indices(spec, rank, range, &before);
     for (at = before; weft_spec_run(spec, rank, range->dim, at, &run); at += run.length) {
@@ -175,7 +175,7 @@ static weft_status place_sizes(const weft_spec *spec, const struct range *range,
     }
     memcpy(placements, spec->layout.placements, sizeof placements);
     placements[axis] = (weft_placement){
-        .kind = WEFT_PLACE_SIZES, .dim = range->dim, .sizes = sizes, .size_count = count};
+        .kind = WEFT_PLACE_SIZES, .dim = range->dim, .sizes = sizes, .size_count = (size_t)count};
     if (status == WEFT_OK) status = wf_view_spec(spec, spec->layout.dims, shape, placements, out);
     wf_free(sizes);
     return status;

@@ -1,4 +1,4 @@
-/* comms.c - the communicators of a rank, as its ring lists them. */
+/* comms.c - the communicators of a rank, as its recorder lists them. */
 #include "trace.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* counts_file.c - the counters of a rank, appended to a file: a line each, "operation 12
  * all-reduce". `weft run --counts` reads them. */
+#include "counts.h"
 #include "rank_file.h"
-#include "trace.h"
 
 #include "weft/cost.h"
 
@@ -17,14 +17,15 @@ static void add(struct wf_text *out, const char *kind, uint64_t number, const ch
     if (number > 0) wf_text_add(out, "%s %" PRIu64 " %s\n", kind, number, name);
 }
 
-static void print(const weft_counts *counts, struct wf_text *out)
+static void print(const struct wf_sums *counts, struct wf_text *out)
 {
     for (uint32_t i = 0; i < WF_COUNT(counts->operations); i++)
-        add(out, "operation", counts->operations[i], weft_operation_name((enum weft_operation)i));
+        add(out, "operation", counts->operations[i],
+            weft_record_operation_name((enum weft_record_operation)i));
     for (uint32_t i = 0; i < WEFT_STEP_KINDS; i++)
         add(out, "step", counts->steps[i], weft_step_name((enum weft_step_kind)i));
-    for (uint32_t i = 0; i < counts->axis_count; i++) {
-        weft_axis_count axes = counts->axes[i];
+    for (uint32_t i = 0; i < counts->axes_count; i++) {
+        struct wf_axes_sums axes = counts->axes[i];
 
         wf_text_clean(axes.axes, strlen(axes.axes)); /* a name may have newlines */
         wf_text_add(out, "axes %" PRIu64 " %" PRIu64 " %" PRIu64 " %s\n", axes.operations,
@@ -58,7 +59,7 @@ static const char *append(const char *path, const struct wf_text *text)
     return error != 0 ? wf_error_text(error) : why;
 }
 
-weft_status wf_counts_append(const weft_counts *counts, const char *pattern, int32_t rank)
+weft_status wf_counts_append(const struct wf_sums *counts, const char *pattern, int32_t rank)
 {
     struct wf_text text = {0};
     weft_status status;

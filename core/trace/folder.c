@@ -1,6 +1,6 @@
 /* folder.c - the folder of run-time files: $XDG_RUNTIME_DIR/weft, or /dev/shm/weft-UID.
  *
- * Only its user can enter it.  A ring's owner holds a lock on the file, which ends with its
+ * Only its user can enter it.  A recorder's owner holds a lock on the file, which ends with its
  * process, however that ends. */
 #include "config/config.h"
 #include "folder.h"
@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define KEPT               32 /* rings whose owner has ended */
+#define KEPT               32 /* recorders whose owner has ended */
 #define UNFINISHED_SECONDS 60
 
 static bool has_prefix(const char *text, const char *prefix)
@@ -77,9 +77,9 @@ weft_status wf_folder_make(const char *path, int *out)
     return wf_folder_enter(path, out);
 }
 
-bool wf_folder_is_ring(const char *name)
+bool wf_folder_is_recorder(const char *name)
 {
-    return has_prefix(name, WF_RING_PREFIX);
+    return has_prefix(name, WF_RECORDER_PREFIX);
 }
 
 /* The lock is asked for, not taken: a reader that held it for a moment would keep an owner from
@@ -98,14 +98,14 @@ bool wf_folder_own(int file)
     return fcntl(file, F_OFD_SETLK, &lock) == 0;
 }
 
-/* ---- rings that were left ---- */
+/* ---- recorders that were left ---- */
 
 struct left {
     char name[64];
     struct timespec time;
 };
 
-/* True if the owner of ring NAME in FOLDER has ended. */
+/* True if the owner of recorder NAME in FOLDER has ended. */
 static bool is_left(int folder, const char *name, struct left *out)
 {
     int file = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -130,32 +130,32 @@ static bool is_older(const struct left *one, const struct left *other)
     return one->time.tv_nsec < other->time.tv_nsec;
 }
 
-/* The newest rings that were left. */
+/* The newest recorders that were left. */
 struct newest {
     struct left list[KEPT];
     size_t count;
 };
 
-/* Add RING, and remove the oldest if there are too many. */
-static void keep_newest(int folder, struct newest *newest, const struct left *ring)
+/* Add RECORDER, and remove the oldest if there are too many. */
+static void keep_newest(int folder, struct newest *newest, const struct left *recorder)
 {
     struct left *oldest = &newest->list[0];
 
     if (newest->count < KEPT) {
-        newest->list[newest->count++] = *ring;
+        newest->list[newest->count++] = *recorder;
         return;
     }
     for (size_t i = 1; i < KEPT; i++)
         if (is_older(&newest->list[i], oldest)) oldest = &newest->list[i];
-    if (is_older(ring, oldest)) {
-        unlinkat(folder, ring->name, 0);
+    if (is_older(recorder, oldest)) {
+        unlinkat(folder, recorder->name, 0);
         return;
     }
     unlinkat(folder, oldest->name, 0);
-    *oldest = *ring;
+    *oldest = *recorder;
 }
 
-/* A ring whose owner has just begun to make it has no lock yet, so it must be old. */
+/* A recorder whose owner has just begun to make it has no lock yet, so it must be old. */
 static void remove_unfinished(int folder, const char *name)
 {
     struct left left;
@@ -169,7 +169,7 @@ void wf_folder_clean(int folder)
     struct newest newest = {.count = 0};
     int again = fcntl(folder, F_DUPFD_CLOEXEC, 0);
     DIR *entries = again >= 0 ? fdopendir(again) : NULL;
-    struct left ring;
+    struct left recorder;
 
     if (entries == NULL) {
         if (again >= 0) close(again);
@@ -178,8 +178,8 @@ void wf_folder_clean(int folder)
     for (struct dirent *entry = readdir(entries); entry != NULL; entry = readdir(entries)) {
         if (has_prefix(entry->d_name, WF_MADE_PREFIX))
             remove_unfinished(folder, entry->d_name);
-        else if (wf_folder_is_ring(entry->d_name) && is_left(folder, entry->d_name, &ring))
-            keep_newest(folder, &newest, &ring);
+        else if (wf_folder_is_recorder(entry->d_name) && is_left(folder, entry->d_name, &recorder))
+            keep_newest(folder, &newest, &recorder);
     }
     closedir(entries);
 }

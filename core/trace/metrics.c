@@ -26,7 +26,7 @@ static struct wf_metrics_op *find_op(struct wf_metrics *metrics, const weft_reco
     op = &metrics->ops[metrics->op_count++];
     *op = (struct wf_metrics_op){.comm_name = record->comm_name, .operation = record->operation};
     if (metrics->op_count == WF_METRICS_OPS)
-        *op = (struct wf_metrics_op){.operation = WEFT_OP_COUNT};
+        *op = (struct wf_metrics_op){.operation = WEFT_RECORD_OPERATION_COUNT};
     return op;
 }
 
@@ -94,9 +94,9 @@ static void count_time(struct wf_metrics *metrics, const weft_record *record)
     if (bucket < WF_METRICS_BUCKETS) time->buckets[bucket]++;
 }
 
-static void on_submitted(void *self, const weft_record *record)
+static void on_submitted(void *user, const weft_record *record)
 {
-    struct wf_metrics *metrics = self;
+    struct wf_metrics *metrics = user;
     struct wf_metrics_op *op;
 
     pthread_mutex_lock(&metrics->lock);
@@ -107,9 +107,9 @@ static void on_submitted(void *self, const weft_record *record)
     pthread_mutex_unlock(&metrics->lock);
 }
 
-static void on_finished(void *self, const weft_record *record)
+static void on_finished(void *user, const weft_record *record)
 {
-    struct wf_metrics *metrics = self;
+    struct wf_metrics *metrics = user;
 
     pthread_mutex_lock(&metrics->lock);
     if (record->state == WEFT_RECORD_FAILED) {
@@ -122,9 +122,9 @@ static void on_finished(void *self, const weft_record *record)
 }
 
 /* A redistribution's bytes are those of its steps. */
-static void on_redistribution(void *self, const weft_record *record)
+static void on_redistribution(void *user, const weft_record *record)
 {
-    struct wf_metrics *metrics = self;
+    struct wf_metrics *metrics = user;
 
     pthread_mutex_lock(&metrics->lock);
     find_op(metrics, record)->count++;
@@ -132,9 +132,9 @@ static void on_redistribution(void *self, const weft_record *record)
     pthread_mutex_unlock(&metrics->lock);
 }
 
-static void on_plan(void *self, const weft_record *record)
+static void on_plan(void *user, const weft_record *record)
 {
-    struct wf_metrics *metrics = self;
+    struct wf_metrics *metrics = user;
 
     pthread_mutex_lock(&metrics->lock);
     find_op(metrics, record)->count++;
@@ -218,7 +218,7 @@ static void drop(struct wf_metrics *metrics)
 static weft_status observe(struct wf_metrics *metrics)
 {
     weft_observer observer = {.struct_size = sizeof observer,
-                              .self = metrics,
+                              .user = metrics,
                               .submitted = on_submitted,
                               .finished = on_finished,
                               .planned = on_plan,

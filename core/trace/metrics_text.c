@@ -45,11 +45,12 @@ static void begin_labels(const struct wf_metrics *metrics, struct wf_text *out, 
 static void add_kind(const struct wf_metrics *metrics, struct wf_text *out, uint32_t comm_name,
                      uint8_t operation)
 {
-    const char *name = weft_operation_name((enum weft_operation)operation);
+    const char *name = weft_record_operation_name((enum weft_record_operation)operation);
 
     wf_text_add(out, ",comm=\"");
-    add_escaped(out,
-                operation < WEFT_OP_COUNT ? wf_trace_text(metrics->trace, comm_name) : "other");
+    add_escaped(out, operation < WEFT_RECORD_OPERATION_COUNT
+                         ? wf_trace_text(metrics->trace, comm_name)
+                         : "other");
     wf_text_add(out, "\",op=\"%s\"", name != NULL ? name : "other");
 }
 
@@ -102,7 +103,7 @@ static void add_histogram(const struct wf_metrics *metrics, struct wf_text *out,
     wf_text_add(out, "} %" PRIu64 "\n", time->count);
 }
 
-/* Operations that the ring has and that have not ended. */
+/* Operations that the recorder has and that have not ended. */
 static uint64_t count_pending(const struct wf_trace *trace)
 {
     uint64_t newest = atomic_load(&trace->segment->next), pending = 0;
@@ -110,7 +111,7 @@ static uint64_t count_pending(const struct wf_trace *trace)
 
     for (uint64_t back = 0; back <= trace->mask && back < newest; back++)
         if (wf_trace_read(trace, newest - back, &record) && record.state == WEFT_RECORD_SUBMITTED &&
-            record.operation != WEFT_OP_REDISTRIBUTE && record.operation != WEFT_OP_PLAN)
+            record.operation != WEFT_RECORD_REDISTRIBUTE && record.operation != WEFT_RECORD_PLAN)
             pending++;
     return pending;
 }

@@ -106,7 +106,7 @@ static void call(const weft_observer *observer, enum wf_callback callback,
         function = observer->redistributes;
         break;
     }
-    if (function != NULL) function(observer->self, record);
+    if (function != NULL) function(observer->user, record);
 }
 
 /* ---- ranges ---- */
@@ -117,7 +117,7 @@ void wf_ranges_mark(struct wf_trace *trace, const weft_device_table *table)
     atomic_fetch_or(&trace->observing, WF_MARKS_RANGES);
 }
 
-/* Begin the range of RECORD; NULL: the ring no longer has it. */
+/* Begin the range of RECORD; NULL: the recorder no longer has it. */
 static void begin_range(const struct wf_trace *trace, const weft_record *record)
 {
     weft_range range = {
@@ -171,7 +171,7 @@ void wf_observers_fail(struct wf_trace *trace, uint64_t comm, weft_status status
         const weft_observer *observer = &trace->observers[slot].observer;
 
         if (!enter(trace, slot)) continue;
-        if (observer->failed != NULL) observer->failed(observer->self, comm, status, text);
+        if (observer->failed != NULL) observer->failed(observer->user, comm, status, text);
         leave(trace, slot);
     }
 }

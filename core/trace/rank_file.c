@@ -1,7 +1,7 @@
 /* rank_file.c - files that each rank writes for itself. */
 #include "rank_file.h"
 
-#include "common/plug_limits.h"
+#include "kit/limits.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -27,7 +27,7 @@ int wf_rank_file_write(int file, uint64_t length, const void *bytes, size_t coun
 {
     const char *at = bytes;
 
-    if (length + count > plug_file_limit()) return EFBIG;
+    if (length + count > kit_file_limit()) return EFBIG;
     while (count > 0) {
         ssize_t written = write(file, at, count);
 

@@ -1,7 +1,7 @@
-/* read.h - rings of other processes.
+/* read.h - recorders of other processes.
  *
- *     read.c   a file becomes a ring
- *     rings.c  the list of rings, and the public functions
+ *     read.c   a file becomes a recorder
+ *     recorders.c  the list of recorders, and the public functions
  *
  * A file is not trusted: it may be foreign, cut short, or change while it is read.  It is copied
  * with pread, because a mapping of a file that shrinks is fatal. */
@@ -9,9 +9,9 @@
 #define WEFT_TRACE_READ_H
 
 #include "trace.h"
-#include "weft/ring.h"
+#include "weft/recorder.h"
 
-struct weft_ring {
+struct weft_recorder {
     int file;
     char *path;
     /* The constant start of the file. */
@@ -26,15 +26,15 @@ struct weft_ring {
     size_t comm_count;
     uint64_t newest, read_ns, begun_ns;
     bool alive, stopped, removed;
-    bool is_listed; /* it belongs to a weft_rings */
+    bool is_listed; /* it belongs to a weft_recorders */
 };
 
-/* Read RING, whose file is open, for the first time or again.  WEFT_IN_PROGRESS: its owner is
- * about to write it.  Other errors as weft_ring_open. */
-weft_status wf_ring_load(weft_ring *ring) WF_NODISCARD;
+/* Read RECORDER, whose file is open, for the first time or again.  WEFT_IN_PROGRESS: its owner is
+ * about to write it.  Other errors as weft_recorder_open. */
+weft_status wf_recorder_load(weft_recorder *recorder) WF_NODISCARD;
 /* Open NAME in FOLDER (as openat does) and read it.  PATH is for messages, and is copied. */
-weft_status wf_ring_open(int folder, const char *name, const char *path,
-                         weft_ring **out) WF_NODISCARD;
-void wf_ring_free(weft_ring *ring);
+weft_status wf_recorder_open(int folder, const char *name, const char *path,
+                             weft_recorder **out) WF_NODISCARD;
+void wf_recorder_free(weft_recorder *recorder);
 
 #endif

@@ -83,7 +83,7 @@ static void end_chain(struct wf_trace *trace, uint64_t id, uint64_t stream, bool
             if (state == WEFT_RECORD_SUBMITTED && failed == (status != WEFT_OK))
                 end_record(trace, record, id, status, now);
         }
-        id = WF_LOAD(record, previous);
+        id = WF_LOAD(record, reserved);
     }
 }
 
@@ -97,7 +97,7 @@ void wf_trace_start_chain(struct wf_trace *trace, uint64_t newest)
         if (!is_record(record, id)) return;
         if (WF_LOAD(record, state) == WEFT_RECORD_SUBMITTED)
             wf_trace_start(trace, (struct wf_submitted){record, id});
-        id = WF_LOAD(record, previous);
+        id = WF_LOAD(record, reserved);
     }
 }
 
@@ -138,7 +138,7 @@ bool wf_record_copy(const weft_record *record, uint64_t id, weft_record *out)
     out->state = __atomic_load_n(&record->state, __ATOMIC_ACQUIRE);
 #define COPY(field) out->field = WF_LOAD(record, field)
     COPY(comm), COPY(sequence), COPY(sent), COPY(received), COPY(plan), COPY(submitted);
-    COPY(started), COPY(finished), COPY(stream), COPY(previous), COPY(binding), COPY(step);
+    COPY(started), COPY(finished), COPY(stream), COPY(reserved), COPY(binding), COPY(step);
     COPY(operation), COPY(step_kind), COPY(dtype), COPY(reduction), COPY(flags);
     COPY(peer), COPY(waits_for), COPY(comm_name), COPY(axes), COPY(label), COPY(status);
     COPY(parent);
@@ -149,21 +149,23 @@ bool wf_record_copy(const weft_record *record, uint64_t id, weft_record *out)
     return __atomic_load_n(&record->id, __ATOMIC_RELAXED) == id;
 }
 
-const char *weft_operation_name(enum weft_operation operation)
+const char *weft_record_operation_name(enum weft_record_operation operation)
 {
 #define NAME(name, value, text) [value] = text,
-    static const char *const names[WEFT_OP_COUNT] = {WEFT_OPERATION_LIST(NAME)};
+    static const char *const names[WEFT_RECORD_OPERATION_COUNT] = {
+        WEFT_RECORD_OPERATION_LIST(NAME)};
 #undef NAME
 
-    return (uint32_t)operation < WEFT_OP_COUNT ? names[operation] : NULL;
+    return (uint32_t)operation < WEFT_RECORD_OPERATION_COUNT ? names[operation] : NULL;
 }
 
 /* A step of a plan has the name of its kind, whichever way it runs. */
 const char *wf_record_kind(const weft_record *record)
 {
-    const char *name = record->step_kind != WEFT_NO_STEP_KIND
-                           ? weft_step_name((enum weft_step_kind)record->step_kind)
-                           : weft_operation_name((enum weft_operation)record->operation);
+    const char *name =
+        record->step_kind != WEFT_NO_STEP_KIND
+            ? weft_step_name((enum weft_step_kind)record->step_kind)
+            : weft_record_operation_name((enum weft_record_operation)record->operation);
 
     return name != NULL ? name : "unknown operation";
 }
@@ -187,4 +189,15 @@ size_t wf_record_describe(const weft_record *record, const char *along, char *bu
         length = wf_print(buffer, capacity, "%s%s%s %.*f %s", name, gap, along, unit > 0 ? 1 : 0,
                           size, units[unit]);
     return length > 0 ? (size_t)length : 0;
+}
+
+weft_status wf_record_print(const char *function, const weft_record *record, const char *along,
+                            char *text, size_t size, size_t *needed)
+{
+    size_t length;
+
+    if (text == NULL && size > 0) return wf_fail_null(function, "text");
+    length = wf_record_describe(record, along, text, size);
+    if (needed != NULL) *needed = length;
+    return WEFT_OK;
 }

@@ -1,12 +1,13 @@
-/* segment.c - the memory of a ring: a file in shared memory, or private memory where that is not to
- * be had. */
+/* segment.c - the memory of a recorder: a file in shared memory, or private memory where that is
+ * not to be had. */
 #include "trace/dump/dump.h"
+#include "counts.h"
 #include "folder.h"
 #include "rank_file.h"
 #include "trace.h"
 
 #include "base/fork.h"
-#include "common/plug_limits.h"
+#include "kit/limits.h"
 #include "weft/status.h"
 
 #include <errno.h>
@@ -64,7 +65,7 @@ static void describe(struct wf_segment *segment, const struct wf_trace_identity 
 
 /* Names of the file in its folder: while it is made, and then. */
 struct names {
-    char made[64], ring[64];
+    char made[64], recorder[64];
 };
 
 static struct names name_file(const struct wf_trace_identity *identity)
@@ -75,7 +76,7 @@ static struct names name_file(const struct wf_trace_identity *identity)
     snprintf(rest, sizeof rest, "%016" PRIx64 ".%d.%d", identity->job, identity->rank,
              (int)getpid());
     snprintf(names.made, sizeof names.made, WF_MADE_PREFIX "%s", rest);
-    snprintf(names.ring, sizeof names.ring, WF_RING_PREFIX "%s", rest);
+    snprintf(names.recorder, sizeof names.recorder, WF_RECORDER_PREFIX "%s", rest);
     return names;
 }
 
@@ -87,7 +88,7 @@ static int open_kept(int folder, const char *name)
         openat(folder, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
 }
 
-/* Create the file of the ring with all its memory, so that later writes cannot fail. */
+/* Create the file of the recorder with all its memory, so that later writes cannot fail. */
 static weft_status create_file(struct wf_trace *trace, int folder, const char *name)
 {
     int error;
@@ -97,7 +98,7 @@ static weft_status create_file(struct wf_trace *trace, int folder, const char *n
         return wf_fail(WEFT_ERR_SYSTEM, "%s/%s cannot be created: %s", trace->path, name,
                        wf_error_text(errno));
     error = wf_folder_own(trace->file) ? 0 : errno;
-    if (error == 0 && trace->bytes > plug_file_limit()) error = EFBIG;
+    if (error == 0 && trace->bytes > kit_file_limit()) error = EFBIG;
     if (error == 0) error = posix_fallocate(trace->file, 0, (off_t)trace->bytes);
     if (error != 0)
         return wf_fail(WEFT_ERR_SYSTEM, "%s/%s cannot have %zu bytes: %s", trace->path, name,
@@ -111,7 +112,7 @@ static weft_status map_file(struct wf_trace *trace)
         mmap(NULL, trace->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, trace->file, 0);
 
     if (memory == MAP_FAILED)
-        return wf_fail(WEFT_ERR_SYSTEM, "a ring in %s cannot be mapped: %s", trace->path,
+        return wf_fail(WEFT_ERR_SYSTEM, "a recorder in %s cannot be mapped: %s", trace->path,
                        wf_error_text(errno));
     /* A mapping keeps the lock, too, and a fork must not write. */
     (void)madvise(memory, trace->bytes, MADV_DONTFORK);
@@ -124,10 +125,10 @@ static weft_status publish(struct wf_trace *trace, int folder, const struct name
 {
     size_t used = strlen(trace->path);
 
-    if (renameat(folder, names->made, folder, names->ring) != 0)
+    if (renameat(folder, names->made, folder, names->recorder) != 0)
         return wf_fail(WEFT_ERR_SYSTEM, "%s/%s cannot be renamed to %s: %s", trace->path,
-                       names->made, names->ring, wf_error_text(errno));
-    snprintf(trace->path + used, sizeof trace->path - used, "/%s", names->ring);
+                       names->made, names->recorder, wf_error_text(errno));
+    snprintf(trace->path + used, sizeof trace->path - used, "/%s", names->recorder);
     return WEFT_OK;
 }
 
@@ -218,13 +219,13 @@ weft_status wf_trace_create(const struct wf_trace_identity *identity, uint64_t r
     }
     trace->texts = texts;
     trace->file = -1;
-    trace->has_ring = records > 0;
+    trace->has_recorder = records > 0;
     trace->bytes = segment_bytes(count);
     trace->mask = count - 1;
     pthread_mutex_init(&trace->lock, NULL);
     pthread_mutex_init(&trace->counts_lock, NULL);
     pthread_mutex_init(&trace->dump_lock, NULL);
-    if (trace->has_ring) {
+    if (trace->has_recorder) {
         status = share(trace, identity);
         if (status != WEFT_OK)
             wf_log(WF_LOG_NOTICE,
@@ -253,6 +254,6 @@ void wf_trace_destroy(struct wf_trace *trace)
     pthread_mutex_destroy(&trace->counts_lock);
     pthread_mutex_destroy(&trace->dump_lock);
     wf_free(trace->texts);
-    wf_counts_free(atomic_load(&trace->counts));
+    wf_counter_free(atomic_load(&trace->counter));
     wf_free(trace);
 }

@@ -1,5 +1,5 @@
 /* texts.c - texts that records refer to by number: the offset in the segment.  A text stays as long
- * as the ring.  And the names of streams. */
+ * as the recorder.  And the names of streams. */
 #include "trace.h"
 
 #include <string.h>
@@ -60,7 +60,8 @@ static void warn_full(const struct wf_trace *trace)
 {
     wf_log(
         WF_LOG_WARNING,
-        "the ring of rank %d has no room for more names of tensors, communicators, functions and "
+        "the recorder of rank %d has no room for more names of tensors, communicators, functions "
+        "and "
         "axes (%d KiB, %d names); operations with other names have none in dumps, traces and `weft "
         "status`",
         trace->segment->rank, WF_TEXT_BYTES / 1024, WF_TEXT_ENTRIES / 2);

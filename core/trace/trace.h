@@ -1,16 +1,16 @@
 /* trace.h - records of what a rank does, from the inside.
  *
  *     ticks.c      the processor's counter as a clock
- *     segment.c    the memory of a ring: where it is, and who owns it
+ *     segment.c    the memory of a recorder: where it is, and who owns it
  *     folder.h     the folder of run-time files
  *     texts.c      texts that records refer to by number
- *     claim.h      the numbers of records
+ *     claim.c      the numbers of records
  *     record.c     records as they are written and finished
  *     observers.c  callbacks, and ranges for the vendor's tools
  *     comms.c      the communicators of the rank
- *     counts.c     counters
+ *     counts.h     counters
  *     export/      traces (WEFT_TRACE); export/export.h
- *     dump/        the ring as files for people and tools
+ *     dump/        the recorder as files for people and tools
  *
  * A rank has one struct wf_trace.  It knows neither contexts nor communicators: comm fills in the
  * records, and comm/context/observe.c has the public functions. */
@@ -62,7 +62,7 @@ uint64_t wf_ticks_convert(struct wf_instant first, struct wf_instant last, uint6
 #define WF_SEGMENT_COMMS   256
 #define WF_TEXT_BYTES      65536
 #define WF_RECORDS_MOST    65536
-#define WF_RECORDS_PRIVATE 2048 /* with WEFT_RING=0, for observers */
+#define WF_RECORDS_PRIVATE 2048 /* with WEFT_RECORDER=0, for observers */
 #define WF_RELEASED_COMMS  64   /* that dumps know */
 #define WF_STREAM_NAMES    64   /* of streams; the last ones are known */
 
@@ -75,8 +75,8 @@ struct wf_segment_comm {
     _Atomic int32_t waits_for; /* world rank that it waited for when it failed; -1: not known */
 };
 
-/* The start of a ring's memory.  Another process may read it at any time: the fields above `next`
- * are constant once MAGIC is written, the others are atomic. */
+/* The start of a recorder's memory.  Another process may read it at any time: the fields above
+ * `next` are constant once MAGIC is written, the others are atomic. */
 struct wf_segment {
     char magic[8];
     uint32_t version;
@@ -93,7 +93,7 @@ struct wf_segment {
     struct wf_segment_comm comms[WF_SEGMENT_COMMS];
 };
 
-/* The facts about a rank that its ring states. */
+/* The facts about a rank that its recorder states. */
 struct wf_trace_identity {
     uint64_t job;
     int32_t rank, size;
@@ -132,25 +132,25 @@ struct wf_trace {
     atomic_bool claiming;               /* the claimer is about to claim */
     _Atomic uint32_t observing;         /* bit per slot of OBSERVERS, and WF_MARKS_RANGES */
     uint32_t lasting;                   /* bit per slot: its observer stays until the trace ends */
-    bool has_ring;                      /* WEFT_RING is not 0: always active */
+    bool has_recorder;                  /* WEFT_RECORDER is not 0: always active */
     const weft_device_table *ranges;    /* marks ranges; NULL: no tool wants them */
     _Atomic uint64_t chains[WF_CHAINS]; /* newest record of every WF_CHAINS-th stream */
     struct wf_observer_slot observers[WF_OBSERVERS];
     pthread_mutex_t lock;        /* of what follows, and of changes to `observing` */
-    int file;                    /* -1: the ring is in private memory */
+    int file;                    /* -1: the recorder is in private memory */
     size_t bytes;                /* of the segment */
     char path[256];              /* of the file; "" without */
     struct wf_text_entry *texts; /* WF_TEXT_ENTRIES */
     uint32_t text_count;
     bool texts_missed; /* there was no room, and the warning was logged */
     struct wf_stream_name stream_names[WF_STREAM_NAMES];
-    uint32_t stream_name_count;         /* of all times */
-    pthread_mutex_t counts_lock;        /* of beginning and ending counts */
-    _Atomic(struct wf_counts *) counts; /* NULL: nobody has counted */
-    struct wf_metrics *metrics;         /* NULL: none are written */
-    struct wf_export *export;           /* NULL: no trace is written */
-    _Atomic uint64_t scratch;           /* bytes that exec has allocated for scratch */
-    /* Of dumps.  Records of a released communicator may still be in the ring. */
+    uint32_t stream_name_count;           /* of all times */
+    pthread_mutex_t counts_lock;          /* of beginning and ending counts */
+    _Atomic(struct wf_counter *) counter; /* NULL: nobody has counted */
+    struct wf_metrics *metrics;           /* NULL: none are written */
+    struct wf_export *export;             /* NULL: no trace is written */
+    _Atomic uint64_t scratch;             /* bytes that exec has allocated for scratch */
+    /* Of dumps.  Records of a released communicator may still be in the recorder. */
     struct wf_segment_comm released[WF_RELEASED_COMMS];
     uint32_t released_count;
     _Atomic int64_t limits[WF_SEGMENT_COMMS]; /* time limits of the segment's comms, ns */
@@ -162,20 +162,66 @@ struct wf_trace {
     bool dump_has_failed;                     /* the message was logged */
 };
 
-#include "claim.h"
+/* ---- claim.c: the numbers of records ---- */
 
-/* Create the trace of a rank with a ring of RECORDS records.  0: no ring; observers get records
- * too.  If the file cannot be made, a notice says why, and the ring is in private memory.
- * Only missing memory is an error. */
+/* Called before weft creates threads.  In a process that has one thread, records become cheaper. */
+void wf_claims_prepare(void);
+
+/* Identifies the calling thread among those that run. */
+static inline const void *wf_thread(void)
+{
+    const void *thread;
+
+#if defined(__aarch64__)
+    __asm__("mrs %0, tpidr_el0" : "=r"(thread));
+#elif defined(__x86_64__)
+    __asm__("mov %%fs:0, %0" : "=r"(thread));
+#else
+    thread = (const void *)(uintptr_t)pthread_self();
+#endif
+    return thread;
+}
+
+/* The next id, if the calling thread is not the trace's claimer. */
+uint64_t wf_trace_claim_shared(struct wf_trace *trace);
+
+/* The next id.  Mostly one thread makes all records, and needs no atomic addition, which costs a
+ * third of a record.  The barrier between its store to CLAIMING and its load of CLAIMER is made by
+ * the thread that ends this (claim.c). */
+static inline uint64_t wf_trace_claim_id(struct wf_trace *trace)
+{
+    const void *self = wf_thread();
+    _Atomic uint64_t *next = &trace->segment->next;
+    uint64_t id;
+
+    if (__builtin_expect(atomic_load_explicit(&trace->claimer, memory_order_relaxed) == self, 1)) {
+        atomic_store_explicit(&trace->claiming, true, memory_order_relaxed);
+        atomic_signal_fence(memory_order_seq_cst);
+        if (__builtin_expect(atomic_load_explicit(&trace->claimer, memory_order_relaxed) == self,
+                             1)) {
+            id = atomic_load_explicit(next, memory_order_relaxed) + 1;
+            atomic_store_explicit(next, id, memory_order_relaxed);
+            atomic_store_explicit(&trace->claiming, false, memory_order_release);
+            return id;
+        }
+        atomic_store_explicit(&trace->claiming, false, memory_order_release);
+    }
+    return wf_trace_claim_shared(trace);
+}
+
+/* Create the trace of a rank with a recorder of RECORDS records.  0: no recorder; observers get
+ * records too.  If the file cannot be made, a notice says why, and the recorder is in private
+ * memory. Only missing memory is an error. */
 weft_status wf_trace_create(const struct wf_trace_identity *identity, uint64_t records,
                             struct wf_trace **out) WF_NODISCARD;
-/* Remove the ring.  Accepts NULL. */
+/* Remove the recorder.  Accepts NULL. */
 void wf_trace_destroy(struct wf_trace *trace);
 
 /* True if records are wanted. */
 static inline bool wf_trace_is_active(const struct wf_trace *trace)
 {
-    return trace->has_ring || atomic_load_explicit(&trace->observing, memory_order_relaxed) != 0;
+    return trace->has_recorder ||
+           atomic_load_explicit(&trace->observing, memory_order_relaxed) != 0;
 }
 
 /* The text "0-3,8" of COUNT ranks. */
@@ -233,8 +279,9 @@ void wf_observers_keep(struct wf_trace *trace, uint32_t slot);
 void wf_observers_remove(struct wf_trace *trace, uint32_t slot);
 /* True if this thread runs a callback of TRACE. */
 bool wf_observers_is_inside(const struct wf_trace *trace);
-/* Record ID, at RECORD in the ring, was submitted or has changed.  Observers get a copy, because
- * the ring's may change meanwhile.  If other records have taken its place, they get nothing. */
+/* Record ID, at RECORD in the recorder, was submitted or has changed.  Observers get a copy,
+ * because the recorder's may change meanwhile.  If other records have taken its place, they get
+ * nothing. */
 void wf_observers_call(struct wf_trace *trace, enum wf_callback callback, const weft_record *record,
                        uint64_t id);
 void wf_observers_fail(struct wf_trace *trace, uint64_t comm, weft_status status, const char *text);
@@ -248,11 +295,11 @@ void wf_ranges_mark(struct wf_trace *trace, const weft_device_table *table);
 /* Fields are stored one by one and atomically, because other threads and processes read records
  * while they are written.  ID is WF_WRITING meanwhile, so that they can tell.
  *
- * Threads share the ring without a lock.  A thread that finds its place being written, or taken by
- * a newer record, gives its record up: other threads have written the whole ring since it got its
- * number.  Between a check of ID and the stores that follow it, a thread may be stopped for as
- * long; then one record of the ring is wrong.  An atomic operation more would prevent that, and
- * cost a third of the time of a record. */
+ * Threads share the recorder without a lock.  A thread that finds its place being written, or taken
+ * by a newer record, gives its record up: other threads have written the whole recorder since it
+ * got its number.  Between a check of ID and the stores that follow it, a thread may be stopped for
+ * as long; then one record of the recorder is wrong.  An atomic operation more would prevent that,
+ * and cost a third of the time of a record. */
 #define WF_WRITING                     UINT64_MAX
 #define WF_STORE(record, field, value) __atomic_store_n(&(record)->field, (value), __ATOMIC_RELAXED)
 #define WF_LOAD(record, field)         __atomic_load_n(&(record)->field, __ATOMIC_RELAXED)
@@ -280,7 +327,7 @@ _Static_assert(offsetof(weft_record, sequence) == 16 && offsetof(weft_record, se
                    offsetof(weft_record, received) == 32 && offsetof(weft_record, plan) == 40 &&
                    offsetof(weft_record, submitted) == 48 && offsetof(weft_record, started) == 56 &&
                    offsetof(weft_record, finished) == 64 && offsetof(weft_record, stream) == 72 &&
-                   offsetof(weft_record, previous) == 80,
+                   offsetof(weft_record, reserved) == 80,
                "the words of wf_record_write");
 _Static_assert(offsetof(weft_record, binding) == 88 && offsetof(weft_record, step_kind) == 95 &&
                    offsetof(weft_record, dtype) == 96 && offsetof(weft_record, state) == 98 &&
@@ -299,7 +346,8 @@ static inline void wf_order_stores(void)
 #endif
 }
 
-/* Write DRAFT to RECORD as ID.  Without CHAIN, the operation starts at its submission. */
+/* Write DRAFT to RECORD as ID.  Without CHAIN, the operation starts at its submission.  `reserved`
+ * is the id of the record before it in CHAIN. */
 static inline __attribute__((always_inline)) void
 wf_record_write(weft_record *record, _Atomic uint64_t *chain, const weft_record *draft, uint64_t id)
 {
@@ -315,7 +363,7 @@ wf_record_write(weft_record *record, _Atomic uint64_t *chain, const weft_record 
     WF_STORE_PAIR(record, received, draft->received, draft->plan);
     WF_STORE_PAIR(record, submitted, now, chain == NULL ? now : 0);
     WF_STORE_PAIR(record, finished, 0, draft->stream);
-    WF_STORE_PAIR(record, previous, previous,
+    WF_STORE_PAIR(record, reserved, previous,
                   draft->binding | (uint64_t)draft->step << 32 | (uint64_t)draft->operation << 48 |
                       (uint64_t)draft->step_kind << 56);
     WF_STORE_PAIR(record, dtype,
@@ -328,7 +376,7 @@ wf_record_write(weft_record *record, _Atomic uint64_t *chain, const weft_record 
     __atomic_store_n(&record->id, id, __ATOMIC_RELEASE);
 }
 
-/* A record that was submitted.  RECORD may belong to a newer id by now: the ring wraps. */
+/* A record that was submitted.  RECORD may belong to a newer id by now: the recorder wraps. */
 struct wf_submitted {
     weft_record *record;
     uint64_t id;
@@ -342,9 +390,9 @@ static inline struct wf_submitted wf_trace_claim(struct wf_trace *trace)
     return (struct wf_submitted){&trace->records[id & trace->mask], id};
 }
 
-/* Write DRAFT to the ring, to the place that CLAIMED is.  The fields id, times, previous, state,
- * waits_for and status of DRAFT are ignored.  CHAIN links records that finish together; NULL: the
- * operation is complete when its call returns. */
+/* Write DRAFT to the recorder, to the place that CLAIMED is.  The fields id, times, reserved,
+ * state, waits_for and status of DRAFT are ignored.  CHAIN links records that finish together;
+ * NULL: the operation is complete when its call returns. */
 static inline __attribute__((always_inline)) void
 wf_trace_submit_claimed(struct wf_trace *trace, struct wf_submitted claimed,
                         _Atomic uint64_t *chain, enum wf_callback callback,
@@ -412,34 +460,22 @@ static inline _Atomic uint64_t *wf_trace_chain(struct wf_trace *trace, uint64_t 
  * collectives. */
 static inline bool wf_record_is_creation(const weft_record *record)
 {
-    return record->operation == WEFT_OP_CREATE || record->operation == WEFT_OP_RELEASE ||
-           record->operation == WEFT_OP_LOAD || record->operation == WEFT_OP_SAVE;
+    return record->operation == WEFT_RECORD_CREATE || record->operation == WEFT_RECORD_RELEASE ||
+           record->operation == WEFT_RECORD_LOAD || record->operation == WEFT_RECORD_SAVE;
 }
 
 /* Copy RECORD to *OUT.  False if it is not the one with ID, or is being written. */
 bool wf_record_copy(const weft_record *record, uint64_t id, weft_record *out);
-/* "all-gather tp 8.0 MiB", where ALONG is "tp"; as weft_record_print. */
+/* "all-gather tp 8.0 MiB", where ALONG is "tp"; as snprintf. */
 size_t wf_record_describe(const weft_record *record, const char *along, char *buffer,
                           size_t capacity);
+/* The same as FUNCTION, which is like weft_record_print. */
+weft_status wf_record_print(const char *function, const weft_record *record, const char *along,
+                            char *text, size_t size, size_t *needed) WF_NODISCARD;
 /* "all-gather": the name of the step's kind or of the operation.  A constant. */
 const char *wf_record_kind(const weft_record *record);
-/* Copy record ID to *OUT.  False if the ring no longer has it, or it is being written. */
+/* Copy record ID to *OUT.  False if the recorder no longer has it, or it is being written. */
 bool wf_trace_read(const struct wf_trace *trace, uint64_t id, weft_record *out);
-
-/* ---- counts.c ---- */
-
-/* CALLER identifies the count; NULL is the context's own. */
-weft_status wf_counts_begin(struct wf_trace *trace, const weft_counts *caller) WF_NODISCARD;
-weft_status wf_counts_end(struct wf_trace *trace, const weft_counts *caller,
-                          weft_counts *out) WF_NODISCARD;
-void wf_counts_free(struct wf_counts *counts);
-
-/* ---- counts_file.c ---- */
-
-/* Append COUNTS to the file PATTERN, in whose name "%r" becomes RANK; without it, ".RANK" is
- * appended to the name. */
-weft_status wf_counts_append(const weft_counts *counts, const char *pattern,
-                             int32_t rank) WF_NODISCARD;
 
 /* ---- export/: the trace as a file ---- */
 

@@ -43,10 +43,11 @@ static void apply(const char *name, const weft_op_attr *attr, weft_tensor **inpu
     weft_op_call call = {.struct_size = sizeof call,
                          .name = name,
                          .input_count = count,
+                         .attr_size = sizeof(weft_op_attr),
                          .attrs = attr,
                          .attr_count = attr != NULL};
 
-    MUST(weft_op_apply(ctx, &call, inputs, block_kernel, NULL, NULL, outputs));
+    MUST(weft_op_apply(ctx, &call, inputs, NULL, block_kernel, NULL, NULL, output_count, outputs));
     for (uint32_t i = 0; i < output_count; i++)
         keep(outputs[i]);
 }
@@ -90,7 +91,7 @@ static weft_tensor *move(weft_tensor *t, const char *placements)
     weft_spec *spec;
 
     MUST(weft_spec_with(weft_tensor_spec(t), placements, &spec));
-    MUST(weft_tensor_move(t, spec, NULL, &moved));
+    MUST(weft_tensor_move(t, spec, NULL, NULL, &moved));
     weft_spec_release(&spec);
     return keep(moved);
 }
@@ -260,7 +261,7 @@ int main(void)
     run(&parallel, results);
     run(&alone, expected);
     for (int i = 0; i < RESULTS; i++) {
-        weft_difference_info difference = {.struct_size = sizeof difference};
+        weft_tensor_difference_info difference = {.struct_size = sizeof difference};
 
         MUST(weft_tensor_compare(expected[i], results[i], NULL, &difference));
         largest = fmax(largest, difference.largest);

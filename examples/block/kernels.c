@@ -9,7 +9,7 @@ enum { MOST_KEYS = 256 };
 /* ---- elements ---- */
 
 /* Element POSITION, counted row-major. */
-static float *at(const weft_op_local *t, int64_t position)
+static float *at(const weft_tensor_local *t, int64_t position)
 {
     int64_t offset = 0;
 
@@ -20,17 +20,17 @@ static float *at(const weft_op_local *t, int64_t position)
     return (float *)t->memory + offset;
 }
 
-static int64_t columns(const weft_op_local *t)
+static int64_t columns(const weft_tensor_local *t)
 {
     return t->shard->shape[t->shard->dims - 1];
 }
 
-static int64_t rows(const weft_op_local *t)
+static int64_t rows(const weft_tensor_local *t)
 {
     return columns(t) > 0 ? t->shard->elements / columns(t) : 0;
 }
 
-static float *cell(const weft_op_local *t, int64_t row, int64_t column)
+static float *cell(const weft_tensor_local *t, int64_t row, int64_t column)
 {
     return at(t, row * columns(t) + column);
 }
@@ -40,7 +40,7 @@ static float *cell(const weft_op_local *t, int64_t row, int64_t column)
 /* y = x w, or x w^T if the rows of w are outputs. */
 static void multiply(const weft_op_run *run, bool transposed)
 {
-    const weft_op_local *x = &run->inputs[0], *w = &run->inputs[1], *y = &run->outputs[0];
+    const weft_tensor_local *x = &run->inputs[0], *w = &run->inputs[1], *y = &run->outputs[0];
 
     for (int64_t i = 0; i < rows(y); i++)
         for (int64_t j = 0; j < columns(y); j++) {
@@ -54,7 +54,7 @@ static void multiply(const weft_op_run *run, bool transposed)
 /* The gradient of a weight: the sum of a^T b over batch and sequence. */
 static void multiply_all(const weft_op_run *run)
 {
-    const weft_op_local *a = &run->inputs[0], *b = &run->inputs[1], *c = &run->outputs[0];
+    const weft_tensor_local *a = &run->inputs[0], *b = &run->inputs[1], *c = &run->outputs[0];
 
     for (int64_t i = 0; i < rows(c); i++)
         for (int64_t j = 0; j < columns(c); j++) {
@@ -87,7 +87,7 @@ static float combine(const weft_op_run *run, float a, float b)
 
 static void map(const weft_op_run *run)
 {
-    const weft_op_local *a = &run->inputs[0], *b = &run->inputs[run->input_count - 1];
+    const weft_tensor_local *a = &run->inputs[0], *b = &run->inputs[run->input_count - 1];
 
     for (int64_t i = 0; i < run->outputs[0].shard->elements; i++)
         *at(&run->outputs[0], i) = combine(run, *at(a, i), *at(b, i));
@@ -97,7 +97,7 @@ static void map(const weft_op_run *run)
 
 static void norm(const weft_op_run *run)
 {
-    const weft_op_local *x = &run->inputs[0], *w = &run->inputs[1];
+    const weft_tensor_local *x = &run->inputs[0], *w = &run->inputs[1];
 
     for (int64_t i = 0; i < rows(x); i++) {
         float sum = 0, r;
@@ -111,8 +111,8 @@ static void norm(const weft_op_run *run)
 
 static void norm_bwd(const weft_op_run *run)
 {
-    const weft_op_local *g = &run->inputs[0], *x = &run->inputs[1], *w = &run->inputs[3];
-    const weft_op_local *dx = &run->outputs[0], *dw = &run->outputs[1];
+    const weft_tensor_local *g = &run->inputs[0], *x = &run->inputs[1], *w = &run->inputs[3];
+    const weft_tensor_local *dx = &run->outputs[0], *dw = &run->outputs[1];
 
     for (int64_t j = 0; j < columns(x); j++)
         *at(dw, j) = 0;
@@ -131,18 +131,18 @@ static void norm_bwd(const weft_op_run *run)
 /* ---- attention; tensors are [batch, head, token, width] ---- */
 
 /* Element WIDTH of TOKEN in HEAD, which counts through batch and heads. */
-static float *part(const weft_op_local *t, int64_t head, int64_t token, int64_t width)
+static float *part(const weft_tensor_local *t, int64_t head, int64_t token, int64_t width)
 {
     return cell(t, head * t->shard->shape[2] + token, width);
 }
 
-static int64_t heads(const weft_op_local *t)
+static int64_t heads(const weft_tensor_local *t)
 {
     return t->shard->shape[0] * t->shard->shape[1];
 }
 
-static float score(const weft_op_local *q, const weft_op_local *k, int64_t head, int64_t token,
-                   int64_t key)
+static float score(const weft_tensor_local *q, const weft_tensor_local *k, int64_t head,
+                   int64_t token, int64_t key)
 {
     float sum = 0;
 
@@ -154,8 +154,8 @@ static float score(const weft_op_local *q, const weft_op_local *k, int64_t head,
 /* A token attends to itself and to those before it. */
 static void attend(const weft_op_run *run, int64_t head, int64_t token)
 {
-    const weft_op_local *q = &run->inputs[0], *k = &run->inputs[1], *v = &run->inputs[2];
-    const weft_op_local *o = &run->outputs[0], *l = &run->outputs[1];
+    const weft_tensor_local *q = &run->inputs[0], *k = &run->inputs[1], *v = &run->inputs[2];
+    const weft_tensor_local *o = &run->outputs[0], *l = &run->outputs[1];
     float weights[MOST_KEYS], max, sum;
 
     max = weights[token] = score(q, k, head, token, token);
@@ -175,9 +175,9 @@ static void attend(const weft_op_run *run, int64_t head, int64_t token)
 /* Add to the gradients what TOKEN contributes. */
 static void attend_bwd(const weft_op_run *run, int64_t head, int64_t token)
 {
-    const weft_op_local *g = &run->inputs[0], *q = &run->inputs[1], *k = &run->inputs[2];
-    const weft_op_local *v = &run->inputs[3], *o = &run->inputs[4], *l = &run->inputs[5];
-    const weft_op_local *dq = &run->outputs[0], *dk = &run->outputs[1], *dv = &run->outputs[2];
+    const weft_tensor_local *g = &run->inputs[0], *q = &run->inputs[1], *k = &run->inputs[2];
+    const weft_tensor_local *v = &run->inputs[3], *o = &run->inputs[4], *l = &run->inputs[5];
+    const weft_tensor_local *dq = &run->outputs[0], *dk = &run->outputs[1], *dv = &run->outputs[2];
     float scale = 1 / sqrtf((float)columns(q)), row = 0;
 
     for (int64_t e = 0; e < columns(o); e++)
@@ -198,7 +198,7 @@ static void attend_bwd(const weft_op_run *run, int64_t head, int64_t token)
 
 static weft_status attention(const weft_op_run *run, bool backward)
 {
-    const weft_op_local *q = &run->inputs[backward ? 1 : 0];
+    const weft_tensor_local *q = &run->inputs[backward ? 1 : 0];
 
     if (q->shard->shape[2] > MOST_KEYS)
         return weft_fail(WEFT_ERR_UNSUPPORTED, "more than %d tokens", MOST_KEYS);

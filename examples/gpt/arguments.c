@@ -7,7 +7,9 @@
 
 static const char usage[] = "usage: gpt [MESH | --mesh MESH [--sp] | --schedule NAME [--chunks V] "
                             "[--microbatches M] [MESH]]\n"
-                            "           [--steps N] [--times FILE [--for MESH]]\n";
+                            "           [--steps N] [--times FILE [--for MESH]]\n"
+                            "           [--layers N] [--width N] [--heads N] [--length N] "
+                            "[--vocabulary N] [--batch N] [--bf16]\n";
 
 static void refuse(const char *text, const char *reason)
 {
@@ -37,9 +39,11 @@ static bool take(struct arguments *given, const char *name, const char *value)
     const struct {
         const char *name;
         int32_t *out;
-    } numbers[] = {{"--chunks", &given->chunks},
-                   {"--microbatches", &given->microbatches},
-                   {"--steps", &given->steps}};
+    } numbers[] = {{"--chunks", &given->chunks},        {"--microbatches", &given->microbatches},
+                   {"--steps", &given->steps},          {"--layers", &given->sizes.layers},
+                   {"--width", &given->sizes.width},    {"--heads", &given->sizes.heads},
+                   {"--length", &given->sizes.length},  {"--vocabulary", &given->sizes.letters},
+                   {"--batch", &given->sizes.sequences}};
 
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         if (strcmp(name, texts[i].name) == 0) {
@@ -58,7 +62,12 @@ static bool take(struct arguments *given, const char *name, const char *value)
 
 struct arguments arguments_of(int argc, char **argv)
 {
-    struct arguments given = {.steps = STEPS};
+    /* Sizes that most numbers of ranks do not divide. */
+    struct arguments given = {
+        .steps = STEPS,
+        .sizes = {
+            .layers = 2, .width = 30, .heads = 6, .length = 16, .letters = 29, .sequences = 12}};
+    const char *wrong;
 
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--help") == 0) {
@@ -67,6 +76,8 @@ struct arguments arguments_of(int argc, char **argv)
         }
         if (strcmp(argv[i], "--sp") == 0)
             given.is_split = true;
+        else if (strcmp(argv[i], "--bf16") == 0)
+            given.is_bf16 = true;
         else if (take(&given, argv[i], argv[i + 1]))
             given.is_parallel |= strcmp(argv[i++], "--mesh") == 0;
         else if (argv[i][0] == '-' || given.mesh != NULL)
@@ -74,5 +85,7 @@ struct arguments arguments_of(int argc, char **argv)
         else
             given.mesh = argv[i];
     }
+    wrong = sizes_set(given.sizes);
+    if (wrong != NULL) refuse("sizes:", wrong);
     return given;
 }

@@ -29,7 +29,7 @@ static int64_t seen(const weft_cp_problem *problem, int64_t i)
 static void forward_query(const weft_cp_call *c, int64_t b, int64_t h, int64_t i)
 {
     const float *q = row(&c->q, b, h, i);
-    float *out = row(&c->out, b, h, i), weights[LENGTH], most = -INFINITY, sum = 0;
+    float *out = row(&c->out, b, h, i), weights[MOST_LENGTH], most = -INFINITY, sum = 0;
     int64_t keys = seen(c->problem, i);
 
     memset(out, 0, (size_t)c->depth * sizeof *out);

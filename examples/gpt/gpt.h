@@ -6,7 +6,7 @@
 #include "kernels.h"
 #include "times.h"
 
-#include <weft/weft.h>
+#include <weft/parallel.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,13 +19,14 @@
         }                                                                                          \
     } while (0)
 
-enum { STEPS = 50, SEQUENCES = 12 }; /* sequences of a step, on all ranks together */
+enum { STEPS = 50 };
 
 /* The parameters of a block of the model, with the moments of the optimizer. */
 struct block {
     int count;
     weft_tensor *stored[MOST_PARAMETERS], *first[MOST_PARAMETERS], *second[MOST_PARAMETERS];
     weft_fsdp_group *group;
+    float *wide[MOST_PARAMETERS]; /* with --bf16: the gathered parameters as f32 */
 };
 
 /* ---- gpt.c ---- */
@@ -33,14 +34,19 @@ struct block {
 extern weft_context *ctx;
 extern weft_mesh *mesh;
 extern weft_fsdp *fsdp;
-extern struct block blocks[BLOCKS];
+extern struct block blocks[MOST_BLOCKS];
 extern struct times times;
+extern bool is_bf16; /* parameters and gradients travel as bf16, and kernels compute in f32 */
 
-/* REPLICAS names the axis along which gradients are averaged besides "dp"; NULL: none. */
-void make_block(int index, const char *replicas);
+/* Make the parameters of block INDEX, and a group of them. */
+void make_block(int index);
 void set_prefetch(void);
+/* Set WHOLE to the gathered parameters of a block, as f32. */
+void take_whole(struct block *block, const float **whole);
+/* A new gradient of f32, all zeros, of parameter I. */
+weft_tensor *new_gradient(const struct block *block, int i);
 /* Gather the parameters of a block, unless they are on the way. */
-void gather(const struct block *block, enum weft_fsdp_phase phase, const float **whole);
+void gather(struct block *block, enum weft_fsdp_phase phase, const float **whole);
 void update_all(int step);
 void end_block(struct block *block);
 

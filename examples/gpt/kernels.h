@@ -7,18 +7,19 @@
 
 #include <stdint.h>
 
-/* Sizes that most numbers of ranks do not divide. */
-enum {
-    LAYERS = 2,
-    BLOCKS = LAYERS + 2, /* the embedding, the layers, the head */
-    WIDTH = 30,
-    HEADS = 6,
-    HEAD = WIDTH / HEADS,
-    HIDDEN = 4 * WIDTH,
-    LENGTH = 16, /* letters of a sequence */
-    LETTERS = 29,
-    MOST_PARAMETERS = 12
+/* The sizes of fixed arrays. */
+enum { MOST_LAYERS = 96, MOST_BLOCKS = MOST_LAYERS + 2, MOST_LENGTH = 8192, MOST_PARAMETERS = 12 };
+
+struct sizes {
+    int layers, width, heads, length, letters;
+    int sequences;            /* of a step, on all ranks together */
+    int blocks, head, hidden; /* sizes_set computes them */
 };
+
+extern struct sizes sizes;
+
+/* Set the sizes and what follows from them.  The text is NULL, or says why they cannot be. */
+const char *sizes_set(struct sizes given);
 
 struct parameter {
     const char *name;
@@ -37,11 +38,11 @@ const struct parameter *parameters_of(int block, int *count);
 /* The activations of COUNT sequences. */
 struct batch {
     int count;
-    int *letters, *next;   /* COUNT x LENGTH, and the letters after them */
-    float *inputs[BLOCKS]; /* of each block, COUNT x LENGTH x WIDTH; the head's is the last */
-    float *slope;          /* of the loss by the output of the block, which backward replaces */
-    float *room;           /* for the inside of a block */
-    float loss_scale;      /* the head multiplies the slope of the loss by it; 1 at first */
+    int *letters, *next;        /* COUNT x LENGTH, and the letters after them */
+    float *inputs[MOST_BLOCKS]; /* of each block, COUNT x LENGTH x WIDTH; the head's is the last */
+    float *slope;     /* of the loss by the output of the block, which backward replaces */
+    float *room;      /* for the inside of a block */
+    float loss_scale; /* the head multiplies the slope of the loss by it; 1 at first */
 };
 
 struct batch *batch_create(int count);

@@ -58,28 +58,39 @@ static weft_status produce_slopes(void *user, const weft_overlap_rows *rows)
     return WEFT_OK;
 }
 
-/* Rows that travel, and the operations of the matmul M for each. */
-static weft_overlap_call call_of(const struct part *part, const struct matmul *m)
+/* The operations of the matmul M for each row that travels. */
+static weft_overlap_call_options options_of(const struct matmul *m)
 {
-    return (weft_overlap_call){.struct_size = sizeof(weft_overlap_call),
-                               .rows = part->rows,
-                               .width = WIDTH,
-                               .dtype = WEFT_DTYPE_F32,
-                               .chunks = 2, /* such small tensors would not overlap by costs */
-                               .flops = 2 * (uint64_t)m->inputs * (uint64_t)m->outputs};
+    return (weft_overlap_call_options){.struct_size = sizeof(weft_overlap_call_options),
+                                       .chunks = 2, /* by costs such small tensors do not overlap */
+                                       .flops = 2 * (uint64_t)m->inputs * (uint64_t)m->outputs};
+}
+
+/* This rank's memory as a tensor of layout SPEC.  STRIDES may be NULL. */
+static weft_tensor *wrap(const weft_spec *spec, const float *memory, const int64_t *strides)
+{
+    weft_tensor_options options = {.struct_size = sizeof options, .strides = strides};
+    weft_tensor *tensor;
+
+    MUST(weft_tensor_wrap(ctx, spec, (void *)(uintptr_t)memory, &options, &tensor));
+    return tensor;
 }
 
 /* Call CONSUME for all rows, of which this rank has OWN. */
 static void consume_all(const struct part *part, struct matmul *m, const float *own,
-                        weft_status (*consume)(void *user, const weft_overlap_rows *rows))
+                        weft_overlap_kernel consume)
 {
     weft_overlap_rows all = {.count = part->rows, .memory = (void *)(uintptr_t)own};
-    weft_overlap_call call = call_of(part, m);
+    weft_overlap_call_options options = options_of(m);
+    weft_tensor *tensor;
 
-    if (part->overlap != NULL)
-        MUST(weft_overlap_gather(part->overlap, &call, own, consume, m, NULL));
-    else
+    if (part->overlap == NULL) {
         MUST(consume(m, &all));
+        return;
+    }
+    tensor = wrap(part->shared, own, NULL);
+    MUST(weft_overlap_gather(part->overlap, tensor, &options, consume, m, NULL));
+    weft_tensor_release(&tensor);
 }
 
 /* Call PRODUCE for all rows, and set OWN to the sum of what all ranks of tp have produced. */
@@ -88,34 +99,54 @@ static void produce_all(const struct part *part, struct matmul *m,
                         float *own)
 {
     weft_overlap_rows all = {.count = part->rows, .memory = own};
-    weft_overlap_call call = call_of(part, m);
+    weft_overlap_call_options options = options_of(m);
+    weft_tensor *tensor;
 
-    if (part->overlap != NULL) {
-        MUST(weft_overlap_reduce_scatter(part->overlap, &call, produce, m, own, NULL));
+    if (part->overlap == NULL) {
+        MUST(produce(m, &all));
+        MUST(weft_all_reduce(part->tp, own, own, (uint64_t)(part->rows * sizes.width),
+                             WEFT_DTYPE_F32, WEFT_REDUCE_SUM, NULL));
         return;
     }
-    MUST(produce(m, &all));
-    MUST(weft_all_reduce(part->tp, own, own, (uint64_t)(part->rows * WIDTH), WEFT_DTYPE_F32,
-                         WEFT_REDUCE_SUM, NULL));
+    tensor = wrap(part->shared, own, NULL);
+    MUST(weft_overlap_reduce_scatter(part->overlap, &options, produce, m, tensor, NULL));
+    weft_tensor_release(&tensor);
 }
 
 /* ---- attention ---- */
 
-/* Columns of Q, K and V between QKV and three tensors. */
-static void split_columns(const struct part *part, const float *qkv, float *const *out)
+/* Tensor INDEX of the three that are packed in each row of QKV. */
+static weft_tensor *unpack(const struct part *part, const float *qkv, int index)
 {
-    for (int r = 0; r < part->rows; r++)
-        for (int i = 0; i < 3; i++)
-            memcpy(out[i] + r * part->width, qkv + (r * 3 + i) * part->width,
-                   (size_t)part->width * sizeof(float));
+    int64_t row = 3 * part->width, strides[] = {part->places * row, row, sizes.head, 1};
+
+    return wrap(part->heads, qkv + index * part->width, strides);
 }
 
-static void join_columns(const struct part *part, float *const *in, float *qkv)
+/* The attention of A or, if D_QKV is not NULL, its gradients from the slope D_MIXED. */
+static void attend(const struct part *part, const struct activations *a, const float *d_mixed,
+                   float *d_qkv)
 {
-    for (int r = 0; r < part->rows; r++)
-        for (int i = 0; i < 3; i++)
-            memcpy(qkv + (r * 3 + i) * part->width, in[i] + r * part->width,
-                   (size_t)part->width * sizeof(float));
+    weft_cp_tensors t = {.struct_size = sizeof t,
+                         .q = unpack(part, a->qkv, 0),
+                         .k = unpack(part, a->qkv, 1),
+                         .v = unpack(part, a->qkv, 2),
+                         .out = wrap(part->heads, a->mixed, NULL),
+                         .lse = wrap(part->logarithms, a->lse, NULL)};
+    weft_tensor **const all[] = {&t.q,     &t.k,   &t.v,   &t.out, &t.lse,
+                                 &t.d_out, &t.d_q, &t.d_k, &t.d_v};
+
+    if (d_qkv == NULL) {
+        MUST(weft_cp_forward(part->cp, &t, attend_problem, NULL, NULL));
+    } else {
+        t.d_out = wrap(part->heads, d_mixed, NULL);
+        t.d_q = unpack(part, d_qkv, 0);
+        t.d_k = unpack(part, d_qkv, 1);
+        t.d_v = unpack(part, d_qkv, 2);
+        MUST(weft_cp_backward(part->cp, &t, attend_problem, NULL, NULL));
+    }
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        weft_tensor_release(all[i]);
 }
 
 /* ---- layers ---- */
@@ -130,16 +161,15 @@ static float *floats(int count)
 
 struct activations activations_create(const struct part *part)
 {
-    int own = part->own * WIDTH, all = part->rows * WIDTH, heads = part->rows * part->width;
+    int own = part->own * sizes.width, all = part->rows * sizes.width,
+        heads = part->rows * part->width;
     struct activations a = {.x = floats(own),
                             .middle = floats(own),
                             .normal1 = floats(all),
                             .normal2 = floats(all),
-                            .q = floats(heads),
-                            .k = floats(heads),
-                            .v = floats(heads),
+                            .qkv = floats(3 * heads),
                             .mixed = floats(heads),
-                            .lse = floats(heads / HEAD),
+                            .lse = floats(heads / sizes.head),
                             .up = floats(part->rows * part->hidden),
                             .bent = floats(part->rows * part->hidden)};
 
@@ -148,8 +178,8 @@ struct activations activations_create(const struct part *part)
 
 void activations_free(struct activations *a)
 {
-    float *const all[] = {a->x, a->middle, a->normal1, a->normal2, a->q,   a->k,
-                          a->v, a->mixed,  a->lse,     a->up,      a->bent};
+    float *const all[] = {a->x,     a->middle, a->normal1, a->normal2, a->qkv,
+                          a->mixed, a->lse,    a->up,      a->bent};
 
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         free(all[i]);
@@ -159,30 +189,28 @@ void activations_free(struct activations *a)
 static void add_rows(const struct part *part, const float *from, const float *bias,
                      const float *sum, float *to)
 {
-    for (int i = 0; i < part->own * WIDTH; i++)
-        to[i] = from[i] + bias[i % WIDTH] + sum[i];
+    for (int i = 0; i < part->own * sizes.width; i++)
+        to[i] = from[i] + bias[i % sizes.width] + sum[i];
 }
 
 void layer_forward_part(const struct part *part, const float *const *p, struct activations *a,
                         float *y)
 {
-    float *normal = floats(part->own * WIDTH), *sum = floats(part->own * WIDTH);
-    float *qkv = floats(part->rows * 3 * part->width);
-    weft_cp_tensors t = {sizeof t, a->q, a->k, a->v, a->mixed, a->lse, NULL, NULL, NULL, NULL};
+    float *normal = floats(part->own * sizes.width), *sum = floats(part->own * sizes.width);
 
     norm(a->x, p[NORM1], p[SHIFT1], normal, part->own);
     consume_all(part,
                 &(struct matmul){.w = p[QKV],
                                  .b = p[QKV_BIAS],
-                                 .y = qkv,
+                                 .y = a->qkv,
                                  .whole = a->normal1,
-                                 .inputs = WIDTH,
+                                 .inputs = sizes.width,
                                  .outputs = 3 * part->width},
                 normal, forward_rows);
-    split_columns(part, qkv, (float *const[]){a->q, a->k, a->v});
-    MUST(weft_cp_forward(part->cp, &t, attend_problem, NULL, NULL));
+    attend(part, a, NULL, NULL);
     produce_all(
-        part, &(struct matmul){.w = p[OUT], .x = a->mixed, .inputs = part->width, .outputs = WIDTH},
+        part,
+        &(struct matmul){.w = p[OUT], .x = a->mixed, .inputs = part->width, .outputs = sizes.width},
         produce_rows, sum);
     add_rows(part, a->x, p[OUT_BIAS], sum, a->middle);
     norm(a->middle, p[NORM2], p[SHIFT2], normal, part->own);
@@ -191,32 +219,31 @@ void layer_forward_part(const struct part *part, const float *const *p, struct a
                                  .b = p[UP_BIAS],
                                  .y = a->up,
                                  .whole = a->normal2,
-                                 .inputs = WIDTH,
+                                 .inputs = sizes.width,
                                  .outputs = part->hidden},
                 normal, forward_rows);
     for (int i = 0; i < part->rows * part->hidden; i++)
         a->bent[i] = gelu(a->up[i]);
-    produce_all(
-        part,
-        &(struct matmul){.w = p[DOWN], .x = a->bent, .inputs = part->hidden, .outputs = WIDTH},
-        produce_rows, sum);
+    produce_all(part,
+                &(struct matmul){
+                    .w = p[DOWN], .x = a->bent, .inputs = part->hidden, .outputs = sizes.width},
+                produce_rows, sum);
     add_rows(part, a->middle, p[DOWN_BIAS], sum, y);
     free(normal);
     free(sum);
-    free(qkv);
 }
 
 static void add_bias(const struct part *part, const float *slope, float *db)
 {
-    for (int i = 0; i < part->own * WIDTH; i++)
-        db[i % WIDTH] += slope[i];
+    for (int i = 0; i < part->own * sizes.width; i++)
+        db[i % sizes.width] += slope[i];
 }
 
 /* The slope of the input of the hidden layer is added to SLOPE. */
 static void hidden_backward(const struct part *part, const float *const *p, float *const *g,
                             const struct activations *a, float *slope)
 {
-    float *bent = floats(part->rows * part->hidden), *normal = floats(part->own * WIDTH);
+    float *bent = floats(part->rows * part->hidden), *normal = floats(part->own * sizes.width);
 
     add_bias(part, slope, g[DOWN_BIAS]);
     consume_all(part,
@@ -225,7 +252,7 @@ static void hidden_backward(const struct part *part, const float *const *p, floa
                                  .dx = bent,
                                  .dw = g[DOWN],
                                  .inputs = part->hidden,
-                                 .outputs = WIDTH},
+                                 .outputs = sizes.width},
                 slope, backward_rows);
     for (int i = 0; i < part->rows * part->hidden; i++)
         bent[i] *= gelu_slope(a->up[i]);
@@ -235,7 +262,7 @@ static void hidden_backward(const struct part *part, const float *const *p, floa
                                  .dy = bent,
                                  .dw = g[UP],
                                  .db = g[UP_BIAS],
-                                 .inputs = WIDTH,
+                                 .inputs = sizes.width,
                                  .outputs = part->hidden},
                 produce_slopes, normal);
     norm_backward(a->middle, p[NORM2], normal, slope, g[NORM2], g[SHIFT2], part->own);
@@ -247,9 +274,8 @@ void layer_backward_part(const struct part *part, const float *const *p, float *
                          const struct activations *a, float *slope)
 {
     int heads = part->rows * part->width;
-    float *mixed = floats(heads), *qkv = floats(3 * heads), *normal = floats(part->own * WIDTH);
-    float *d[3] = {floats(heads), floats(heads), floats(heads)};
-    weft_cp_tensors t = {sizeof t, a->q, a->k, a->v, a->mixed, a->lse, mixed, d[0], d[1], d[2]};
+    float *mixed = floats(heads), *qkv = floats(3 * heads),
+          *normal = floats(part->own * sizes.width);
 
     hidden_backward(part, p, g, a, slope);
     add_bias(part, slope, g[OUT_BIAS]);
@@ -259,22 +285,19 @@ void layer_backward_part(const struct part *part, const float *const *p, float *
                                  .dx = mixed,
                                  .dw = g[OUT],
                                  .inputs = part->width,
-                                 .outputs = WIDTH},
+                                 .outputs = sizes.width},
                 slope, backward_rows);
-    MUST(weft_cp_backward(part->cp, &t, attend_problem, NULL, NULL));
-    join_columns(part, d, qkv);
+    attend(part, a, mixed, qkv);
     produce_all(part,
                 &(struct matmul){.w = p[QKV],
                                  .x = a->normal1,
                                  .dy = qkv,
                                  .dw = g[QKV],
                                  .db = g[QKV_BIAS],
-                                 .inputs = WIDTH,
+                                 .inputs = sizes.width,
                                  .outputs = 3 * part->width},
                 produce_slopes, normal);
     norm_backward(a->x, p[NORM1], normal, slope, g[NORM1], g[SHIFT1], part->own);
-    for (int i = 0; i < 3; i++)
-        free(d[i]);
     free(mixed);
     free(qkv);
     free(normal);

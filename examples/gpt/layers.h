@@ -10,12 +10,14 @@
 /* What this rank computes. */
 struct part {
     weft_comm *tp;
-    weft_overlap_state *overlap; /* NULL: every rank of tp has all rows between matmuls */
+    weft_overlap *overlap; /* NULL: every rank of tp has all rows between matmuls */
     weft_cp *cp;
-    int count, places; /* sequences, and places of each */
-    int rows;          /* COUNT x PLACES */
-    int first, own;    /* rows between matmuls */
-    int width, hidden; /* elements of the heads, and of the hidden layer */
+    weft_spec *shared;             /* rows between matmuls, of all ranks of tp */
+    weft_spec *heads, *logarithms; /* what this rank's attention computes */
+    int count, places;             /* sequences, and places of each */
+    int rows;                      /* COUNT x PLACES */
+    int first, own;                /* rows between matmuls */
+    int width, hidden;             /* elements of the heads, and of the hidden layer */
 };
 
 /* What the backward pass of a layer needs. */
@@ -23,7 +25,7 @@ struct activations {
     float *x;                 /* own rows: the input */
     float *middle;            /* own rows: after the attention */
     float *normal1, *normal2; /* all rows: inputs of matmuls */
-    float *q, *k, *v, *mixed; /* all rows: the attention */
+    float *qkv, *mixed;       /* all rows: the attention; queries, keys and values are packed */
     float *lse, *up, *bent;   /* all rows */
 };
 

@@ -31,10 +31,11 @@ struct model {
     weft_mesh *all;  /* ranks; `mesh` has those that share this rank's parameters */
     weft_comm *line; /* the ranks of this pipeline */
     int32_t rank, stages, microbatches, shares;
-    struct sums sums[BLOCKS];
-    struct batch *batch; /* one microbatch */
-    int64_t sequence;    /* the first of this step and pipeline */
-    float loss;          /* sum over microbatches; the last stage has it */
+    struct sums sums[MOST_BLOCKS];
+    struct batch *batch;         /* one microbatch */
+    int64_t sequence;            /* the first of this step and pipeline */
+    float loss;                  /* sum over microbatches; the last stage has it */
+    weft_pipeline_tensor passed; /* what each stage but the last passes on */
 };
 
 /* ---- distribution: 1. which stage has which blocks ---- */
@@ -44,10 +45,11 @@ struct model {
  * stages have none. */
 static int32_t stage_of(const struct model *model, int block)
 {
-    int32_t layer = block - 1, each = LAYERS / model->stages, more = LAYERS % model->stages;
+    int32_t layer = block - 1, each = sizes.layers / model->stages,
+            more = sizes.layers % model->stages;
 
     if (block == 0) return 0;
-    if (block == BLOCKS - 1) return model->stages - 1;
+    if (block == sizes.blocks - 1) return model->stages - 1;
     if (layer < more * (each + 1)) return layer / (each + 1);
     return more + (layer - more * (each + 1)) / each;
 }
@@ -72,7 +74,7 @@ static weft_status unshard(void *user, const weft_pipeline_call *call)
 {
     struct model *model = user;
 
-    for (int b = 0; b < BLOCKS; b++)
+    for (int b = 0; b < sizes.blocks; b++)
         if (stage_of(model, b) == call->stage)
             TRY(weft_fsdp_unshard_begin(blocks[b].group, WEFT_FSDP_FORWARD));
     return WEFT_OK;
@@ -82,7 +84,7 @@ static weft_status reshard(void *user, const weft_pipeline_call *call)
 {
     struct model *model = user;
 
-    for (int b = 0; b < BLOCKS; b++)
+    for (int b = 0; b < sizes.blocks; b++)
         if (stage_of(model, b) == call->stage) TRY(weft_fsdp_reshard(blocks[b].group));
     return WEFT_OK;
 }
@@ -91,7 +93,7 @@ static weft_status reduce(void *user, const weft_pipeline_call *call)
 {
     struct model *model = user;
 
-    for (int b = 0; b < BLOCKS; b++) {
+    for (int b = 0; b < sizes.blocks; b++) {
         weft_tensor **gradients = model->sums[b].gradients;
 
         if (stage_of(model, b) != call->stage) continue;
@@ -103,31 +105,29 @@ static weft_status reduce(void *user, const weft_pipeline_call *call)
 }
 
 /* Wait for the gathered parameters of BLOCK. */
-static weft_status take_parameters(const struct block *block, const float **whole)
+static weft_status take_parameters(struct block *block, const float **whole)
 {
     weft_fsdp_group_info info = {.struct_size = sizeof info};
 
     TRY(weft_fsdp_group_get(block->group, &info));
     if (info.state == WEFT_FSDP_GATHERING) {
         TRY(weft_fsdp_unshard_end(block->group));
-        TRY(weft_stream_wait(ctx, NULL, WEFT_FOREVER)); /* the kernels compute on the host */
+        TRY(weft_context_wait(ctx, NULL, WEFT_FOREVER)); /* the kernels compute on the host */
     }
-    for (int i = 0; i < block->count; i++)
-        whole[i] = weft_tensor_memory(weft_fsdp_parameter(block->group, (uint32_t)i));
+    take_whole(block, whole);
     return WEFT_OK;
 }
 
 /* Where the gradients of block INDEX are added up, or, if they are not wanted, dropped. */
-static weft_status take_gradients(struct model *model, int index, bool wanted, float **out)
+static void take_gradients(struct model *model, int index, bool wanted, float **out)
 {
     struct sums *sums = &model->sums[index];
 
     for (int i = 0; i < blocks[index].count; i++) {
         if (wanted && sums->gradients[i] == NULL)
-            TRY(weft_fsdp_gradient_create(blocks[index].group, (uint32_t)i, &sums->gradients[i]));
+            sums->gradients[i] = new_gradient(&blocks[index], i);
         out[i] = wanted ? weft_tensor_memory(sums->gradients[i]) : sums->dropped[i];
     }
-    return WEFT_OK;
 }
 
 /* ---- distribution: 3. the computation of a stage ---- */
@@ -137,8 +137,8 @@ static void note_time(const weft_pipeline_call *call, int block, double begun, b
 {
     double taken = seconds_now() - begun;
 
-    if (call->kind == WEFT_ACTION_F) times_add(&times, FORWARD, block, taken, 1);
-    if (call->kind == WEFT_ACTION_B) taken /= 2; /* half for each of the two parts */
+    if (call->kind == WEFT_SCHEDULE_ACTION_F) times_add(&times, FORWARD, block, taken, 1);
+    if (call->kind == WEFT_SCHEDULE_ACTION_B) taken /= 2; /* half for each of the two parts */
     if ((call->parts & WEFT_PIPELINE_INPUTS) != 0) times_add(&times, INPUTS, block, taken, !again);
     if ((call->parts & WEFT_PIPELINE_WEIGHTS) != 0)
         times_add(&times, WEIGHTS, block, taken, !again);
@@ -149,15 +149,15 @@ static weft_status compute_inside(struct model *model, const weft_pipeline_call 
 {
     const float *whole[MOST_PARAMETERS];
     struct batch *batch = model->batch;
-    size_t bytes = (size_t)batch->count * LENGTH * WIDTH * sizeof(float);
+    size_t bytes = (size_t)(batch->count * sizes.length * sizes.width) * sizeof(float);
     int first = 0, next;
 
-    while (first < BLOCKS && stage_of(model, first) < call->stage)
+    while (first < sizes.blocks && stage_of(model, first) < call->stage)
         first++;
     next = first;
     batch_fill(batch, model->sequence + (int64_t)call->microbatch * batch->count);
     if (call->stage > 0) memcpy(batch->inputs[first], call->inputs[0].memory, bytes);
-    for (; next < BLOCKS - 1 && stage_of(model, next) == call->stage; next++) {
+    for (; next < sizes.blocks - 1 && stage_of(model, next) == call->stage; next++) {
         double begun = seconds_now();
 
         TRY(take_parameters(&blocks[next], whole));
@@ -180,7 +180,7 @@ static weft_status compute_backward(void *user, const weft_pipeline_call *call)
 {
     struct model *model = user;
     struct batch *batch = model->batch;
-    size_t bytes = (size_t)batch->count * LENGTH * WIDTH * sizeof(float);
+    size_t bytes = (size_t)(batch->count * sizes.length * sizes.width) * sizeof(float);
     bool wanted = (call->parts & WEFT_PIPELINE_WEIGHTS) != 0;
     const float *whole[MOST_PARAMETERS];
     float *gradients[MOST_PARAMETERS];
@@ -188,13 +188,13 @@ static weft_status compute_backward(void *user, const weft_pipeline_call *call)
     TRY(compute_inside(model, call, NULL));
     if (call->output_count > 0) memcpy(batch->slope, call->d_outputs[0].memory, bytes);
     batch->loss_scale = (float)call->loss_scale;
-    for (int b = BLOCKS - 1; b >= 0; b--) {
+    for (int b = sizes.blocks - 1; b >= 0; b--) {
         double begun = seconds_now();
         float loss;
 
         if (stage_of(model, b) != call->stage) continue;
         TRY(take_parameters(&blocks[b], whole));
-        TRY(take_gradients(model, b, wanted, gradients));
+        take_gradients(model, b, wanted, gradients);
         loss = backward(b, whole, gradients, batch);
         if (wanted) model->loss += loss;
         note_time(call, b, begun, false);
@@ -206,15 +206,14 @@ static weft_status compute_backward(void *user, const weft_pipeline_call *call)
 static weft_status shapes(void *user, int32_t stage, const weft_pipeline_values *in,
                           weft_pipeline_values *out)
 {
-    const struct model *model = user;
+    struct model *model = user;
 
     (void)stage, (void)in;
-    out->count = 1;
-    out->tensors[0].dtype = WEFT_DTYPE_F32;
-    out->tensors[0].dims = 3;
-    out->tensors[0].shape[0] = model->batch->count;
-    out->tensors[0].shape[1] = LENGTH;
-    out->tensors[0].shape[2] = WIDTH;
+    model->passed =
+        (weft_pipeline_tensor){.dtype = WEFT_DTYPE_F32,
+                               .dims = 3,
+                               .shape = {model->batch->count, sizes.length, sizes.width}};
+    *out = (weft_pipeline_values){1, &model->passed, sizeof model->passed};
     return WEFT_OK;
 }
 
@@ -223,18 +222,18 @@ static weft_status shapes(void *user, int32_t stage, const weft_pipeline_values 
 static void update(struct model *model, int step)
 {
     weft_clip_options options = {.struct_size = sizeof options, .stages = model->line};
-    weft_tensor *gradients[BLOCKS * MOST_PARAMETERS] = {NULL};
+    weft_tensor *gradients[MOST_BLOCKS * MOST_PARAMETERS] = {NULL};
     uint32_t found = 0;
 
-    for (int b = 0; b < BLOCKS; b++) {
+    for (int b = 0; b < sizes.blocks; b++) {
         if (blocks[b].group == NULL) continue;
         MUST(weft_fsdp_reduce_end(blocks[b].group));
         for (int i = 0; i < blocks[b].count; i++)
-            gradients[found++] = weft_fsdp_gradient(blocks[b].group, (uint32_t)i);
+            gradients[found++] = weft_fsdp_gradient(blocks[b].group, (size_t)i);
     }
-    MUST(weft_clip_grad_norm(ctx, found, gradients, 1.0, &options, NULL, NULL));
-    MUST(weft_stream_wait(ctx, NULL, WEFT_FOREVER));
-    for (int b = 0; b < BLOCKS; b++) {
+    MUST(weft_clip_gradient_norm(ctx, found, gradients, 1.0, &options, NULL, NULL, NULL));
+    MUST(weft_context_wait(ctx, NULL, WEFT_FOREVER));
+    for (int b = 0; b < sizes.blocks; b++) {
         const struct block *block = &blocks[b];
         double begun = seconds_now();
 
@@ -242,7 +241,7 @@ static void update(struct model *model, int step)
         for (int i = 0; i < block->count; i++)
             adamw(weft_tensor_shard(block->stored[i])->elements,
                   weft_tensor_memory(block->stored[i]),
-                  weft_tensor_memory(weft_fsdp_gradient(block->group, (uint32_t)i)),
+                  weft_tensor_memory(weft_fsdp_gradient(block->group, (size_t)i)),
                   weft_tensor_memory(block->first[i]), weft_tensor_memory(block->second[i]), step);
         MUST(weft_fsdp_gradients_clear(block->group));
         times_add(&times, UPDATE, b, seconds_now() - begun, 1);
@@ -264,7 +263,8 @@ static void train(struct model *model, weft_pipeline *pipeline, int32_t share, i
         double begun;
         float loss;
 
-        model->sequence = (int64_t)step * SEQUENCES + share * (SEQUENCES / model->shares);
+        model->sequence =
+            (int64_t)step * sizes.sequences + share * (sizes.sequences / model->shares);
         model->loss = 0;
         begun = seconds_now();
         MUST(weft_pipeline_run(pipeline));
@@ -294,7 +294,7 @@ static void make_mesh(struct model *model, const char *given)
         exit(EXIT_FAILURE);
     }
     MUST(weft_mesh_slice(model->all, "dp", weft_rank(ctx), &mesh));
-    MUST(weft_comm_along(weft_world(ctx), model->all, "pp", &model->line));
+    MUST(weft_comm_along(weft_world(ctx), model->all, "pp", NULL, &model->line));
     model->rank = weft_comm_rank(model->line);
     model->shares = weft_mesh_size(mesh);
 }
@@ -302,12 +302,12 @@ static void make_mesh(struct model *model, const char *given)
 static weft_schedule *make_schedule(struct model *model, const struct arguments *given)
 {
     weft_schedule_info info = {.struct_size = sizeof info};
-    int32_t sequences = SEQUENCES / model->shares; /* of a pipeline */
+    int32_t sequences = sizes.sequences / model->shares; /* of a pipeline */
     weft_schedule *schedule;
 
     model->microbatches = given->microbatches > 0 ? given->microbatches : sequences;
-    if (SEQUENCES % model->shares != 0 || sequences % model->microbatches != 0) {
-        fprintf(stderr, "dp x microbatches must divide %d\n", SEQUENCES);
+    if (sizes.sequences % model->shares != 0 || sequences % model->microbatches != 0) {
+        fprintf(stderr, "dp x microbatches must divide %d\n", sizes.sequences);
         exit(EXIT_FAILURE);
     }
     MUST(weft_schedule_create(given->schedule, weft_comm_size(model->line), given->chunks,
@@ -329,6 +329,8 @@ int pipeline_main(const struct arguments *given)
                                      .reshard = reshard,
                                      .reduce = reduce,
                                      .shapes = shapes};
+    weft_pipeline_info info = {.struct_size = sizeof info};
+    weft_pipeline_values passed = {0};
     int32_t coord[WEFT_MAX_AXES];
     weft_pipeline *pipeline;
     weft_schedule *schedule;
@@ -336,23 +338,29 @@ int pipeline_main(const struct arguments *given)
     MUST(weft_init(NULL, &ctx));
     make_mesh(&model, given->mesh);
     schedule = make_schedule(&model, given);
-    MUST(weft_fsdp_create(ctx, NULL, &fsdp));
-    for (int b = 0; b < BLOCKS; b++)
+    MUST(weft_fsdp_create(ctx, mesh, "dp", NULL, &fsdp));
+    for (int b = 0; b < sizes.blocks; b++)
         if (has_block(&model, schedule, b)) {
-            make_block(b, NULL);
+            make_block(b);
             make_sums(&model, b);
         }
-    MUST(weft_pipeline_create(model.line, schedule, &options, &pipeline));
+    options.schedule = schedule;
+    MUST(weft_pipeline_create(ctx, model.all, "pp", &options, &pipeline));
     MUST(weft_mesh_coord_of(mesh, weft_rank(ctx), coord));
     train(&model, pipeline, coord[0], given->steps);
     MUST(times_sum(ctx, &times));
-    if (weft_rank(ctx) == 0) printf("median step %.0f us\n", times_step_us(&times));
+    MUST(weft_pipeline_get(pipeline, &info));
+    if (model.stages > 1) MUST(weft_pipeline_values_get(pipeline, 0, &passed));
+    if (weft_rank(ctx) == 0)
+        printf("stage 0 passes %zu tensors on; a step sends %llu bytes to other stages\n"
+               "median step %.0f us\n",
+               passed.count, (unsigned long long)info.sent, times_step_us(&times));
     if (weft_rank(ctx) == 0 && given->times != NULL &&
         !times_write(&times, model.batch->count, given->times))
         fprintf(stderr, "%s cannot be written\n", given->times);
     weft_pipeline_release(&pipeline);
     weft_schedule_release(&schedule);
-    for (int b = 0; b < BLOCKS; b++) {
+    for (int b = 0; b < sizes.blocks; b++) {
         end_block(&blocks[b]);
         for (int i = 0; i < MOST_PARAMETERS; i++)
             free(model.sums[b].dropped[i]);

@@ -11,7 +11,7 @@ enum { MOST_SAMPLES = 64 };
 
 /* One step of this rank. */
 struct sample {
-    float seconds[PARTS][BLOCKS], calls[PARTS][BLOCKS];
+    float seconds[PARTS][MOST_BLOCKS], calls[PARTS][MOST_BLOCKS];
     float step; /* seconds of the whole step */
 };
 

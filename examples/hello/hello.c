@@ -17,7 +17,7 @@ static weft_status add_up(weft_context *ctx, float *mine, float *sum)
 
     *mine = (float)weft_rank(ctx);
     status = weft_all_reduce(weft_world(ctx), mine, sum, 1, WEFT_DTYPE_F32, WEFT_REDUCE_SUM, NULL);
-    return status == WEFT_OK ? weft_stream_wait(ctx, NULL, WEFT_FOREVER) : status;
+    return status == WEFT_OK ? weft_context_wait(ctx, NULL, WEFT_FOREVER) : status;
 }
 
 int main(int argc, char **argv)

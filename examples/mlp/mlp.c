@@ -6,7 +6,7 @@
  * which 2 does not divide.  The layouts of all other tensors follow from the operators.  The same
  * program with replicas in place of parts must train the same weights.  The kernels compute on the
  * host, so a CPU backend is needed. */
-#include <weft/weft.h>
+#include <weft/parallel.h>
 
 #include <math.h>
 #include <stdio.h>
@@ -25,12 +25,13 @@ enum { STEPS = 3 };
 
 /* ---- the engine's kernels, on the shards of one rank ---- */
 
-static float *at(const weft_op_local *t, int64_t row, int64_t column)
+static float *at(const weft_tensor_local *t, int64_t row, int64_t column)
 {
     return (float *)t->memory + row * t->strides[0] + column * t->strides[1];
 }
 
-static void multiply(const weft_op_local *a, const weft_op_local *b, const weft_op_local *c)
+static void multiply(const weft_tensor_local *a, const weft_tensor_local *b,
+                     const weft_tensor_local *c)
 {
     for (int64_t i = 0; i < c->shard->shape[0]; i++)
         for (int64_t j = 0; j < c->shard->shape[1]; j++) {
@@ -52,8 +53,8 @@ static float compute(const weft_op_run *run, float a, float b)
 
 static weft_status kernel(void *user, const weft_op_run *run)
 {
-    const weft_op_local *a = &run->inputs[0], *b = run->input_count > 1 ? a + 1 : a;
-    const weft_op_local *out = &run->outputs[0];
+    const weft_tensor_local *a = &run->inputs[0], *b = run->input_count > 1 ? a + 1 : a;
+    const weft_tensor_local *out = &run->outputs[0];
 
     (void)user;
     if (strcmp(run->name, "mm") == 0) {
@@ -77,11 +78,12 @@ static weft_tensor *apply(const char *name, weft_tensor *a, weft_tensor *b,
     weft_op_call call = {.struct_size = sizeof call,
                          .name = name,
                          .input_count = b != NULL ? 2 : 1,
+                         .attr_size = sizeof(weft_op_attr),
                          .attrs = attr,
                          .attr_count = attr != NULL};
     weft_tensor *inputs[] = {a, b}, *out;
 
-    MUST(weft_op_apply(ctx, &call, inputs, kernel, NULL, NULL, &out));
+    MUST(weft_op_apply(ctx, &call, inputs, NULL, kernel, NULL, NULL, 1, &out));
     return out;
 }
 
@@ -100,7 +102,7 @@ static void move(weft_tensor **t, const char *placements)
     weft_spec *spec;
 
     MUST(weft_spec_with(weft_tensor_spec(*t), placements, &spec));
-    MUST(weft_tensor_move(*t, spec, NULL, &moved));
+    MUST(weft_tensor_move(*t, spec, NULL, NULL, &moved));
     weft_spec_release(&spec);
     weft_tensor_release(t);
     *t = moved;
@@ -168,7 +170,7 @@ int main(void)
     train(&parallel, weights);
     train(&alone, expected);
     for (int i = 0; i < 2; i++) {
-        weft_difference_info difference = {.struct_size = sizeof difference};
+        weft_tensor_difference_info difference = {.struct_size = sizeof difference};
 
         MUST(weft_tensor_compare(expected[i], weights[i], NULL, &difference));
         largest = fmax(largest, difference.largest);

@@ -173,14 +173,14 @@ static void step(struct optimizer *o, weft_stream *stream, uint64_t number)
                                     NULL)); /* in place of training */
             step_elements(o->momenta[i], o->gradients[i]);
         }
-        MUST(weft_tensors_move_into(HALF, o->momenta + half * HALF, o->owned + half * HALF, stream,
-                                    &there[half]));
+        MUST(weft_tensors_move_into(HALF, o->momenta + half * HALF, o->owned + half * HALF, NULL,
+                                    stream, &there[half]));
     }
     for (int half = 0; half < 2; half++) {
         MUST(weft_work_wait(there[half], WEFT_FOREVER));
         orthogonalize_all(HALF, o->owned + half * HALF);
-        MUST(weft_tensors_move_into(HALF, o->owned + half * HALF, o->updates + half * HALF, stream,
-                                    &back[half]));
+        MUST(weft_tensors_move_into(HALF, o->owned + half * HALF, o->updates + half * HALF, NULL,
+                                    stream, &back[half]));
     }
     for (int half = 0; half < 2; half++) {
         MUST(weft_work_wait(back[half], WEFT_FOREVER));
@@ -219,7 +219,7 @@ int main(void)
         step(&whole, stream, i);
     }
     for (int i = 0; i < MATRICES; i++) {
-        weft_difference_info info = {.struct_size = sizeof info};
+        weft_tensor_difference_info info = {.struct_size = sizeof info};
 
         MUST(weft_tensor_compare(sharded.weights[i], whole.weights[i], NULL, &info));
         differing += !info.equal;
@@ -229,7 +229,7 @@ int main(void)
                differing == 0 ? "weights are equal" : "weights differ");
     end(&sharded);
     end(&whole);
-    weft_stream_release(ctx, &stream);
+    weft_stream_release(&stream);
     weft_mesh_release(&mesh);
     weft_context_release(&ctx);
     return differing == 0 ? EXIT_SUCCESS : EXIT_FAILURE;

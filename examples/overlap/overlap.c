@@ -71,10 +71,8 @@ static weft_bound *bind_sum(weft_context *ctx)
     weft_spec *part, *sum;
     weft_plan *plan;
     weft_bound *bound;
-    char text[32];
 
-    snprintf(text, sizeof text, "dp=%d", (int)weft_size(ctx));
-    MUST(weft_mesh_parse(text, &mesh));
+    MUST(weft_mesh_parse_for("dp=*", weft_size(ctx), &mesh));
     MUST(weft_spec_parse(mesh, "f32[512,512] P(sum)", &part));
     MUST(weft_spec_parse(mesh, "f32[512,512] R", &sum));
     MUST(weft_context_plan(ctx, part, sum, NULL, &plan)); /* with the costs of the context */
@@ -84,6 +82,21 @@ static weft_bound *bind_sum(weft_context *ctx)
     weft_spec_release(&sum);
     weft_mesh_release(&mesh);
     return bound;
+}
+
+/* How much of the sums ran beside the host's work, and how long they took on the device. */
+static void report(const struct gradient *gradients)
+{
+    int64_t nanoseconds;
+    int done = 0;
+
+    for (int layer = 0; layer < LAYERS; layer++)
+        done += weft_work_test(gradients[layer].summed) == WEFT_OK;
+    printf("%d of %d sums were complete when the last gradient was computed\n", done, LAYERS);
+    MUST(weft_work_wait(gradients[0].summed, WEFT_FOREVER));
+    if (weft_work_elapsed(gradients[LAYERS - 1].summed, gradients[0].summed, &nanoseconds) ==
+        WEFT_OK)
+        printf("the last %d sums took %.3f ms\n", LAYERS - 1, (double)nanoseconds * 1e-6);
 }
 
 int main(void)
@@ -109,6 +122,7 @@ int main(void)
         MUST(weft_memory_copy(ctx, g->sum, g->host, BYTES, stream));
         MUST(weft_work_record(ctx, stream, &g->summed));
     }
+    if (weft_rank(ctx) == 0) report(gradients);
     for (int layer = LAYERS - 1; layer >= 0;
          layer--) { /* the first sum completes before the last */
         MUST(weft_work_wait(gradients[layer].summed, WEFT_FOREVER));
@@ -116,10 +130,11 @@ int main(void)
     }
     printf("rank %d: %d of %d elements wrong\n", weft_rank(ctx), wrong, LAYERS * ELEMENTS);
 
+    MUST(weft_stream_wait(stream, WEFT_FOREVER));
     for (int layer = 0; layer < LAYERS; layer++)
         release(ctx, &gradients[layer]);
     weft_bound_release(&bound);
-    weft_stream_release(ctx, &stream);
+    weft_stream_release(&stream);
     weft_context_release(&ctx);
     return wrong == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -4,7 +4,7 @@
  * every chunk.  A collective is described by its shape: which ranks send, which receive, and
  * whether the data has one part per peer. */
 #include "example.h"
-#include "plug_collective.h"
+#include "kit/collective.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -18,14 +18,14 @@ struct shape {
 /* In a barrier no rank sends or receives. */
 static struct shape shape_of(uint32_t collective)
 {
-    uint32_t needs = plug_collective_needs(collective);
+    uint32_t needs = kit_collective_needs(collective);
 
-    return (struct shape){.reduces = (needs & PLUG_REDUCES) != 0,
-                          .varied = (needs & (PLUG_SEND_ARRAYS | PLUG_RECV_ARRAYS)) != 0,
-                          .one_source = (needs & PLUG_SEND) == 0,
-                          .one_target = (needs & PLUG_RECV) == 0,
-                          .split_send = (needs & PLUG_SPLIT_SEND) != 0,
-                          .split_recv = (needs & PLUG_SPLIT_RECV) != 0};
+    return (struct shape){.reduces = (needs & KIT_REDUCES) != 0,
+                          .varied = (needs & (KIT_SEND_ARRAYS | KIT_RECV_ARRAYS)) != 0,
+                          .one_source = (needs & KIT_SEND) == 0,
+                          .one_target = (needs & KIT_RECV) == 0,
+                          .split_send = (needs & KIT_SPLIT_SEND) != 0,
+                          .split_recv = (needs & KIT_SPLIT_RECV) != 0};
 }
 
 /* A part of a buffer, in bytes. */
@@ -51,7 +51,7 @@ weft_status example_support(void *device, const weft_support_query *query, uint3
     if (query->collective >= WEFT_COLL_COUNT || query->dtype >= WEFT_DTYPE_COUNT) return WEFT_OK;
     if (query->size < 1 || query->size > EXAMPLE_MAX_RANKS) return WEFT_OK;
     if (!shape_of(query->collective).reduces ||
-        plug_reduction_defined(query->reduction, query->dtype))
+        kit_reduction_defined(query->reduction, query->dtype))
         *level = WEFT_SUPPORT_NATIVE;
     return WEFT_OK;
 }
@@ -104,12 +104,12 @@ static weft_status check(struct work *work)
 
     if (args->dtype >= WEFT_DTYPE_COUNT)
         return plug_fail(WEFT_ERR_UNSUPPORTED, "dtype %u is not known", args->dtype);
-    if (work->shape.reduces && !plug_reduction_defined(args->reduction, args->dtype))
+    if (work->shape.reduces && !kit_reduction_defined(args->reduction, args->dtype))
         return plug_fail(WEFT_ERR_UNSUPPORTED, "reduction %u is not defined on dtype %u",
                          args->reduction, args->dtype);
     if (rooted && args->collective != WEFT_COLL_BARRIER && (args->root < 0 || args->root >= size))
         return plug_fail(WEFT_ERR_INVALID, "root %d of %d ranks", args->root, size);
-    work->element = plug_dtype_bytes(args->dtype);
+    work->element = kit_dtype_bytes(args->dtype);
     work->sends = !work->shape.one_source || args->root == rank;
     work->receives = !work->shape.one_target || args->root == rank;
     if (arrays && ((work->shape.split_send && work->sends && args->send_counts == NULL) ||

@@ -108,7 +108,7 @@ static weft_status regions_copy(void *list, const void *const *sources, void *co
 static weft_status check(uint32_t dtype, uint32_t reduction, uint32_t size)
 {
     if (dtype >= WEFT_DTYPE_COUNT || reduction == WEFT_REDUCE_PREMUL_SUM ||
-        !plug_reduction_defined(reduction, dtype))
+        !kit_reduction_defined(reduction, dtype))
         return plug_fail(WEFT_ERR_UNSUPPORTED, "reduction %u of dtype %u", reduction, dtype);
     if (size == 0 || size > 64) return plug_fail(WEFT_ERR_INVALID, "%u sources", size);
     return WEFT_OK;
@@ -163,7 +163,7 @@ static weft_status scale(void *device, uint32_t dtype, uint64_t count, const voi
 {
     (void)device;
     (void)stream;
-    if (dtype >= WEFT_DTYPE_COUNT || !plug_reduction_defined(WEFT_REDUCE_PREMUL_SUM, dtype))
+    if (dtype >= WEFT_DTYPE_COUNT || !kit_reduction_defined(WEFT_REDUCE_PREMUL_SUM, dtype))
         return plug_fail(WEFT_ERR_UNSUPPORTED, "scale of dtype %u", dtype);
     example_scale(dtype, count, factor, data);
     return WEFT_OK;
@@ -172,7 +172,7 @@ static weft_status scale(void *device, uint32_t dtype, uint64_t count, const voi
 static weft_status fill(void *device, uint32_t dtype, uint64_t count, const void *value,
                         void *target, void *stream)
 {
-    uint64_t bytes = plug_dtype_bytes(dtype);
+    uint64_t bytes = kit_dtype_bytes(dtype);
 
     (void)device;
     (void)stream;

@@ -55,7 +55,7 @@ weft_status example_queue_collective(struct example_comm *comm, const weft_colle
     operation->args.recv_counts = keep(comm, args->recv_counts, operation->arrays[2]);
     operation->args.recv_offsets = keep(comm, args->recv_offsets, operation->arrays[3]);
     if (args->scale != NULL) {
-        memcpy(operation->scale, args->scale, plug_dtype_bytes(args->dtype));
+        memcpy(operation->scale, args->scale, kit_dtype_bytes(args->dtype));
         operation->args.scale = operation->scale;
     }
     append(comm, operation);
@@ -123,7 +123,7 @@ static weft_status run_queue(struct example_comm *comm)
 
 static weft_status post(struct example_comm *comm, const weft_message *message, bool is_send)
 {
-    uint64_t element = plug_dtype_bytes(message->dtype);
+    uint64_t element = kit_dtype_bytes(message->dtype);
     struct example_operation *operation;
 
     if (element == 0)

@@ -6,7 +6,7 @@
 
 static uint32_t bytes_of(uint32_t dtype)
 {
-    return (uint32_t)plug_dtype_bytes(dtype);
+    return (uint32_t)kit_dtype_bytes(dtype);
 }
 
 static bool is_complex(uint32_t dtype)

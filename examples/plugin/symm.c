@@ -219,8 +219,8 @@ static weft_status wait_signal(void *self, uint32_t signal, uint32_t compare, ui
     if (compare > WEFT_COMPARE_LT)
         return plug_fail(WEFT_ERR_UNSUPPORTED, "comparison %u is not known", compare);
     while (status == WEFT_OK &&
-           !plug_signal_matches(atomic_load(signal_at(window, window->comm->rank, signal)), compare,
-                                value)) {
+           !kit_signal_matches(atomic_load(signal_at(window, window->comm->rank, signal)), compare,
+                               value)) {
         if (timeout_ns != WEFT_FOREVER && example_now() - start > timeout_ns)
             return plug_fail(WEFT_ERR_TIMEOUT, "signal %u did not arrive within %.3f s", signal,
                              (double)timeout_ns * 1e-9);

@@ -65,7 +65,7 @@ def main():
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(8, 12), nn.ReLU(), nn.Linear(12, 4))
     alone = copy.deepcopy(model)
-    fsdp = weft.FSDP(context)
+    fsdp = weft.FSDP(context, weft.mesh(f"dp={context.size}"), "dp")
     layers = [ShardedLayer(fsdp, context, model[i], f"layer {i}") for i in (0, 2)]
     optimizer = torch.optim.SGD(alone.parameters(), lr=0.1)
     for step in range(3):

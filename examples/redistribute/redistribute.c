@@ -48,7 +48,7 @@ static void fill(weft_context *ctx, const weft_shard *shard, void *target)
         for (int64_t j = 0; j < shard->shape[1]; j++)
             data[i * shard->shape[1] + j] = index_of(shard, i, j);
     MUST(weft_memory_copy(ctx, data, target, bytes_of(shard), NULL));
-    MUST(weft_stream_wait(ctx, NULL, WEFT_FOREVER));
+    MUST(weft_context_wait(ctx, NULL, WEFT_FOREVER));
     free(data);
 }
 
@@ -58,7 +58,7 @@ static int64_t count_wrong(weft_context *ctx, const weft_shard *shard, const voi
     int64_t wrong = 0;
 
     MUST(weft_memory_copy(ctx, source, data, bytes_of(shard), NULL));
-    MUST(weft_stream_wait(ctx, NULL, WEFT_FOREVER));
+    MUST(weft_context_wait(ctx, NULL, WEFT_FOREVER));
     for (int64_t i = 0; i < shard->shape[0]; i++)
         for (int64_t j = 0; j < shard->shape[1]; j++)
             wrong += data[i * shard->shape[1] + j] != index_of(shard, i, j);
@@ -82,6 +82,8 @@ int main(void)
     weft_spec *from, *to;
     weft_shard source_shard, target_shard;
     void *source, *target;
+    weft_move_item item;
+    weft_move_info kept = {.struct_size = sizeof kept};
     int64_t wrong;
 
     MUST(weft_init(NULL, &ctx));
@@ -92,11 +94,17 @@ int main(void)
     source = allocate_shard(ctx, from, &source_shard);
     target = allocate_shard(ctx, to, &target_shard);
     fill(ctx, &source_shard, source);
-    MUST(weft_move(ctx, from, source, to, target, NULL, NULL));
+    item = (weft_move_item){.from = from, .source = source, .to = to, .target = target};
+    MUST(weft_move(ctx, 1, &item, sizeof item, NULL, NULL, NULL));
     wrong = count_wrong(ctx, &target_shard, target);
     printf("rank %d: %lld of %lld elements wrong\n", weft_rank(ctx), (long long)wrong,
            (long long)target_shard.elements);
 
+    /* This phase of the program moves no more: its plan and its scratch may go. */
+    MUST(weft_move_get(ctx, &kept));
+    if (weft_rank(ctx) == 0)
+        printf("%llu bytes of scratch are free again\n", (unsigned long long)kept.scratch_bytes);
+    MUST(weft_move_clear(ctx));
     MUST(weft_free(ctx, source));
     MUST(weft_free(ctx, target));
     weft_spec_release(&from);

@@ -16,7 +16,7 @@
 
 int main(void)
 {
-    weft_difference_info difference = {.struct_size = sizeof difference};
+    weft_tensor_difference_info difference = {.struct_size = sizeof difference};
     weft_random random = {.seed = 42};
     weft_tensor *weights, *moved, *back;
     weft_spec *rows, *columns;
@@ -31,11 +31,11 @@ int main(void)
 
     MUST(weft_tensor_create(ctx, rows, NULL, &weights));
     MUST(weft_tensor_normal(weights, &random, 0, 0.02, NULL));
-    MUST(weft_tensor_move(weights, columns, NULL, &moved));
-    MUST(weft_tensor_move(moved, rows, NULL, &back));
+    MUST(weft_tensor_move(weights, columns, NULL, NULL, &moved));
+    MUST(weft_tensor_move(moved, rows, NULL, NULL, &back));
     MUST(weft_tensor_compare(weights, back, NULL, &difference));
 
-    MUST(weft_tensor_print_full(moved, NULL, text, sizeof text, NULL));
+    MUST(weft_tensor_full_print(moved, NULL, text, sizeof text, NULL));
     if (weft_rank(ctx) == 0)
         printf("%s%s\n", text, difference.equal ? "there and back: equal" : "other elements");
 

@@ -1,9 +1,11 @@
 /* weights.c - the weights of a model are sent from training ranks to serving ranks.
  *
- *     weft run -n 6 ./weights
+ *     weft run -n 6 ./weights [COSTS]
  *
  * Ranks 0 to 3 train, as two replicas of two.  Ranks 4 and 5 serve, with different shards.  All
- * tensors are in one plan, which is bound once and can run after every training step. */
+ * tensors are in one plan, which is bound once and can run after every training step.  Its scratch
+ * is memory of the program.  COSTS is a cost table, by name or file; weft_init compares its digest,
+ * since ranks that plan with other costs may plan otherwise. */
 #include <weft/weft.h>
 
 #include <stdint.h>
@@ -83,30 +85,60 @@ static int64_t count_wrong(weft_context *ctx, const struct shard *shard)
 
     if (have == NULL) exit(EXIT_FAILURE);
     MUST(weft_memory_copy(ctx, shard->device, have, (uint64_t)shard->elements * 4, NULL));
-    MUST(weft_stream_wait(ctx, NULL, WEFT_FOREVER));
+    MUST(weft_context_wait(ctx, NULL, WEFT_FOREVER));
     for (int64_t i = 0; i < shard->elements; i++)
         wrong += have[i] != shard->values[i];
     free(have);
     return wrong;
 }
 
-int main(void)
+/* How many tensors of PLAN share one exchange. */
+static int count_together(const weft_plan *plan)
 {
+    int together = 0;
+
+    for (size_t i = 0; i < TENSORS; i++) {
+        weft_plan_tensor_info info = {.struct_size = sizeof info};
+
+        MUST(weft_plan_tensor_get(plan, i, &info));
+        together += info.alone == NULL;
+    }
+    return together;
+}
+
+int main(int argc, char **argv)
+{
+    weft_init_options init = {.struct_size = sizeof init};
+    weft_cost_table *costs = NULL;
+    uint64_t digest, received, total;
     weft_context *ctx;
     weft_spec *trained[TENSORS], *served[TENSORS];
     weft_plan_options options = {.struct_size = sizeof options};
+    weft_bind_options arena = {.struct_size = sizeof arena};
     weft_plan *plan;
     weft_bound *bound;
     struct shard sources[TENSORS], targets[TENSORS];
     void *from[TENSORS], *to[TENSORS];
     int64_t wrong = 0;
 
-    MUST(weft_init(NULL, &ctx));
+    if (argc > 1) {
+        MUST(weft_cost_table_open(argv[1], &costs));
+        digest = weft_cost_table_digest(costs);
+        init.digest = &digest;
+        init.digest_bytes = sizeof digest;
+    }
+    MUST(weft_init(&init, &ctx));
     describe(trained, served);
-    options.costs = weft_context_costs(ctx);
+    options.costs = costs != NULL ? costs : weft_context_costs(ctx);
     MUST(weft_plan_create_batch(TENSORS, (const weft_spec *const *)trained,
                                 (const weft_spec *const *)served, &options, &plan));
-    MUST(weft_plan_bind(plan, weft_world(ctx), NULL, &bound));
+    MUST(weft_plan_measure(plan, &received, &total));
+    if (weft_rank(ctx) == 0)
+        printf("%llu bytes travel, at most %llu to one rank\n", (unsigned long long)total,
+               (unsigned long long)received);
+    MUST(weft_plan_scratch(plan, weft_world(ctx), NULL, &arena.scratch_bytes));
+    MUST(weft_alloc(ctx, arena.scratch_bytes, WEFT_MEMORY_DEVICE, &arena.scratch));
+    MUST(weft_plan_bind(plan, weft_world(ctx), &arena, &bound));
     for (int i = 0; i < TENSORS; i++) {
         sources[i] = make_shard(ctx, trained[i], i);
         targets[i] = make_shard(ctx, served[i], i);
@@ -119,7 +151,8 @@ int main(void)
     MUST(weft_redistribute_batch(bound, (const void *const *)from, to, NULL, NULL));
     for (int i = 0; i < TENSORS; i++)
         wrong += count_wrong(ctx, &targets[i]);
-    printf("rank %d: %lld elements wrong\n", weft_rank(ctx), (long long)wrong);
+    printf("rank %d: %d of %d tensors travel together, %lld elements wrong\n", weft_rank(ctx),
+           count_together(plan), TENSORS, (long long)wrong);
 
     for (int i = 0; i < TENSORS; i++) {
         drop_shard(ctx, &sources[i]);
@@ -128,7 +161,9 @@ int main(void)
         weft_spec_release(&served[i]);
     }
     weft_bound_release(&bound);
+    MUST(weft_free(ctx, arena.scratch));
     weft_plan_release(&plan);
+    weft_cost_table_release(&costs);
     weft_context_release(&ctx);
     return wrong == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

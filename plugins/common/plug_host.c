@@ -5,7 +5,7 @@
 #undef plug_fail_errno
 #undef plug_fail_memory
 
-#include "plug_limits.h"
+#include "kit/limits.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -36,7 +36,7 @@ weft_status plug_fail(weft_status status, const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    plug_printv(text, sizeof text, format, args);
+    kit_printv(text, sizeof text, format, args);
     va_end(args);
     return describe(status, NULL, 0, text);
 }
@@ -48,7 +48,7 @@ weft_status plug_fail_vendor(weft_status status, const char *vendor, int64_t cod
     va_list args;
 
     va_start(args, format);
-    plug_printv(text, sizeof text, format, args);
+    kit_printv(text, sizeof text, format, args);
     va_end(args);
     return describe(status, vendor, code, text);
 }
@@ -60,17 +60,17 @@ weft_status plug_fail_errno(weft_status status, int error, const char *format, .
     va_list args;
 
     va_start(args, format);
-    plug_printv(text, sizeof text - 320, format, args);
+    kit_printv(text, sizeof text - 320, format, args);
     va_end(args);
     used = strlen(text);
-    snprintf(text + used, sizeof text - used, ": %s", plug_error_text(error));
+    snprintf(text + used, sizeof text - used, ": %s", kit_error_text(error));
     return describe(status, "Linux", error, text);
 }
 
 weft_status plug_fail_memory(size_t bytes)
 {
     return plug_fail(WEFT_ERR_NO_MEMORY, "out of host memory: cannot allocate %zu bytes%s", bytes,
-                     plug_limit_text(ENOMEM));
+                     kit_limit_text(ENOMEM));
 }
 
 const char *plug_last_text(void)
@@ -84,7 +84,7 @@ void plug_log(int32_t level, const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    plug_printv(text, sizeof text, format, args);
+    kit_printv(text, sizeof text, format, args);
     va_end(args);
     if (host != NULL) host->log(level, text);
 }

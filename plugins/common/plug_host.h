@@ -5,7 +5,7 @@
 #ifndef WEFT_PLUG_HOST_H
 #define WEFT_PLUG_HOST_H
 
-#include "plug_print.h"
+#include "kit/print.h"
 
 #include "weft_plugin.h"
 

@@ -1,11 +1,12 @@
-/* plug_symm.h - checks of the arguments of one-sided operations on windows, and comparison of
- * signals.
+/* plug_symm.h - checks of the arguments of one-sided operations on windows.
  *
  * CALL names the operation in messages.  Each check returns WEFT_OK, or describes the error. */
 #ifndef WEFT_PLUG_SYMM_H
 #define WEFT_PLUG_SYMM_H
 
 #include "plug_host.h"
+
+#include "kit/signals.h"
 
 /* WEFT_ERR_INVALID unless PEER is one of SIZE ranks. */
 weft_status plug_check_peer(const char *call, int32_t peer, int32_t size);
@@ -27,24 +28,5 @@ struct plug_window_request {
 };
 /* WEFT_ERR_MISMATCH, naming both ranks, unless A and B request the same window. */
 weft_status plug_check_same_window(struct plug_window_request a, struct plug_window_request b);
-
-/* VALUE compared with WANTED; COMPARE is known. */
-static inline bool plug_signal_matches(uint64_t value, uint32_t compare, uint64_t wanted)
-{
-    switch (compare) {
-    case WEFT_COMPARE_EQ:
-        return value == wanted;
-    case WEFT_COMPARE_NE:
-        return value != wanted;
-    case WEFT_COMPARE_GE:
-        return value >= wanted;
-    case WEFT_COMPARE_GT:
-        return value > wanted;
-    case WEFT_COMPARE_LE:
-        return value <= wanted;
-    default:
-        return value < wanted;
-    }
-}
 
 #endif

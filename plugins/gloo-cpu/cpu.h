@@ -7,7 +7,7 @@
 #define WEFT_CPU_CPU_H
 
 #include "plug_host.h"
-#include "plug_names.h"
+#include "kit/names.h"
 #include "weft_plugin.h"
 
 #include <stdatomic.h>

@@ -1,6 +1,6 @@
 /* cpu_collective.c - checking a collective's arguments and putting it on its stream. */
 #include "cpu_comm.h"
-#include "plug_collective.h"
+#include "kit/collective.h"
 
 #include <string.h>
 
@@ -17,8 +17,8 @@ weft_status cpu_comm_support(void *device, const weft_support_query *given, uint
     (void)device;
     plug_take_struct(&query, given, sizeof query);
     ok = query.collective < WEFT_COLL_COUNT && query.dtype < WEFT_DTYPE_COUNT;
-    if (ok && plug_collective_reduces(query.collective))
-        ok = plug_reduction_defined(query.reduction, query.dtype);
+    if (ok && kit_collective_reduces(query.collective))
+        ok = kit_reduction_defined(query.reduction, query.dtype);
     *level = ok ? WEFT_SUPPORT_NATIVE : WEFT_SUPPORT_NO;
     return WEFT_OK;
 }
@@ -30,14 +30,14 @@ static weft_status refuse_null(const weft_collective_args *args, const char *wha
 
 /* The buffers and arrays of this rank, which *USE describes. */
 static weft_status check_memory(const struct cpu_comm *comm, const weft_collective_args *args,
-                                struct plug_use *use)
+                                struct kit_use *use)
 {
-    *use = plug_collective_arrays(args->collective, args->root, comm->rank);
+    *use = kit_collective_arrays(args->collective, args->root, comm->rank);
     if ((use->send_arrays && (args->send_counts == NULL || args->send_offsets == NULL)) ||
         (use->recv_arrays && (args->recv_counts == NULL || args->recv_offsets == NULL)))
         return refuse_null(args, "counts or offsets are NULL");
     if (args->send != NULL && args->recv != NULL) return WEFT_OK;
-    *use = plug_collective_use(args, comm->rank, comm->size);
+    *use = kit_collective_use(args, comm->rank, comm->size);
     if (use->send > 0 && args->send == NULL) return refuse_null(args, "send is NULL");
     if (use->recv > 0 && args->recv == NULL) return refuse_null(args, "recv is NULL");
     return WEFT_OK;
@@ -46,14 +46,14 @@ static weft_status check_memory(const struct cpu_comm *comm, const weft_collecti
 static weft_status refuse_reduction(const weft_collective_args *args)
 {
     return plug_fail(WEFT_ERR_UNSUPPORTED, "%s: %s is not defined on %s",
-                     cpu_call_name(args->collective), plug_reduction_name(args->reduction),
-                     plug_dtype_name(args->dtype));
+                     cpu_call_name(args->collective), kit_reduction_name(args->reduction),
+                     kit_dtype_name(args->dtype));
 }
 
 static weft_status check_args(const struct cpu_comm *comm, const weft_collective_args *args,
-                              struct plug_use *use)
+                              struct kit_use *use)
 {
-    uint32_t needs = plug_collective_needs(args->collective);
+    uint32_t needs = kit_collective_needs(args->collective);
 
     if (args->collective >= WEFT_COLL_COUNT)
         return plug_fail(WEFT_ERR_UNSUPPORTED, "collective %u is unknown", args->collective);
@@ -61,12 +61,12 @@ static weft_status check_args(const struct cpu_comm *comm, const weft_collective
     if (args->dtype >= WEFT_DTYPE_COUNT)
         return plug_fail(WEFT_ERR_UNSUPPORTED, "%s: dtype %u is unknown",
                          cpu_call_name(args->collective), args->dtype);
-    if ((needs & PLUG_REDUCES) != 0) {
-        if (!plug_reduction_defined(args->reduction, args->dtype)) return refuse_reduction(args);
+    if ((needs & KIT_REDUCES) != 0) {
+        if (!kit_reduction_defined(args->reduction, args->dtype)) return refuse_reduction(args);
         if (args->reduction == WEFT_REDUCE_PREMUL_SUM && args->scale == NULL)
             return refuse_null(args, "premul_sum needs a scale, but scale is NULL");
     }
-    if ((needs & PLUG_ROOTED) != 0 && (args->root < 0 || args->root >= comm->size))
+    if ((needs & KIT_ROOTED) != 0 && (args->root < 0 || args->root >= comm->size))
         return plug_fail(WEFT_ERR_INVALID, "%s: root is %d; the communicator has %d ranks",
                          cpu_call_name(args->collective), (int)args->root, (int)comm->size);
     return check_memory(comm, args, use);
@@ -76,17 +76,17 @@ static weft_status check_args(const struct cpu_comm *comm, const weft_collective
 static unsigned char no_elements[16];
 
 static void fill_op(const struct cpu_comm *comm, const weft_collective_args *args,
-                    struct plug_use use, struct cpu_shm_op *op)
+                    struct kit_use use, struct cpu_shm_op *op)
 {
     bool scaled = args->reduction == WEFT_REDUCE_PREMUL_SUM &&
-                  (plug_collective_needs(args->collective) & PLUG_REDUCES) != 0;
+                  (kit_collective_needs(args->collective) & KIT_REDUCES) != 0;
 
     *op = (struct cpu_shm_op){.identity = {args->plan, args->binding, args->step},
                               .collective = args->collective,
                               .dtype = args->dtype,
                               .reduction = args->reduction,
                               .root = args->root,
-                              .element = plug_dtype_bytes(args->dtype),
+                              .element = kit_dtype_bytes(args->dtype),
                               .send = args->send != NULL ? args->send : no_elements,
                               .recv = args->recv != NULL ? args->recv : no_elements,
                               .count = args->count,
@@ -232,7 +232,7 @@ weft_status cpu_comm_collective(void *handle, const weft_collective_args *args)
 {
     struct cpu_comm *comm = handle;
     struct cpu_shm_op op;
-    struct plug_use use = {0};
+    struct kit_use use = {0};
     weft_status status;
 
     PLUG_TRY(cpu_shm_fault(&comm->group));

@@ -101,8 +101,6 @@ weft_status cpu_hosts_arrange(struct cpu_comm *comm, const unsigned char *attach
 weft_status cpu_hosts_open(struct cpu_comm *comm, const weft_exchange *exchange);
 void cpu_hosts_close(struct cpu_comm *comm);
 void cpu_hosts_abort(struct cpu_comm *comm);
-/* True if the file of the Gloo bridge exists.  Does not open it. */
-bool cpu_hosts_expected(void);
 /* WEFT_OK if communicators can span hosts; else the reason. */
 weft_status cpu_hosts_possible(void);
 

@@ -20,7 +20,7 @@ weft_status cpu_comm_cost(void *device, const weft_support_query *given, uint64_
         return plug_fail(WEFT_ERR_UNSUPPORTED, "collective %u is unknown", query.collective);
     size = query.size < 1 ? 1 : (uint64_t)query.size;
     crowd = (size + processors - 1) / processors;
-    per_byte = plug_collective_reduces(query.collective) ? REDUCE_FS_PER_BYTE : COPY_FS_PER_BYTE;
+    per_byte = kit_collective_reduces(query.collective) ? REDUCE_FS_PER_BYTE : COPY_FS_PER_BYTE;
     cost.latency_ns = (CALL_NS + PEER_NS * size) * (bytes > SHM_INLINE ? 2 : 1) * crowd;
     cost.femtoseconds_per_byte = size == 1 ? COPY_FS_PER_BYTE / 2 : per_byte * crowd;
     plug_give_struct(out, &cost, sizeof cost);

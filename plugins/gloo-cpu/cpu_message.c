@@ -78,7 +78,7 @@ static weft_status begin(struct cpu_comm *comm, const weft_message *given, bool 
     status = check_message(comm, &message, name);
     task.transfer =
         (struct cpu_shm_transfer){.buffer = message.buffer,
-                                  .bytes = message.count * plug_dtype_bytes(message.dtype),
+                                  .bytes = message.count * kit_dtype_bytes(message.dtype),
                                   .peer = status == WEFT_OK ? address_of(comm, message.peer) : 0,
                                   .tag = message.tag,
                                   .dtype = message.dtype,

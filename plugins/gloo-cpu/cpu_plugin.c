@@ -3,6 +3,7 @@
 #include "kernel/cpu_kernel.h"
 #include "cpu_pull.h"
 #include "memory/cpu_symm.h"
+#include "network/carriers.h"
 
 static const weft_device_table device_table = {
     .struct_size = sizeof(weft_device_table),
@@ -101,7 +102,7 @@ const weft_plugin *weft_plugin_entry(const weft_host *host)
 {
     plug_host_set(host);
     plugin.description =
-        cpu_hosts_expected()
+        net_gloo_expected()
             ? "shared memory between the ranks of a host, Gloo between hosts"
             : "shared memory between the ranks of a host; one host only, without Gloo";
     return &plugin;

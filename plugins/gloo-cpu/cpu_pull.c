@@ -46,13 +46,13 @@ static weft_status check(const struct cpu_comm *comm, const weft_pull_args *args
     if (regions == NULL) return plug_fail(WEFT_ERR_INVALID, "pull: regions is NULL");
     if (args->dtype >= WEFT_DTYPE_COUNT ||
         (args->holders > 1 && (args->reduction == WEFT_REDUCE_PREMUL_SUM ||
-                               !plug_reduction_defined(args->reduction, args->dtype))))
+                               !kit_reduction_defined(args->reduction, args->dtype))))
         return plug_fail(WEFT_ERR_UNSUPPORTED, "pull: %s is not defined on %s",
-                         plug_reduction_name(args->reduction), plug_dtype_name(args->dtype));
-    if (plug_dtype_bytes(args->dtype) != regions->element)
+                         kit_reduction_name(args->reduction), kit_dtype_name(args->dtype));
+    if (kit_dtype_bytes(args->dtype) != regions->element)
         return plug_fail(WEFT_ERR_INVALID,
                          "pull: dtype is %s, but the list has elements of %zu bytes",
-                         plug_dtype_name(args->dtype), regions->element);
+                         kit_dtype_name(args->dtype), regions->element);
     *pull = (struct cpu_shm_pull){.identity = {args->plan, args->binding, args->step},
                                   .dtype = args->dtype,
                                   .reduction = args->reduction,

@@ -3,7 +3,6 @@
 # A plugin with symmetric memory names ${WEFT_GPU_SYMM} among its SOURCES.
 
 set(WEFT_GPU_DIRECTORY ${CMAKE_CURRENT_LIST_DIR})
-set(WEFT_PLUGINS_COMMON ${WEFT_GPU_DIRECTORY}/../common)
 set(WEFT_GPU_SYMM ${WEFT_GPU_DIRECTORY}/comm/gpu_symm.c)
 
 # A C file that carries IMAGES as they are; FUNCTION(i) is number i, and NULL past the last.
@@ -28,12 +27,13 @@ endfunction()
 function(weft_add_gpu name vendor images)
   set(embedded ${CMAKE_CURRENT_BINARY_DIR}/images.c)
   weft_embed_images(${embedded} "${images}" gpu_vendor_image)
-  file(GLOB device CONFIGURE_DEPENDS ${WEFT_GPU_DIRECTORY}/device/*.c ${WEFT_GPU_DIRECTORY}/kernel/*.c
-       ${WEFT_GPU_DIRECTORY}/comm/*.c ${WEFT_GPU_DIRECTORY}/${vendor}/*.c ${WEFT_PLUGINS_COMMON}/*.c)
+  file(GLOB device CONFIGURE_DEPENDS ${WEFT_GPU_DIRECTORY}/*.c ${WEFT_GPU_DIRECTORY}/device/*.c
+       ${WEFT_GPU_DIRECTORY}/kernel/*.c ${WEFT_GPU_DIRECTORY}/comm/*.c ${WEFT_GPU_DIRECTORY}/${vendor}/*.c)
   list(FILTER device EXCLUDE REGEX gpu_symm)
   file(GLOB_RECURSE hashed CONFIGURE_DEPENDS ${WEFT_GPU_DIRECTORY}/*.[ch] ${WEFT_GPU_DIRECTORY}/*.def
        ${WEFT_GPU_DIRECTORY}/../xccl/*.[ch] ${WEFT_GPU_DIRECTORY}/../xccl/*.def
-       ${CMAKE_CURRENT_SOURCE_DIR}/*.[ch] ${CMAKE_CURRENT_SOURCE_DIR}/*.def ${WEFT_PLUGINS_COMMON}/*.[ch]
+       ${CMAKE_CURRENT_SOURCE_DIR}/*.[ch] ${CMAKE_CURRENT_SOURCE_DIR}/*.def
+       ${WEFT_GPU_DIRECTORY}/../common/*.[ch] ${WEFT_KIT_DIRECTORY}/*.[ch]
        ${WEFT_GPU_DIRECTORY}/../kernels/*.h ${WEFT_GPU_DIRECTORY}/../kernels/*.cu)
   set(digests)
   foreach(file IN LISTS hashed)
@@ -44,9 +44,9 @@ function(weft_add_gpu name vendor images)
   string(SUBSTRING ${build} 0 12 build)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${hashed})
 
-  weft_add_plugin(${name} ${device} ${ARGN} ${embedded})
+  weft_add_plugin(${name} ${device} ${WEFT_PLUGIN_KIT_SOURCES} ${WEFT_KIT_TRUST} ${ARGN} ${embedded})
   target_include_directories(weft_plugin_${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}
-    ${WEFT_GPU_DIRECTORY} ${WEFT_GPU_DIRECTORY}/${vendor} ${WEFT_PLUGINS_COMMON}
+    ${WEFT_GPU_DIRECTORY} ${WEFT_GPU_DIRECTORY}/${vendor} ${WEFT_PLUGIN_KIT_INCLUDES}
     ${WEFT_GPU_DIRECTORY}/../kernels)
   target_compile_definitions(weft_plugin_${name} PRIVATE VENDOR_VERSION="${PROJECT_VERSION}"
     VENDOR_BUILD="${PROJECT_VERSION}-${build}")
@@ -61,5 +61,5 @@ function(weft_check_declarations name vendor source)
   target_include_directories(weft_${name}_declarations SYSTEM PRIVATE ${ARGN})
   target_include_directories(weft_${name}_declarations PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}
     ${WEFT_GPU_DIRECTORY} ${WEFT_GPU_DIRECTORY}/${vendor} ${WEFT_GPU_DIRECTORY}/../xccl
-    ${WEFT_PLUGINS_COMMON} ${PROJECT_SOURCE_DIR}/core/include/weft)
+    ${WEFT_PLUGIN_KIT_INCLUDES})
 endfunction()

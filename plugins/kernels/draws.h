@@ -15,7 +15,7 @@
 #if defined(__CUDACC__) /* one instruction instead of two */
 #define RANDOM_LESSER_F32(a, b) fminf(a, b)
 #endif
-#include "../common/arithmetic/random_formulas.h"
+#include "../../core/kit/arithmetic/random_formulas.h"
 
 /* ---- blocks of random bits ---- */
 

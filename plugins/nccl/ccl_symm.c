@@ -31,7 +31,7 @@ static struct gpu_window *find_failed(struct gpu_comm *comm)
     return window;
 }
 
-static void look(struct gpu_comm *comm)
+void ccl_windows_look(struct gpu_comm *comm)
 {
     struct gpu_window *failed = find_failed(comm);
 
@@ -62,7 +62,7 @@ static void drop(struct gpu_comm *comm)
     }
 }
 
-const struct ccl_window_calls ccl_window_calls = {look, stop, drop};
+const struct ccl_window_calls ccl_window_calls = {stop, drop};
 
 struct wk_channel gpu_window_channel(const struct gpu_window *window)
 {

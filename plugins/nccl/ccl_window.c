@@ -331,6 +331,7 @@ static void add(struct gpu_window *window)
     comm->windows = window;
     pthread_mutex_unlock(&comm->lock);
     comm->window_calls = &ccl_window_calls;
+    comm->look = ccl_windows_look;
 }
 
 static void take_out(struct gpu_window *window)

@@ -73,5 +73,7 @@ struct gpu_window {
 /* ---- ccl_symm.c: windows while their communicator exists and when it ends ---- */
 
 extern const struct ccl_window_calls ccl_window_calls;
+/* Fail the communicator if a kernel of a window has failed. */
+void ccl_windows_look(struct gpu_comm *comm);
 
 #endif

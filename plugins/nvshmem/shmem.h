@@ -92,14 +92,14 @@ weft_status shmem_job_describe(struct gpu_comm *comm, struct shmem_entry *mine);
 /* Initialize NVSHMEM with the ranks of COMM, or check that all of them are in one job already. */
 weft_status shmem_job_join(struct gpu_comm *comm, const struct shmem_entry *all);
 
-/* A kernel of NVSHMEM on DEVICE never ends.  The plugin then calls no function of the driver that
- * would wait for it, and does not free memory. */
-void shmem_job_lose(struct gpu_device *device);
+/* ---- shmem_arena.c ---- */
 
 /* The owner of memory of the arena.  Users have one part.  Communicators and windows have another
  * part, and use the users' part when theirs is full. */
 enum shmem_part { SHMEM_USERS, SHMEM_OWN };
 
+/* Divide the arena, of BYTES, into its parts. */
+weft_status shmem_arena_open(uint64_t bytes);
 /* Allocate BYTES from PART of the arena. */
 weft_status shmem_arena_take(enum shmem_part part, uint64_t bytes, void **pointer);
 /* Maximum size, in bytes, of the next allocation for users. */
@@ -116,6 +116,9 @@ weft_status shmem_freed_add(struct gpu_device *device, void *pointer, void *stre
 /* Give memory back whose streams have reached their points: ALL of it, or the oldest until a stream
  * that is still behind. */
 void shmem_freed_return(struct gpu_device *device, bool all);
+/* Zeroed arena memory. */
+weft_status shmem_arena_take_zeroed(struct gpu_device *device, enum shmem_part part, uint64_t bytes,
+                                    void **pointer);
 
 /* ---- shmem_size.c, shmem_guard.c: checks before NVSHMEM is called ---- */
 
@@ -140,6 +143,9 @@ weft_status shmem_guard_stream(vendor_stream stream, bool *recorded);
 /* WEFT_OK if the device works and has at least WANTED bytes free.  Waits for it.  Within a scope.
  */
 weft_status shmem_guard_device(uint64_t wanted);
+/* A kernel of NVSHMEM on DEVICE never ends.  The plugin then calls no function of the driver that
+ * would wait for it, and does not free memory. */
+void shmem_job_lose(struct gpu_device *device);
 
 /* ---- shmem_device.c: entries of the device table that differ from gpu/ ---- */
 
@@ -193,7 +199,6 @@ struct shmem_facts {
     int32_t version[3]; /* of NVSHMEM */
     char uuid[64];
 };
-struct shmem_facts shmem_facts_of(const weft_blob *address);
 
 /* Arena memory of a communicator that can grow.  Smaller predecessors are kept until the
  * communicator ends if recorded graphs may use them. */
@@ -239,6 +244,7 @@ struct gpu_comm {
 
     pthread_mutex_t lock;
     char error_text[512];
+    gpu_look *look;
     _Atomic weft_status error; /* of the cause */
 
     struct gpu_group group;
@@ -251,14 +257,18 @@ struct gpu_comm {
     struct gpu_comm *next_team; /* list of the communicators with a team */
 };
 
+/* ---- shmem_facts.c ---- */
+
+struct shmem_facts shmem_facts_of(const weft_blob *address);
 bool shmem_same_device(const struct gpu_comm *comm, const weft_blob *addresses, int32_t a,
                        int32_t b);
 /* The number of ranks on the device of rank R. */
 uint64_t shmem_sharers_of(const struct gpu_comm *comm, const weft_blob *addresses, int32_t r);
 
-/* Zeroed arena memory. */
-weft_status shmem_arena_take_zeroed(struct gpu_device *device, enum shmem_part part, uint64_t bytes,
-                                    void **pointer);
+/* ---- shmem_life.c ---- */
+
+/* Fail the communicator if a kernel has reported a failure. */
+gpu_look shmem_comm_look;
 
 /* Pinned memory for reports of kernels.  Released memory is reused. */
 weft_status shmem_report_take(struct gpu_comm *comm);
@@ -301,6 +311,9 @@ void shmem_sync_close(struct shmem_sync *sync, uint64_t blocks);
 /* Close the operation with a kernel that does nothing else. */
 weft_status shmem_sync_close_alone(struct gpu_comm *comm, struct shmem_sync *sync);
 
+/* Post a kernel that ends when all ranks have reached it. */
+weft_status shmem_sync_all(struct gpu_comm *comm, vendor_stream stream);
+
 /* ---- shmem_decline.c: a rank that cannot take part in an operation ---- */
 
 /* This rank cannot take part in the operation; STATUS and its last failure are the cause.  COMM
@@ -322,8 +335,6 @@ weft_status shmem_comm_cost(void *device, const weft_support_query *query, uint6
  * NVSHMEM has the collective.  Otherwise, or if ALONE, uses this plugin's kernels. */
 weft_status shmem_collective_run(struct gpu_comm *comm, const struct gpu_op *op);
 weft_status shmem_collective_run_alone(struct gpu_comm *comm, const struct gpu_op *op);
-/* Post a kernel that ends when all ranks have reached it. */
-weft_status shmem_sync_all(struct gpu_comm *comm, vendor_stream stream);
 weft_status shmem_messages_run(struct gpu_comm *comm, const struct gpu_op *ops, size_t count);
 /* WEFT_COMM_CHECK: compare this call with those of all ranks.  WEFT_ERR_MISMATCH names two ranks
  * that differ. */

@@ -315,27 +315,8 @@ static weft_status run_job(struct gpu_comm *comm, const struct gpu_op *op, struc
     if (op->kind == WEFT_COLL_ALL_REDUCE && op->count * op->bytes > ONE_SHOT_BYTES)
         return all_reduce_two_shot(comm, op, job);
     if (job->parts == 0) return only_offer(comm, job);
-    if (plug_collective_reduces(op->kind)) return reduce(comm, op, job, 0, job->count);
+    if (kit_collective_reduces(op->kind)) return reduce(comm, op, job, 0, job->count);
     return move(comm, op, job);
-}
-
-static weft_status barrier(struct gpu_comm *comm, struct shmem_sync *sync)
-{
-    sync->wk.listed = (uint32_t)comm->size;
-    sync->wk.phases = WK_FREELY;
-    if (!shmem_sync_is_small(comm, sync, 1)) {
-        PLUG_TRY(shmem_sync_open(comm, sync));
-        return shmem_sync_close_alone(comm, sync);
-    }
-    shmem_sync_fuse(sync, 1);
-    return shmem_onesided_launch(comm, SHMEM_SYNC, 1, 1, &sync->wk, sync->stream);
-}
-
-weft_status shmem_sync_all(struct gpu_comm *comm, vendor_stream stream)
-{
-    struct shmem_sync sync = shmem_sync_make(comm, stream);
-
-    return barrier(comm, &sync);
 }
 
 weft_status shmem_collective_run(struct gpu_comm *comm, const struct gpu_op *op)
@@ -356,7 +337,7 @@ weft_status shmem_collective_run_alone(struct gpu_comm *comm, const struct gpu_o
 
     PLUG_TRY(shmem_turn_begin(comm, op->stream));
     if (op->kind == WEFT_COLL_BARRIER) {
-        status = barrier(comm, &job.sync);
+        status = shmem_sync_all(comm, op->stream);
     } else {
         job.send_bytes = send_elements(comm, op) * op->bytes;
         job.recv_bytes = recv_elements(comm, op) * op->bytes;

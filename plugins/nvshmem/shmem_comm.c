@@ -44,6 +44,7 @@ weft_status gpu_comm_prepare(void *device, const weft_comm_options *given, void 
     if (options.world_ranks == NULL || options.host_ids == NULL)
         return plug_fail(WEFT_ERR_INVALID, "world_ranks or host_ids of a communicator is NULL");
     PLUG_TRY(gpu_comm_allocate(device, &options, &comm));
+    comm->look = shmem_comm_look;
     status = fill_in(comm);
     if (status != WEFT_OK) {
         gpu_comm_destroy(comm);
@@ -55,15 +56,6 @@ weft_status gpu_comm_prepare(void *device, const weft_comm_options *given, void 
 }
 
 /* ---- agreement of the ranks ---- */
-
-/* Copies the facts, because ADDRESS may be unaligned. */
-struct shmem_facts shmem_facts_of(const weft_blob *address)
-{
-    struct shmem_facts facts;
-
-    memcpy(&facts, address->data, sizeof facts);
-    return facts;
-}
 
 static weft_status check_processes(const struct gpu_comm *comm, const weft_blob *addresses)
 {
@@ -79,24 +71,6 @@ static weft_status check_processes(const struct gpu_comm *comm, const weft_blob 
                          comm->world_ranks[a], comm->world_ranks[comm->rank]);
     }
     return WEFT_OK;
-}
-
-bool shmem_same_device(const struct gpu_comm *comm, const weft_blob *addresses, int32_t a,
-                       int32_t b)
-{
-    struct shmem_facts one = shmem_facts_of(&addresses[a]), other = shmem_facts_of(&addresses[b]);
-
-    return comm->host_ids[a] == comm->host_ids[b] &&
-           memcmp(one.uuid, other.uuid, sizeof one.uuid) == 0;
-}
-
-uint64_t shmem_sharers_of(const struct gpu_comm *comm, const weft_blob *addresses, int32_t r)
-{
-    uint64_t count = 0;
-
-    for (int32_t other = 0; other < comm->size; other++)
-        if (shmem_same_device(comm, addresses, other, r)) count++;
-    return count;
 }
 
 /* Number the devices in the order of their first ranks. */
@@ -142,30 +116,6 @@ static weft_status gather(const struct gpu_comm *comm, const weft_exchange *exch
             return plug_fail(all[r].status, "rank %d could not create communicator %s: %s",
                              comm->world_ranks[r], comm->name, all[r].reason);
     return WEFT_OK;
-}
-
-weft_status shmem_arena_take_zeroed(struct gpu_device *device, enum shmem_part part, uint64_t bytes,
-                                    void **pointer)
-{
-    struct gpu_scope scope;
-    vendor_result result;
-    void *memory = NULL;
-
-    shmem_freed_return(device, true);
-    PLUG_TRY(shmem_arena_take(part, bytes, &memory));
-    if (gpu_enter(device, &scope) != WEFT_OK) goto give_back;
-    pthread_mutex_lock(&device->setup_lock);
-    result = gpu_api.fill_bytes(GPU_ADDRESS(memory), 0, bytes > 0 ? bytes : 1, device->setup);
-    if (result == GPU_SUCCESS) result = gpu_api.stream_sync(device->setup);
-    pthread_mutex_unlock(&device->setup_lock);
-    gpu_leave(&scope);
-    if (gpu_check(result, "clearing symmetric memory") != WEFT_OK) goto give_back;
-    *pointer = memory;
-    return WEFT_OK;
-
-give_back:
-    shmem_arena_give(memory);
-    return WEFT_ERR_DEVICE;
 }
 
 static weft_status make_memory(struct gpu_comm *comm)

@@ -89,3 +89,27 @@ void shmem_freed_return(struct gpu_device *device, bool all)
     if (*at == NULL) newest = at;
     pthread_mutex_unlock(&lock);
 }
+
+weft_status shmem_arena_take_zeroed(struct gpu_device *device, enum shmem_part part, uint64_t bytes,
+                                    void **pointer)
+{
+    struct gpu_scope scope;
+    vendor_result result;
+    void *memory = NULL;
+
+    shmem_freed_return(device, true);
+    PLUG_TRY(shmem_arena_take(part, bytes, &memory));
+    if (gpu_enter(device, &scope) != WEFT_OK) goto give_back;
+    pthread_mutex_lock(&device->setup_lock);
+    result = gpu_api.fill_bytes(GPU_ADDRESS(memory), 0, bytes > 0 ? bytes : 1, device->setup);
+    if (result == GPU_SUCCESS) result = gpu_api.stream_sync(device->setup);
+    pthread_mutex_unlock(&device->setup_lock);
+    gpu_leave(&scope);
+    if (gpu_check(result, "clearing symmetric memory") != WEFT_OK) goto give_back;
+    *pointer = memory;
+    return WEFT_OK;
+
+give_back:
+    shmem_arena_give(memory);
+    return WEFT_ERR_DEVICE;
+}

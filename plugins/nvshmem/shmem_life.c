@@ -19,23 +19,23 @@ static weft_status explain(const struct gpu_comm *comm, const struct wk_report *
 
     switch (report->reason) {
     case WK_NOT_READY:
-        plug_print(out, size, "rank %d did not reach operation %llu within %.3f s", peer, want,
-                   seconds);
+        kit_print(out, size, "rank %d did not reach operation %llu within %.3f s", peer, want,
+                  seconds);
         return WEFT_ERR_TIMEOUT;
     case WK_NOT_DONE:
-        plug_print(out, size, "rank %d did not end operation %llu within %.3f s", peer, want,
-                   seconds);
+        kit_print(out, size, "rank %d did not end operation %llu within %.3f s", peer, want,
+                  seconds);
         return WEFT_ERR_TIMEOUT;
     case WK_GAVE_UP:
         snprintf(out, size, "rank %d timed out while rank %d read from it", peer, me);
         return WEFT_ERR_PEER;
     case WK_NO_MESSAGE:
-        plug_print(out, size, "rank %d sent no message %llu to rank %d within %.3f s", peer, want,
-                   me, seconds);
+        kit_print(out, size, "rank %d sent no message %llu to rank %d within %.3f s", peer, want,
+                  me, seconds);
         return WEFT_ERR_TIMEOUT;
     case WK_NOT_TAKEN:
-        plug_print(out, size, "rank %d did not receive message %llu of rank %d within %.3f s", peer,
-                   want, me, seconds);
+        kit_print(out, size, "rank %d did not receive message %llu of rank %d within %.3f s", peer,
+                  want, me, seconds);
         return WEFT_ERR_TIMEOUT;
     case WK_WRONG_BYTES:
         snprintf(out, size, "rank %d sent a message of %llu bytes, but rank %d receives %llu bytes",
@@ -52,7 +52,7 @@ static weft_status explain(const struct gpu_comm *comm, const struct wk_report *
     }
 }
 
-void gpu_comm_look(struct gpu_comm *comm)
+void shmem_comm_look(struct gpu_comm *comm)
 {
     struct wk_report copy;
     char text[256];
@@ -81,7 +81,7 @@ void gpu_comm_abort(void *made)
     struct gpu_comm *comm = made;
 
     if (comm == NULL) return;
-    gpu_comm_look(comm);
+    shmem_comm_look(comm);
     gpu_comm_fail(comm, WEFT_ERR_ABORTED, "it was aborted");
     set_abort(comm);
 }
@@ -169,7 +169,7 @@ void gpu_comm_destroy(void *made)
     bool cleanly;
 
     if (comm == NULL) return;
-    gpu_comm_look(comm);
+    shmem_comm_look(comm);
     cleanly = atomic_load(&comm->error) == WEFT_OK && shmem_windows_are_idle(comm);
     set_abort(comm);
     if (!await_last(comm, &cleanly)) {
@@ -180,7 +180,7 @@ void gpu_comm_destroy(void *made)
                  comm->name);
         return;
     }
-    gpu_comm_look(comm); /* the abort flag ended pending work */
+    shmem_comm_look(comm); /* the abort flag ended pending work */
     if (atomic_load(&comm->error) != WEFT_OK) cleanly = false;
     shmem_windows_drop(comm, cleanly);
     if (cleanly) {

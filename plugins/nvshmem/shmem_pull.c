@@ -31,19 +31,19 @@ static weft_status check_kinds(const struct gpu_comm *comm, const struct pull *p
     const weft_pull_args *args = &pull->args;
     uint32_t element = gpu_regions_element(args->regions);
 
-    if (plug_dtype_bytes(args->dtype) == 0)
+    if (kit_dtype_bytes(args->dtype) == 0)
         return plug_fail(WEFT_ERR_UNSUPPORTED, "pull: dtype %u is unknown", args->dtype);
     if (pull->holders > 1 && (args->reduction == WEFT_REDUCE_PREMUL_SUM ||
-                              !plug_reduction_defined(args->reduction, args->dtype)))
+                              !kit_reduction_defined(args->reduction, args->dtype)))
         return plug_fail(WEFT_ERR_UNSUPPORTED, "pull: %s is not defined on %s",
-                         plug_reduction_name(args->reduction), plug_dtype_name(args->dtype));
+                         kit_reduction_name(args->reduction), kit_dtype_name(args->dtype));
     if (casts(pull) && !gpu_cast_is_offered(args->dtype, pull->to))
         return plug_fail(WEFT_ERR_UNSUPPORTED, "pull: a cast from %s to %s is not supported",
-                         plug_dtype_name(args->dtype), plug_dtype_name(pull->to));
-    if (plug_dtype_bytes(args->dtype) != element)
+                         kit_dtype_name(args->dtype), kit_dtype_name(pull->to));
+    if (kit_dtype_bytes(args->dtype) != element)
         return plug_fail(WEFT_ERR_INVALID,
                          "pull: dtype is %s, but the list has elements of %u bytes",
-                         plug_dtype_name(args->dtype), element);
+                         kit_dtype_name(args->dtype), element);
     if (pull->holders > (uint32_t)comm->size)
         return plug_fail(WEFT_ERR_INVALID, "pull: holders is %u; the communicator has %d ranks",
                          pull->holders, comm->size);

@@ -54,6 +54,11 @@ struct wk_channel shmem_channel(const struct gpu_comm *comm)
                                .size = (uint32_t)comm->size};
 }
 
+struct wk_channel gpu_window_channel(const struct gpu_window *window)
+{
+    return shmem_channel(window->comm);
+}
+
 /* ---- memory ---- */
 
 /* True if no stage is in use.  An operation ends when no peer needs this rank's memory any more.
@@ -68,8 +73,7 @@ static bool is_idle(struct gpu_comm *comm)
     if (gpu_api.capture_mode != NULL) gpu_api.capture_mode(&mode);
     result = gpu_api.event_query(comm->last);
     if (gpu_api.capture_mode != NULL) gpu_api.capture_mode(&mode);
-    gpu_comm_look(comm);
-    return result == GPU_SUCCESS && atomic_load(&comm->error) == WEFT_OK;
+    return result == GPU_SUCCESS && !gpu_comm_has_failed(comm);
 }
 
 static weft_status retire(struct gpu_comm *comm, void *memory)
@@ -238,4 +242,18 @@ weft_status shmem_sync_close_alone(struct gpu_comm *comm, struct shmem_sync *syn
 {
     shmem_sync_close(sync, 1);
     return shmem_onesided_launch(comm, SHMEM_SYNC, 1, 1, &sync->wk, sync->stream);
+}
+
+weft_status shmem_sync_all(struct gpu_comm *comm, vendor_stream stream)
+{
+    struct shmem_sync sync = shmem_sync_make(comm, stream);
+
+    sync.wk.listed = (uint32_t)comm->size;
+    sync.wk.phases = WK_FREELY;
+    if (!shmem_sync_is_small(comm, &sync, 1)) {
+        PLUG_TRY(shmem_sync_open(comm, &sync));
+        return shmem_sync_close_alone(comm, &sync);
+    }
+    shmem_sync_fuse(&sync, 1);
+    return shmem_onesided_launch(comm, SHMEM_SYNC, 1, 1, &sync.wk, stream);
 }

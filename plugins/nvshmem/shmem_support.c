@@ -11,8 +11,8 @@ weft_status gpu_comm_support(void *device, const weft_support_query *given, uint
     plug_take_struct(&query, given, sizeof query);
     known = query.collective == WEFT_COLL_BARRIER ||
             (query.collective < WEFT_COLL_COUNT && query.dtype < WEFT_DTYPE_COUNT &&
-             (!plug_collective_reduces(query.collective) ||
-              plug_reduction_defined(query.reduction, query.dtype)));
+             (!kit_collective_reduces(query.collective) ||
+              kit_reduction_defined(query.reduction, query.dtype)));
     *level = known ? WEFT_SUPPORT_NATIVE : WEFT_SUPPORT_NO;
     return WEFT_OK;
 }
@@ -41,8 +41,8 @@ weft_status shmem_comm_cost(void *device, const weft_support_query *given, uint6
 weft_status gpu_op_supported(const struct gpu_comm *comm, const struct gpu_op *op)
 {
     (void)comm;
-    if (!plug_collective_reduces(op->kind) || plug_reduction_defined(op->reduction, op->dtype))
+    if (!kit_collective_reduces(op->kind) || kit_reduction_defined(op->reduction, op->dtype))
         return WEFT_OK;
     return plug_fail(WEFT_ERR_UNSUPPORTED, "%s: %s is not defined on %s", gpu_op_name(op->kind),
-                     plug_reduction_name(op->reduction), plug_dtype_name(op->dtype));
+                     kit_reduction_name(op->reduction), kit_dtype_name(op->dtype));
 }

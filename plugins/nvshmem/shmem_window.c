@@ -207,11 +207,6 @@ weft_status shmem_window_register(void *comm, void *memory, uint64_t bytes, uint
     return WEFT_OK;
 }
 
-struct wk_channel gpu_window_channel(const struct gpu_window *window)
-{
-    return shmem_channel(window->comm);
-}
-
 /* ---- destruction ---- */
 
 bool shmem_windows_are_idle(const struct gpu_comm *comm)

@@ -7,6 +7,7 @@
 #define VENDOR_PLUGIN          "nvshmem"
 #define VENDOR_DESCRIPTION     "NVIDIA GPUs through CUDA and NVSHMEM's symmetric memory"
 #define VENDOR_KERNELS_KNOB    "WEFT_NVSHMEM_KERNELS"
+#define VENDOR_KERNELS_OPTION  "WEFT_CUDA_KERNELS"
 #define VENDOR_COMM            "shmem.h"
 #define VENDOR_WINDOW_REGISTER shmem_window_register
 #define VENDOR_SYMM            &gpu_symm_table

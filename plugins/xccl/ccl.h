@@ -69,7 +69,6 @@ struct ccl_facts {
 
 /* Hooks of symmetric memory, in plugins that have it. */
 struct ccl_window_calls {
-    void (*look)(struct gpu_comm *comm); /* fail the communicator if a kernel has failed */
     void (*stop)(struct gpu_comm *comm); /* stop waiting kernels */
     void (*drop)(struct gpu_comm *comm); /* drop the windows of a communicator that ends */
 };
@@ -83,7 +82,8 @@ struct gpu_comm {
     atomic_bool is_ready;
     bool is_wrapped;           /* WORK belongs to the caller */
     _Atomic weft_status error; /* status of the cause; WEFT_OK until it fails */
-    const struct ccl_window_calls *_Atomic window_calls; /* NULL: no window exists yet */
+    gpu_look *_Atomic look;    /* with WINDOW_CALLS, NULL: no window exists yet */
+    const struct ccl_window_calls *_Atomic window_calls;
     struct ccl_means means;
     struct gpu_group group;
     int64_t timeout_ns;
@@ -137,7 +137,7 @@ void *ccl_comm_native(void *comm);
 
 weft_status ccl_comm_split(void *parent, const weft_comm_options *options, void **comm);
 
-/* ---- ccl_life.c: errors of the library, abort, destruction ---- */
+/* ---- ccl_errors.c: errors of the library, and the end of failed work ---- */
 
 /* Wait until NATIVE has completed the call that returned RESULT, at most LIMIT.  A failure fails
  * the communicator.  WHAT names the call. */
@@ -145,6 +145,8 @@ weft_status ccl_settle(struct gpu_comm *comm, ccl_comm native, ccl_result result
                        const char *what) PLUG_HOT;
 /* Abort the work of a failed communicator. */
 void ccl_comm_kill(struct gpu_comm *comm);
+/* Stop kernels that wait for signals. */
+void ccl_windows_stop(struct gpu_comm *comm);
 
 /* ---- ccl_watch.c: time limits of calls and work ---- */
 

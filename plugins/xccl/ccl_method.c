@@ -11,7 +11,7 @@
 static struct ccl_method move(uint32_t collective, uint32_t dtype)
 {
     struct ccl_method way = {
-        .kind = CCL_METHOD_NATIVE, .dtype = CCL_U8, .factor = (uint32_t)plug_dtype_bytes(dtype)};
+        .kind = CCL_METHOD_NATIVE, .dtype = CCL_U8, .factor = (uint32_t)kit_dtype_bytes(dtype)};
 
     switch (collective) {
     case WEFT_COLL_ALL_GATHER_V:
@@ -109,7 +109,7 @@ static struct ccl_method reduce(const struct ccl_means *means, uint32_t collecti
     int computing = computes_with(means, dtype), op = op_on(means, dtype, reduction);
     struct ccl_method way = {.kind = CCL_METHOD_NONE};
 
-    if (!plug_reduction_defined(reduction, dtype)) return way;
+    if (!kit_reduction_defined(reduction, dtype)) return way;
     if (computing >= 0 && op >= 0) {
         way = (struct ccl_method){.kind = collective == WEFT_COLL_REDUCE_SCATTER_V
                                               ? CCL_METHOD_PIECES
@@ -127,7 +127,7 @@ static struct ccl_method reduce(const struct ccl_means *means, uint32_t collecti
     } else if (means->kernels) {
         way = (struct ccl_method){.kind = CCL_METHOD_EXCHANGE,
                                   .dtype = CCL_U8,
-                                  .factor = (uint32_t)plug_dtype_bytes(dtype)};
+                                  .factor = (uint32_t)kit_dtype_bytes(dtype)};
     }
     return way;
 }
@@ -140,7 +140,7 @@ struct ccl_method ccl_method_find(const struct ccl_means *means, uint32_t collec
     if (collective == WEFT_COLL_BARRIER)
         return (struct ccl_method){CCL_METHOD_NATIVE, CCL_U8, CCL_MAX, 1, false};
     if (collective >= WEFT_COLL_COUNT || dtype >= WEFT_DTYPE_COUNT) return none;
-    if (!plug_collective_reduces(collective)) return move(collective, dtype);
+    if (!kit_collective_reduces(collective)) return move(collective, dtype);
     if (reduction >= WEFT_REDUCE_COUNT) return none;
     return reduce(means, collective, dtype, reduction);
 }
@@ -159,7 +159,7 @@ struct ccl_method ccl_method_of(const struct gpu_comm *comm, const struct gpu_op
 
     if (op->kind >= GPU_OP_SEND) return way;
     way = ccl_method_find(&comm->means, op->kind, op->dtype, op->reduction);
-    if (plug_collective_reduces(op->kind) && divides_otherwise(comm, op) &&
+    if (kit_collective_reduces(op->kind) && divides_otherwise(comm, op) &&
         (way.kind == CCL_METHOD_NATIVE || way.kind == CCL_METHOD_PIECES))
         way.premultiplied = true;
     return way;
@@ -208,7 +208,7 @@ weft_status gpu_op_supported(const struct gpu_comm *comm, const struct gpu_op *o
 {
     if (ccl_method_of(comm, op).kind != CCL_METHOD_NONE) return WEFT_OK;
     return plug_fail(WEFT_ERR_UNSUPPORTED, "%s does not support %s on %s%s", gpu_op_name(op->kind),
-                     plug_reduction_name(op->reduction), plug_dtype_name(op->dtype),
+                     kit_reduction_name(op->reduction), kit_dtype_name(op->dtype),
                      comm->means.kernels ? "" : ", because the device has no kernels");
 }
 

@@ -204,54 +204,36 @@ static void share_of(const struct gpu_op *op, const uint64_t *counts, const uint
     *offset = uneven ? offsets[r] : (uint64_t)r * op->count;
 }
 
-static weft_status gather(const struct gpu_comm *comm, const struct ccl_task *task,
-                          ccl_result *result)
+/* GATHERS, or scatters. */
+static weft_status move_rooted(const struct gpu_comm *comm, const struct ccl_task *task,
+                               bool gathers, ccl_result *result)
 {
     const struct gpu_op *op = &task->op;
+    const uint64_t *counts = gathers ? op->recv_counts : op->send_counts;
+    const uint64_t *offsets = gathers ? op->recv_offsets : op->send_offsets;
     uint64_t count, offset;
 
     if (comm->rank != op->root) {
-        *result = send(comm, task, op->send, op->count, op->root);
+        *result = gathers ? send(comm, task, op->send, op->count, op->root)
+                          : receive(comm, task, op->recv, op->count, op->root);
         return WEFT_OK;
     }
     for (int32_t r = 0; r < comm->size && *result == CCL_SUCCESS; r++) {
-        share_of(op, op->recv_counts, op->recv_offsets, r, &count, &offset);
-        *result = receive(comm, task, into(op->recv, offset, op->bytes), count, r);
+        share_of(op, counts, offsets, r, &count, &offset);
+        *result = gathers ? receive(comm, task, into(op->recv, offset, op->bytes), count, r)
+                          : send(comm, task, at(op->send, offset, op->bytes), count, r);
     }
-    share_of(op, op->recv_counts, op->recv_offsets, comm->rank, &count, &offset);
-    return copy_own(op, into(op->recv, offset, op->bytes), op->send, count);
-}
-
-static weft_status scatter(const struct gpu_comm *comm, const struct ccl_task *task,
-                           ccl_result *result)
-{
-    const struct gpu_op *op = &task->op;
-    uint64_t count, offset;
-
-    if (comm->rank != op->root) {
-        *result = receive(comm, task, op->recv, op->count, op->root);
-        return WEFT_OK;
-    }
-    for (int32_t r = 0; r < comm->size && *result == CCL_SUCCESS; r++) {
-        share_of(op, op->send_counts, op->send_offsets, r, &count, &offset);
-        *result = send(comm, task, at(op->send, offset, op->bytes), count, r);
-    }
-    share_of(op, op->send_counts, op->send_offsets, comm->rank, &count, &offset);
-    return copy_own(op, op->recv, at(op->send, offset, op->bytes), count);
+    share_of(op, counts, offsets, comm->rank, &count, &offset);
+    return gathers ? copy_own(op, into(op->recv, offset, op->bytes), op->send, count)
+                   : copy_own(op, op->recv, at(op->send, offset, op->bytes), count);
 }
 
 weft_status ccl_issue_messages(struct gpu_comm *comm, struct ccl_task *task, ccl_result *result)
 {
+    uint32_t kind = task->op.kind;
+
     *result = CCL_SUCCESS;
-    switch (task->op.kind) {
-    case WEFT_COLL_ALL_TO_ALL:
-        return all_to_all(comm, task, result);
-    case WEFT_COLL_ALL_TO_ALL_V:
-        return all_to_all_v(comm, task, result);
-    case WEFT_COLL_GATHER:
-    case WEFT_COLL_GATHER_V:
-        return gather(comm, task, result);
-    default:
-        return scatter(comm, task, result);
-    }
+    if (kind == WEFT_COLL_ALL_TO_ALL) return all_to_all(comm, task, result);
+    if (kind == WEFT_COLL_ALL_TO_ALL_V) return all_to_all_v(comm, task, result);
+    return move_rooted(comm, task, kind == WEFT_COLL_GATHER || kind == WEFT_COLL_GATHER_V, result);
 }

@@ -23,8 +23,8 @@ static void give_up(struct gpu_comm *comm, const char *what, int64_t limit_ns)
 {
     char text[192];
 
-    plug_print(text, sizeof text, "%s within %.3f s; a rank may be missing or may hang", what,
-               (double)limit_ns / 1e9);
+    kit_print(text, sizeof text, "%s within %.3f s; a rank may be missing or may hang", what,
+              (double)limit_ns / 1e9);
     gpu_comm_fail(comm, WEFT_ERR_TIMEOUT, text);
     ccl_comm_kill(comm);
 }

@@ -50,7 +50,7 @@ static void make_older(void)
                            .kernel = &kernel};
 }
 
-START_TEST(older_tables_are_taken_without_what_they_lack)
+TEST(older_tables_are_taken_without_what_they_lack)
 {
     struct wf_image image = own_image();
     struct wf_verdict verdict = {0};
@@ -65,9 +65,8 @@ START_TEST(older_tables_are_taken_without_what_they_lack)
     ck_assert(tables.symm.appended == NULL);
     ck_assert(tables.kernel.appended == NULL);
 }
-END_TEST
 
-START_TEST(an_older_fingerprint_belongs_to_the_older_size)
+TEST(an_older_fingerprint_belongs_to_the_older_size)
 {
     struct wf_image image = own_image();
     struct wf_verdict verdict = {0};
@@ -76,9 +75,5 @@ START_TEST(an_older_fingerprint_belongs_to_the_older_size)
     make_older();
     comm.struct_size = sizeof comm;
     ck_assert(!wf_abi_check(&plugin, &image, "/x.so", &tables, &verdict));
-    ck_assert_uint_eq(verdict.reason, WEFT_REASON_MALFORMED);
+    ck_assert_uint_eq(verdict.reason, WEFT_BACKEND_REASON_MALFORMED);
 }
-END_TEST
-
-SUITE(abi_older, older_tables_are_taken_without_what_they_lack,
-      an_older_fingerprint_belongs_to_the_older_size)

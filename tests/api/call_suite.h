@@ -2,9 +2,15 @@
 #ifndef WEFT_TESTS_CALL_SUITE_H
 #define WEFT_TESTS_CALL_SUITE_H
 
+#include "weft/extend.h"
+#include "weft/file.h"
+#include "weft/parallel.h"
 #include "weft/weft.h"
+#include "weft/recorder.h"
+#include "weft/symm.h"
+#include "weft/trace.h"
 
-#define MAX_POINTERS 8
+#define MAX_POINTERS 9
 #define SLOT_BYTES   4096
 #define UNTOUCHED    0xa5
 
@@ -35,6 +41,8 @@ struct answer {
 };
 
 /* One valid object of each kind, on a communicator of one rank of gloo-cpu. */
+extern const weft_dependent_calls dependent_calls; /* which do nothing */
+
 struct world {
     weft_context *context;
     weft_comm *comm;
@@ -53,13 +61,17 @@ struct world {
     weft_op_list *op_list;
     weft_op_backward *op_backward;
     weft_op_operand op_operand;
-    unsigned char op_wanted[1];
     weft_checkpoint *checkpoint;
     weft_checkpoint_writer *writer;
-    weft_layout *layout;
-    weft_rules *rules;
+    weft_layout_file *layout;
+    weft_checkpoint_rules *rules;
     weft_reshard *reshard;
     weft_saving *saving;
+    weft_answers *answers;
+    weft_dependent *dependent;
+    const char *tensor_names[1];
+    weft_object object;
+    weft_open_record open_record;
     weft_fsdp *fsdp;
     weft_fsdp_group *group, *groups[1];
     weft_fsdp_param params[1];
@@ -67,15 +79,17 @@ struct world {
     weft_schedule *schedule, *lone_schedule;
     weft_timeline *timeline;
     weft_pipeline *pipeline;
-    weft_action action;
-    weft_node nodes[3];
+    weft_schedule_action action;
+    weft_reorder_node nodes[3];
     weft_reorder *reorder;
     weft_cp_plan *cp_plan;
     weft_cp *cp;
     weft_styles *styles;
     weft_experts *experts;
     weft_routing *routing;
-    weft_overlap_state *overlap;
+    weft_overlap *overlap;
+    weft_tensor *tokens, *received;
+    weft_tensor *attended[9]; /* as in weft_cp_tensors */
     weft_checkpoint_entry entries[1];
     char checkpoint_path[64];
     weft_checkpoint *indexed; /* with an index that lists nothing, and the file of a tensor */
@@ -84,12 +98,11 @@ struct world {
     weft_tensor *tensors[1], *second_tensors[1], *pair_of_tensors[2];
     weft_random random;
     weft_dl_versioned versioned;
-    weft_dl_unversioned unversioned;
     weft_record record;
-    weft_counts begun;
-    weft_rings *rings;
-    weft_ring *ring; /* the context's */
-    char ring_path[512];
+    weft_record_counts *begun, *counted; /* `counted` has ended */
+    weft_recorders *recorders;
+    weft_recorder *recorder; /* the context's */
+    char recorder_path[512];
     void *buffer, *target, *spare; /* device memory */
     weft_placement placements[8];
     const weft_spec *specs[4];
@@ -130,26 +143,24 @@ void *options(struct world *w, int at, size_t bytes);
 void *rendezvous_options(struct world *w, int at);
 void *collective_args(struct world *w, int at);
 void *op_call(struct world *w, int at);
-void *cp_sizes(struct world *w, int at);
+void *cp_options(struct world *w, int at);
 void *pipeline_options(struct world *w, int at);
+void *cost_step(struct world *w, int at);
 void *experts_options(struct world *w, int at);
 void *overlap_options(struct world *w, int at);
-void *overlap_call(struct world *w, int at);
 void *cp_tensors(struct world *w, int at);
 void *info(struct world *w, int at, size_t bytes, enum role role);
-weft_counts *begun_counts(struct world *w);
+weft_record_counts *begun_counts(struct world *w);
 void *ordered_memory(struct world *w);
 /* A parameter that is in no group. */
 const weft_fsdp_param *new_params(struct world *w);
 /* The group, in STATE, with or without a reduction that has begun. */
 weft_fsdp_group *group_in(struct world *w, enum weft_fsdp_state state, bool reducing);
-/* Counts that have not begun. */
-void *new_counts(struct world *w, int at);
 weft_status rank_main(void *argument);
-void dump_line(void *argument, const char *text);
 weft_status op_kernel(void *user, const weft_op_run *run);
+bool tensor_keeper(void *user, weft_tensor *tensor);
 weft_status cp_kernel(void *user, const weft_cp_call *call);
 weft_status overlap_rows(void *user, const weft_overlap_rows *rows);
-weft_status op_rows(void *argument, const weft_op_query *query, char *text, size_t capacity);
+weft_status op_rows(void *user, const weft_op_query *query, char *text, size_t size);
 
 #endif

@@ -75,28 +75,36 @@ static void make_checkpoints(struct world *w)
     MUST(weft_checkpoint_open(w->checkpoint_path, &w->checkpoint));
     w->entries[0] = (weft_checkpoint_entry){"t", "F32", 1, w->sizes64, NULL};
     snprintf(path, sizeof path, "%s/t.safetensors", folder);
-    MUST(weft_checkpoint_create(path, w->entries, 1, NULL, &w->writer));
+    MUST(weft_checkpoint_writer_create(path, 1, w->entries, sizeof *w->entries, NULL, &w->writer));
     snprintf(path, sizeof path, "%s/t.safetensors.weft-partial", folder);
     unlink(path);
     make_indexed(w, folder, bytes, sizeof bytes);
     rmdir(folder);
-    MUST(weft_rules_parse("* = *", NULL, &w->rules));
-    MUST(weft_layout_parse("mesh 1\n* R\n", NULL, &w->layout));
+    MUST(weft_checkpoint_rules_parse("* = *", NULL, &w->rules));
+    MUST(weft_layout_file_parse("mesh 1\n* R\n", NULL, &w->layout));
     MUST(weft_reshard_create(w->checkpoint, "/proc/none/x", NULL, &w->reshard));
 }
 
-/* The ring of the context, which this process has just made. */
-static void open_ring(struct world *w)
+/* The operations of a barrier. */
+static void make_counts(struct world *w)
 {
-    weft_ring_info info = {.struct_size = sizeof info};
+    MUST(weft_record_counts_create(w->context, &w->counted));
+    MUST(weft_barrier(w->comm, NULL));
+    MUST(weft_record_counts_end(w->counted));
+}
 
-    MUST(weft_rings_create(&w->rings));
-    for (size_t i = 0; i < weft_rings_count(w->rings); i++) {
-        MUST(weft_ring_get(weft_rings_at(w->rings, i), &info));
+/* The recorder of the context, which this process has just made. */
+static void open_recorder(struct world *w)
+{
+    weft_recorder_info info = {.struct_size = sizeof info};
+
+    MUST(weft_recorders_create(&w->recorders));
+    for (size_t i = 0; i < weft_recorders_count(w->recorders); i++) {
+        MUST(weft_recorder_get(weft_recorders_at(w->recorders, i), &info));
         if (info.pid == getpid() && info.alive)
-            snprintf(w->ring_path, sizeof w->ring_path, "%s", info.path);
+            snprintf(w->recorder_path, sizeof w->recorder_path, "%s", info.path);
     }
-    MUST(weft_ring_open(w->ring_path, &w->ring));
+    MUST(weft_recorder_open(w->recorder_path, &w->recorder));
 }
 
 static void make_tensors(struct world *w)
@@ -109,12 +117,21 @@ static void make_tensors(struct world *w)
     MUST(weft_spec_with_dtype(w->spec, WEFT_DTYPE_I32, &spec));
     MUST(weft_tensor_create(w->context, spec, NULL, &w->integers));
     weft_spec_release(&spec);
-    w->unversioned.tensor = (weft_dl_tensor){.data = w->buffer,
-                                             .device = {WEFT_DL_CPU, 0},
-                                             .ndim = 1,
-                                             .dtype = {2, 32, 1}, /* f32 */
-                                             .shape = w->sizes64};
-    w->versioned = (weft_dl_versioned){.version = {1, 0}, .tensor = w->unversioned.tensor};
+    MUST(weft_spec_parse(w->mesh, "f32[4,1] R", &spec));
+    MUST(weft_tensor_create(w->context, spec, NULL, &w->tokens));
+    MUST(weft_tensor_create(w->context, spec, NULL, &w->received));
+    weft_spec_release(&spec);
+    for (int i = 0; i < 9; i++) {
+        MUST(weft_spec_parse(w->mesh, i == 4 ? "f32[1,1,4] R" : "f32[1,1,4,1] R", &spec));
+        MUST(weft_tensor_create(w->context, spec, NULL, &w->attended[i]));
+        weft_spec_release(&spec);
+    }
+    w->versioned = (weft_dl_versioned){.version = {1, 0}};
+    w->versioned.tensor = (weft_dl_tensor){.data = w->buffer,
+                                           .device = {WEFT_DL_CPU, 0},
+                                           .ndim = 1,
+                                           .dtype = {2, 32, 1}, /* f32 */
+                                           .shape = w->sizes64};
     w->tensors[0] = w->tensor;
     w->second_tensors[0] = w->second_tensor;
 }
@@ -123,8 +140,8 @@ static void make_groups(struct world *w)
 {
     weft_fsdp_param param = {.tensor = w->tensor};
 
-    MUST(weft_fsdp_create(w->context, NULL, &w->fsdp));
-    MUST(weft_fsdp_group_create(w->fsdp, 1, &param, NULL, &w->group));
+    MUST(weft_fsdp_create(w->context, w->mesh, "0", NULL, &w->fsdp));
+    MUST(weft_fsdp_group_create(w->fsdp, 1, &param, sizeof param, NULL, &w->group));
     MUST(weft_fsdp_gradient_create(w->group, 0, &w->gradients[0]));
     w->groups[0] = w->group;
 }
@@ -136,10 +153,22 @@ static void make_saving(struct world *w)
 
     if (mkdtemp(folder) == NULL) exit(2);
     snprintf(path, sizeof path, "%s/t.safetensors", folder);
-    MUST(weft_save_begin(w->context, path, w->tensors, 0, NULL, &w->saving));
+    MUST(weft_save_begin(w->context, path, 0, w->tensors, NULL, &w->saving));
     MUST(weft_saving_wait(w->saving, WEFT_FOREVER));
     unlink(path);
     rmdir(folder);
+}
+
+const weft_dependent_calls dependent_calls = {.struct_size = sizeof dependent_calls};
+
+/* What a library on top of weft has. */
+static void make_library(struct world *w)
+{
+    weft_object_begin(&w->object, "my_cache");
+    weft_record_begin(w->comm, WEFT_RECORD_LOAD, "my_call", &w->open_record);
+    MUST(weft_agree(w->comm, "my_call", WEFT_OK, NULL, 0, NULL, &w->answers));
+    MUST(weft_dependent_create(w->comm, &dependent_calls, w, &w->dependent));
+    w->tensor_names[0] = "t";
 }
 
 /* A collective and compute beside it. */
@@ -147,11 +176,11 @@ static void make_nodes(struct world *w)
 {
     static const int32_t first[] = {0};
 
-    w->nodes[0] = (weft_node){.kind = WEFT_NODE_START, .time = 5};
-    w->nodes[1] =
-        (weft_node){.kind = WEFT_NODE_WAIT, .comm = -1, .input_count = 1, .inputs = first};
-    w->nodes[2] = (weft_node){.comm = -1, .time = 5};
-    MUST(weft_reorder_create(w->nodes, 3, NULL, &w->reorder));
+    w->nodes[0] = (weft_reorder_node){.kind = WEFT_REORDER_NODE_START, .time = 5};
+    w->nodes[1] = (weft_reorder_node){
+        .kind = WEFT_REORDER_NODE_WAIT, .comm = -1, .input_count = 1, .inputs = first};
+    w->nodes[2] = (weft_reorder_node){.comm = -1, .time = 5};
+    MUST(weft_reorder_create(3, w->nodes, sizeof *w->nodes, NULL, &w->reorder));
 }
 
 void make_world(struct world *w)
@@ -183,33 +212,34 @@ void make_world(struct world *w)
     MUST(weft_symm_create(w->comm, 4096, NULL, &w->symm));
     MUST(weft_stream_create(w->context, &w->stream));
     MUST(weft_work_record(w->context, w->stream, &w->work));
-    MUST(weft_stream_wait(w->context, w->stream, WEFT_FOREVER));
-    MUST(weft_cost_table_find("cpu", &w->costs));
+    MUST(weft_context_wait(w->context, w->stream, WEFT_FOREVER));
+    MUST(weft_cost_table_open("cpu", &w->costs));
     MUST(weft_cost_table_print(w->costs, w->costs_text, sizeof w->costs_text, &length));
     MUST(weft_backends_create(NULL, &w->backends));
     MUST(weft_threads_create(1, &w->threads));
     MUST(weft_rendezvous_open(&serve, &w->rendezvous));
     make_tensors(w);
     make_saving(w);
+    make_library(w);
     make_groups(w);
     make_nodes(w);
     MUST(weft_schedule_create("1f1b", 2, 0, 4, &w->schedule));
     MUST(weft_timeline_create(w->schedule, NULL, &w->timeline));
     MUST(weft_schedule_create("looped-bfs", 1, 2, 2, &w->lone_schedule));
-    MUST(weft_pipeline_create(w->comm, w->lone_schedule, pipeline_options(w, 0), &w->pipeline));
+    MUST(weft_pipeline_create(w->context, w->mesh, "0", pipeline_options(w, 0), &w->pipeline));
     make_checkpoints(w);
-    open_ring(w);
+    open_recorder(w);
+    make_counts(w);
     MUST(weft_op_check(op_call(w, 0), NULL, &w->op_choice));
     MUST(weft_op_list_create(op_call(w, 0), NULL, &w->op_list));
     MUST(weft_op_backward_create(op_call(w, 0), NULL, &w->op_backward));
-    w->op_wanted[0] = 1;
     w->pair_of_tensors[0] = w->pair_of_tensors[1] = w->tensor;
-    MUST(weft_cp_plan_create(w->mesh, "0", 4, NULL, &w->cp_plan));
+    MUST(weft_cp_plan_create(w->mesh, "0", cp_options(w, 0), &w->cp_plan));
     MUST(weft_styles_parse("mesh 1\n* 0 R\n", NULL, &w->styles));
-    MUST(weft_cp_create(w->context, w->cp_plan, cp_sizes(w, 0), &w->cp));
+    MUST(weft_cp_create(w->context, w->mesh, "0", cp_options(w, 0), &w->cp));
     MUST(weft_experts_create(w->context, w->mesh, "0", experts_options(w, 0), &w->experts));
-    MUST(weft_experts_route(w->experts, w->sizes64, NULL, &w->routing));
-    MUST(weft_overlap_create(w->comm, overlap_options(w, 0), &w->overlap));
+    MUST(weft_experts_route(w->experts, 1, w->sizes64, NULL, NULL, &w->routing));
+    MUST(weft_overlap_create(w->context, w->mesh, "0", overlap_options(w, 0), &w->overlap));
 }
 
 void prepare_call(struct world *w, const char *function)
@@ -265,12 +295,16 @@ void *op_call(struct world *w, int at)
     return memcpy(options(w, at, 0), &call, sizeof call);
 }
 
-void *cp_sizes(struct world *w, int at)
+void *cp_options(struct world *w, int at)
 {
-    weft_cp_sizes sizes = {.struct_size = sizeof sizes, .batch = 1, .heads = 1, .depth = 1};
+    weft_cp_options given = {.struct_size = sizeof given,
+                             .length = 4,
+                             .batch = 1,
+                             .heads = 1,
+                             .depth = 1,
+                             .dtype = WEFT_DTYPE_F32};
 
-    sizes.dtype = WEFT_DTYPE_F32;
-    return memcpy(options(w, at, 0), &sizes, sizeof sizes);
+    return memcpy(options(w, at, 0), &given, sizeof given);
 }
 
 static weft_status pipeline_call(void *user, const weft_pipeline_call *call)
@@ -282,11 +316,21 @@ static weft_status pipeline_call(void *user, const weft_pipeline_call *call)
 void *pipeline_options(struct world *w, int at)
 {
     static const weft_pipeline_values values;
-    weft_pipeline_options given = {
-        .struct_size = sizeof given, .values = &values, .value_count = 1};
+    weft_pipeline_options given = {.struct_size = sizeof given,
+                                   .values = &values,
+                                   .value_count = 1,
+                                   .value_size = sizeof values};
 
+    given.schedule = w->lone_schedule;
     given.forward = given.backward = pipeline_call;
     return memcpy(options(w, at, 0), &given, sizeof given);
+}
+
+void *cost_step(struct world *w, int at)
+{
+    weft_cost_step step = {.struct_size = sizeof step, .ranks = 1};
+
+    return memcpy(options(w, at, 0), &step, sizeof step);
 }
 
 void *experts_options(struct world *w, int at)
@@ -303,39 +347,20 @@ void *overlap_options(struct world *w, int at)
     return memcpy(options(w, at, 0), &overlap, sizeof overlap);
 }
 
-void *overlap_call(struct world *w, int at)
-{
-    weft_overlap_call call = {
-        .struct_size = sizeof call, .rows = 1, .width = 1, .dtype = WEFT_DTYPE_F32};
-
-    return memcpy(options(w, at, 0), &call, sizeof call);
-}
-
 void *cp_tensors(struct world *w, int at)
 {
-    weft_cp_tensors tensors = {.struct_size = sizeof tensors};
+    weft_tensor *const *t = w->attended;
+    weft_cp_tensors tensors = {sizeof tensors, t[0], t[1], t[2], t[3],
+                               t[4],           t[5], t[6], t[7], t[8]};
 
-    tensors.q = tensors.k = tensors.v = tensors.d_out = w->buffer;
-    tensors.out = w->targets[0];
-    tensors.lse = w->targets[1];
-    tensors.d_q = w->targets[2];
-    tensors.d_k = w->targets[3];
-    tensors.d_v = w->spare;
     return memcpy(options(w, at, 0), &tensors, sizeof tensors);
 }
 
-/* End COUNTS if the case before has begun them. */
-static void end_counts(const struct world *w, weft_counts *counts)
+weft_record_counts *begun_counts(struct world *w)
 {
-    if (weft_counts_end(w->context, counts) != WEFT_OK) return;
-}
-
-weft_counts *begun_counts(struct world *w)
-{
-    w->begun.struct_size = sizeof w->begun;
-    end_counts(w, &w->begun);
-    MUST(weft_counts_begin(w->context, &w->begun));
-    return &w->begun;
+    weft_record_counts_release(&w->begun);
+    MUST(weft_record_counts_create(w->context, &w->begun));
+    return w->begun;
 }
 
 void *ordered_memory(struct world *w)
@@ -373,18 +398,17 @@ void *info(struct world *w, int at, size_t bytes, enum role role)
                                  : memcpy(result(w, at), &bytes, sizeof bytes);
 }
 
-void *new_counts(struct world *w, int at)
-{
-    weft_counts *counts = info(w, at, sizeof *counts, ROLE_INFO);
-
-    end_counts(w, counts);
-    return info(w, at, sizeof *counts, ROLE_INFO);
-}
-
 weft_status rank_main(void *argument)
 {
     (void)argument;
     return WEFT_OK;
+}
+
+bool tensor_keeper(void *user, weft_tensor *tensor)
+{
+    (void)user;
+    (void)tensor;
+    return false;
 }
 
 weft_status op_kernel(void *user, const weft_op_run *run)
@@ -408,13 +432,8 @@ weft_status cp_kernel(void *user, const weft_cp_call *call)
     return WEFT_OK;
 }
 
-weft_status op_rows(void *argument, const weft_op_query *query, char *text, size_t capacity)
+weft_status op_rows(void *user, const weft_op_query *query, char *text, size_t size)
 {
-    (void)argument, (void)query, (void)text, (void)capacity;
+    (void)user, (void)query, (void)text, (void)size;
     return WEFT_OK;
-}
-
-void dump_line(void *argument, const char *text)
-{
-    (void)argument, (void)text;
 }

@@ -10,35 +10,38 @@ import re
 import sys
 
 # Arguments that may be NULL under a condition of their contract, which holds in the calls below.
-NULL_HERE = {("weft_stream_release", "context"), ("weft_mesh_concatenate", "within"),
-             ("weft_fsdp_prefetch_set", "targets")}
+NULL_HERE = {("weft_mesh_concatenate", "within"), ("weft_fsdp_prefetch_set", "targets")}
 
 # The result of a function if all its arguments are valid, unless it is WEFT_OK.
 VALID = {
     "weft_fail": "WEFT_ERR_INVALID",  # returns its argument
+    "weft_fail_reword": "WEFT_ERR_INVALID",
     "weft_stream_wrap": "WEFT_ERR_UNSUPPORTED",  # gloo-cpu has no vendor objects
     "weft_work_wrap": "WEFT_ERR_UNSUPPORTED",
     "weft_plan_create_runner_up": "WEFT_ERR_NOT_FOUND",  # a plan without steps has no other
     "weft_op_remove": "WEFT_ERR_NOT_FOUND",  # nobody registered the name
     "weft_op_use_remove": "WEFT_ERR_NOT_FOUND",
     "weft_op_apply_phases": "WEFT_ERR_UNSUPPORTED",  # exp has no phases
-    "weft_checkpoint_create": "WEFT_ERR_SYSTEM",  # no file can be made at the path
-    "weft_checkpoint_commit": "WEFT_ERR_INVALID",  # the tensor was not written
-    "weft_layout_open": "WEFT_ERR_PARSE",  # an empty file
+    "weft_checkpoint_writer_create": "WEFT_ERR_SYSTEM",  # no file can be made at the path
+    "weft_checkpoint_writer_commit": "WEFT_ERR_INVALID",  # the tensor was not written
+    "weft_layout_file_open": "WEFT_ERR_PARSE",  # an empty file
     "weft_reshard_run": "WEFT_ERR_SYSTEM",  # no file can be made at the path
     "weft_reshard_predict": "WEFT_ERR_SYSTEM",
     "weft_save": "WEFT_ERR_SYSTEM",
     "weft_save_begin": "WEFT_ERR_SYSTEM",
+    "weft_tensor_occupy": "WEFT_ERR_INVALID",  # the tensor has memory
+    "weft_moves_leave": "WEFT_ERR_INVALID",  # the call before did not enter
 }
 
 # The result of an accessor without its object, unless it is 0, -1 or NULL.
-NOTHING = {"weft_spec_dtype": "WEFT_DTYPE_COUNT", "weft_op_choice_memory": "UINT32_MAX"}
+NOTHING = {"weft_spec_dtype": "WEFT_DTYPE_COUNT", "weft_op_choice_memory": "(int64_t)SIZE_MAX"}
 
 # Values of numbers, by function and name, or by name.
 NUMBERS = {
-    ("weft_comm_create", "count"): "1",
+    ("weft_comm_create", "count"): "1", ("weft_agree", "bytes"): "4", ("weft_agree", "status"): "WEFT_OK",
     ("weft_save", "count"): "1", ("weft_save_begin", "count"): "1",
-    ("weft_mesh_create", "axes"): "1",
+    ("weft_mesh_create", "axes"): "1", ("weft_mesh_parse_for", "ranks"): "2",
+    ("weft_spec_counts", "count"): "1", ("weft_spec_parse_placements", "dims"): "1",
     ("weft_mesh_unflatten", "axis"): "0",
     ("weft_mesh_unflatten", "count"): "1",
     ("weft_placements_parse", "axes"): "1",
@@ -47,20 +50,23 @@ NUMBERS = {
     ("weft_owners_balance", "owners"): "2",
     ("weft_plan_create_batch", "count"): "1",
     ("weft_plan_measure_step", "index"): "0",
-    ("weft_move_batch", "count"): "1", ("weft_tensors_move_into", "count"): "1",
+    ("weft_move", "count"): "1",
+    ("weft_tensors_move_into", "count"): "1",
+    ("weft_tensors_check", "count"): "1", ("weft_tensors_lend", "count"): "1", ("*", "written"): "1",
     ("weft_fsdp_group_create", "count"): "1", ("weft_fsdp_prefetch_set", "count"): "0",
     ("weft_fsdp_reshard_to", "ranks"): "1",
-    ("weft_clip_grad_norm", "count"): "1", ("weft_clip_grad_value", "count"): "1",
-    ("weft_clip_grad_norm_wait", "count"): "1", ("weft_spec_parse_shards", "count"): "1",
-    ("*", "max_norm"): "1", ("*", "most"): "1",
+    ("weft_clip_gradient_norm", "count"): "1", ("weft_clip_gradient_value", "count"): "1",
+    ("weft_clip_gradient_norm_wait", "count"): "1", ("weft_spec_parse_shards", "count"): "1",
+    ("*", "max_norm"): "1", ("*", "max_value"): "1",
     ("*", "low"): "0", ("*", "high"): "1", ("*", "mean"): "0", ("*", "deviation"): "1",
     ("*", "probability"): "0.5",
-    ("weft_move_batch", "count"): "1",
-    ("weft_checkpoint_create", "count"): "1",
-    ("weft_cp_plan_create", "length"): "4", ("weft_cp_plan_problems", "capacity"): "1",
-    ("weft_fail", "status"): "WEFT_ERR_INVALID", ("*", "width"): "1",
+    ("weft_checkpoint_writer_create", "count"): "1",
+    ("weft_cp_plan_problems", "capacity"): "1", ("weft_experts_route", "count"): "1",
+    ("weft_fail", "status"): "WEFT_ERR_INVALID", ("weft_fail_reword", "status"): "WEFT_ERR_INVALID",
+    ("weft_load_into", "count"): "1", ("weft_layout_file_warn", "count"): "1", ("*", "width"): "1",
     ("weft_log_to", "sink"): "NULL",
-    ("weft_ring_text", "text"): "0", ("weft_ring_record", "id"): "0",
+    ("weft_recorder_text", "text"): "0", ("weft_recorder_record", "id"): "0",
+    ("weft_recorder_print", "size"): "64", ("weft_record_print", "size"): "64", ("weft_comm_report_print", "size"): "64",
     ("weft_tensor_narrow", "start"): "0", ("weft_tensor_narrow", "length"): "1",
     ("weft_reorder_create", "count"): "3", ("weft_cost_table_compute_ns", "flops"): "1",
     ("weft_schedule_create", "ranks"): "2", ("weft_schedule_create", "chunks"): "0",
@@ -69,9 +75,9 @@ NUMBERS = {
     ("*", "bytes"): "16",
     ("*", "dims"): "1",
     ("*", "size"): "1",
-    ("*", "capacity"): "64",
+    ("weft_op_apply", "output_count"): "1", ("weft_op_apply_phases", "output_count"): "3",
 }
-ZERO = {"index", "rank", "a", "b", "colour", "key", "peer", "tag", "root", "timeout_ns", "channel",
+ZERO = {"index", "rank", "a", "b", "color", "key", "peer", "tag", "root", "timeout_ns", "channel",
         "value", "offset", "byte", "axis", "position", "dim", "from", "line", "first_rank",
         "second_rank", "world_rank", "status", "kind", "ticks", "text", "input",
         "flags", "stage", "coordinate", "step"}
@@ -79,11 +85,10 @@ ENUMS = {
     "enum weft_dtype": "WEFT_DTYPE_F32", "enum weft_reduction": "WEFT_REDUCE_SUM",
     "enum weft_collective": "WEFT_COLL_ALL_REDUCE", "enum weft_memory_kind": "WEFT_MEMORY_DEVICE",
     "enum weft_signal_op": "WEFT_SIGNAL_SET", "enum weft_compare": "WEFT_COMPARE_GE",
-    "enum weft_role": "WEFT_ROLE_COMM", "enum weft_reason": "WEFT_REASON_USABLE",
-    "enum weft_step_kind": "WEFT_STEP_SLICE", "enum weft_operation": "WEFT_OP_SEND",
-    "enum weft_op_moves": "WEFT_OP_MOVES_REFUSED",
+    "enum weft_backend_role": "WEFT_BACKEND_ROLE_COMM", "enum weft_backend_reason": "WEFT_BACKEND_REASON_USABLE",
+    "enum weft_step_kind": "WEFT_STEP_SLICE", "enum weft_record_operation": "WEFT_RECORD_SEND",
     "enum weft_fsdp_phase": "WEFT_FSDP_FORWARD",
-    "enum weft_action_kind": "WEFT_ACTION_F", "enum weft_reorder_limit": "WEFT_REORDER_LIMIT_END",
+    "enum weft_schedule_action_kind": "WEFT_SCHEDULE_ACTION_F", "enum weft_reorder_limit": "WEFT_REORDER_LIMIT_END",
     "weft_dl_dtype": "(weft_dl_dtype){2, 32, 1}",
     "enum weft_style_part": "WEFT_STYLE_INPUT",
     "enum weft_log_level": "WEFT_LOG_ERROR", "enum weft_file_format": "WEFT_FILE_NPY",
@@ -97,21 +102,24 @@ OBJECTS = {
     "weft_context *": "w->context", "weft_comm *": "w->comm", "weft_mesh *": "w->mesh",
     "weft_spec *": "w->spec", "weft_plan *": "w->plan", "weft_bound *": "w->bound",
     "weft_symm *": "w->symm", "weft_stream *": "w->stream", "weft_work *": "w->work",
-    "weft_cost_table *": "w->costs",
+    "weft_cost_table *": "w->costs", "const weft_cost_step *": "cost_step(w, %d)",
     "weft_backends *": "w->backends", "weft_rendezvous *": "w->rendezvous",
     "weft_threads *": "w->threads", "weft_op_choice *": "w->op_choice", "weft_op_list *": "w->op_list",
     "weft_op_backward *": "w->op_backward", "const weft_op_operand *": "&w->op_operand",
-    "const unsigned char *": "w->op_wanted", ("weft_op_backward_apply", "user"): "w",
+    ("weft_op_backward_apply", "user"): "w",
     ("weft_op_backward_apply", "forward"): "w->pair_of_tensors",
     "const weft_op_call *": "op_call(w, %d)", "weft_observation *": "w->observation",
-    "weft_rings *": "w->rings", "weft_ring *": "w->ring",
+    "weft_recorders *": "w->recorders", "weft_recorder *": "w->recorder",
+    "weft_record_counts *": "w->counted",
     "const weft_record *": "&w->record", "weft_tensor *": "w->tensor",
     "weft_tensor *const *": "w->tensors", "weft_random *": "&w->random",
     ("weft_tensor_integers", "tensor"): "w->integers",
-    ("weft_tensor_move_into", "target"): "w->second_tensor",
-    "weft_dl_versioned *": "&w->versioned", "weft_dl_unversioned *": "&w->unversioned",
+    ("weft_tensor_from_dlpack", "managed"): "&w->versioned",
+    ("weft_tensor_from_full", "memory"): "w->buffer",
     ("weft_tensor_to_host", "host"): "w->buffer", ("weft_tensor_from_host", "host"): "w->buffer",
     ("weft_tensors_move_into", "targets"): "w->second_tensors",
+    ("weft_tensor_occupy", "memory"): "w->target", ("weft_memory_cast", "source"): "w->buffer",
+    ("weft_memory_cast", "target"): "w->target", ("weft_tensor_set_keeper", "user"): "w",
     "const weft_placement *": "w->placements",
     "const weft_spec *const *": "w->specs",
     "const void *const *": "w->sources", "void *const *": "w->targets",
@@ -120,8 +128,13 @@ OBJECTS = {
     "const weft_move_item *": "w->items",
     "weft_checkpoint *": "w->checkpoint", "weft_checkpoint_writer *": "w->writer",
     "const weft_checkpoint_entry *": "w->entries",
-    "weft_layout *": "w->layout", "weft_rules *": "w->rules", "weft_reshard *": "w->reshard",
+    "weft_layout_file *": "w->layout", "weft_checkpoint_rules *": "w->rules", "weft_reshard *": "w->reshard",
     "weft_saving *": "w->saving",
+    "weft_dependent *": "w->dependent", "const weft_dependent_calls *": "&dependent_calls",
+    ("weft_dependent_create", "user"): "w", ("weft_object_check", "object"): "&w->object",
+    ("weft_layout_file_warn", "names"): "w->tensor_names",
+    "weft_answers *": "w->answers", "weft_object *": "&w->object", "const weft_object *": "&w->object",
+    "const weft_open_record *": "&w->open_record", ("weft_agree", "data"): "w->buffer",
     "weft_fsdp *": "w->fsdp", "weft_fsdp_group *": "group_in(w, WEFT_FSDP_SHARDED, false)",
     "const weft_fsdp_param *": "new_params(w)", "weft_fsdp_group *const *": "w->groups",
     ("weft_fsdp_unshard_end", "group"): "group_in(w, WEFT_FSDP_GATHERING, false)",
@@ -131,34 +144,34 @@ OBJECTS = {
     ("weft_fsdp_reduce_begin", "gradients"): "w->gradients",
     ("weft_fsdp_group_release", "group"): "w->group",
     "weft_schedule *": "w->schedule", "weft_timeline *": "w->timeline",
-    "const weft_action *": "&w->action", "weft_reorder *": "w->reorder",
-    "const weft_node *": "w->nodes", "weft_pipeline *": "w->pipeline",
-    ("weft_pipeline_create", "schedule"): "w->lone_schedule",
+    "const weft_schedule_action *": "&w->action", "weft_reorder *": "w->reorder",
+    "const weft_reorder_node *": "w->nodes", "weft_pipeline *": "w->pipeline",
     "const weft_pipeline_options *": "pipeline_options(w, %d)",
     "weft_saving *": "w->saving", "weft_cp_plan *": "w->cp_plan", "weft_cp *": "w->cp",
     "weft_styles *": "w->styles", "const weft_style *": "options(w, %d, sizeof(weft_style))",
-    "const weft_cp_sizes *": "cp_sizes(w, %d)", "const weft_cp_tensors *": "cp_tensors(w, %d)",
-    "weft_status (*)(void *, const weft_cp_call *)": "cp_kernel",
+    "const weft_cp_options *": "cp_options(w, %d)", "const weft_cp_tensors *": "cp_tensors(w, %d)",
+    "weft_cp_kernel": "cp_kernel",
     "weft_experts *": "w->experts", "weft_routing *": "w->routing",
     "const weft_experts_options *": "experts_options(w, %d)",
-    "weft_overlap_state *": "w->overlap", "const weft_overlap_call *": "overlap_call(w, %d)",
+    "weft_overlap *": "w->overlap",
     "const weft_overlap_options *": "overlap_options(w, %d)",
-    "weft_status (*)(void *, const weft_overlap_rows *)": "overlap_rows",
+    "weft_overlap_kernel": "overlap_rows",
     ("weft_overlap_gather", "user"): "w", ("weft_overlap_reduce_scatter", "user"): "w",
-    ("weft_overlap_gather", "input"): "w->buffer",
-    ("weft_overlap_reduce_scatter", "output"): "w->target",
-    ("*", "tokens"): "w->buffer", ("*", "received"): "w->target", ("*", "outputs"): "w->target",
+    ("weft_overlap_gather", "input"): "w->tensor",
+    ("weft_overlap_reduce_scatter", "output"): "w->tensor",
+    ("*", "tokens"): "w->tokens", ("*", "received"): "w->received", ("*", "outputs"): "w->received",
+    ("weft_cp_shard", "source"): "w->tensor", ("weft_cp_shard", "target"): "w->second_tensor",
+    ("weft_cp_restore", "source"): "w->tensor", ("weft_cp_restore", "target"): "w->second_tensor",
     ("weft_cp_forward", "user"): "w", ("weft_cp_backward", "user"): "w",
-    ("weft_fsdp_group_release", "group"): "w->group", ("weft_clip_grad_norm", "total"): "w->target",
-    ("weft_clip_grad_norm_wait", "norm"): "w->target",
+    ("weft_fsdp_group_release", "group"): "w->group", ("weft_clip_gradient_norm", "total"): "w->target",
+    ("weft_clip_gradient_norm_wait", "norm"): "w->target",
     ("weft_checkpoint_read", "offset"): "w->zeros64",
-    ("weft_checkpoint_write", "offset"): "w->zeros64",
+    ("weft_checkpoint_writer_write", "offset"): "w->zeros64",
     "const weft_collective_args *": "collective_args(w, %d)",
     "const weft_rendezvous_options *": "rendezvous_options(w, %d)",
-    "weft_status (*)(void *)": "rank_main",
-    "void (*)(void *, const char *)": "dump_line",
-    "weft_status (*)(void *, const weft_op_query *, char *, size_t)": "op_rows",
-    "weft_status (*)(void *, const weft_op_run *)": "op_kernel", ("weft_op_apply", "user"): "w",
+    "weft_threads_main": "rank_main",
+    "weft_tensor_keeper": "tensor_keeper",
+    "weft_op_rows": "op_rows", "weft_op_kernel": "op_kernel", ("weft_op_apply", "user"): "w",
     ("weft_op_apply_phases", "user"): "w",
     ("weft_owners_balance", "bytes"): "w->counts",
     ("weft_redistribute_batch", "bound"): "w->batch_bound",
@@ -170,9 +183,9 @@ OBJECTS = {
     ("weft_mesh_concatenate", "second"): "w->second_mesh",
     ("weft_mesh_unflatten", "names"): "w->names", ("weft_mesh_unflatten", "mesh"): "w->named_mesh",
     ("weft_stream_wrap", "native"): "w->buffer", ("weft_work_wrap", "native"): "w->buffer",
-    ("weft_threads_run", "argument"): "w", ("weft_comm_dump", "argument"): "w",
-    ("weft_op_use_register", "argument"): "w",
-    ("weft_log_to", "argument"): "w", ("weft_counts_end", "counts"): "begun_counts(w)",
+    ("weft_threads_run", "user"): "w",
+    ("weft_op_use_register", "user"): "w",
+    ("weft_log_to", "user"): "w", ("weft_record_counts_end", "counts"): "begun_counts(w)",
     ("weft_free", "pointer"): "w->spare", ("weft_free_on", "pointer"): "ordered_memory(w)",
     ("weft_tensor_wrap", "memory"): "w->buffer",
     ("weft_symm_register", "memory"): "w->spare",
@@ -187,8 +200,8 @@ OBJECTS = {
 TEXTS = {
     ("weft_schedule_create", "name"): "1f1b", ("weft_schedule_parse", "text"): "0F0,0B0",
     ("weft_fail", "format"): "a text", ("weft_dtype_parse", "text"): "f32",
-    ("weft_cost_table_find", "name"): "cpu", ("weft_cost_table_open", "name"): "cpu",
-    ("weft_mesh_parse", "text"): "2x2", ("weft_mesh_find_axis", "name"): "0",
+    ("weft_cost_table_open", "name"): "cpu",
+    ("weft_mesh_parse_for", "text"): "*", ("weft_mesh_parse", "text"): "2x2", ("weft_mesh_find_axis", "name"): "0",
     ("weft_comm_along", "axes"): "0", ("weft_cp_plan_create", "axis"): "0", ("*", "placements"): "R",
     ("weft_mesh_slice", "axes"): "0", ("weft_mesh_flatten", "axes"): "0",
     ("weft_mesh_flatten", "name"): "flat", ("weft_spec_parse", "text"): "f32[4] R",
@@ -199,28 +212,36 @@ TEXTS = {
     ("weft_op_register", "text"): "api_one: a[i] -> b[i]",
     ("weft_op_replace", "text"): "api_two: a[i] -> b[i]",
     ("weft_op_remove", "name"): "unknown",
-    ("weft_op_format", "text"): "mm: a[m] -> b[m]", ("weft_op_print", "name"): "mm",
-    ("weft_op_explain", "name"): "mm", ("weft_op_use_register", "name"): "api",
+    ("weft_op_rules_print", "rules"): "mm: a[m] -> b[m]", ("weft_op_print", "name"): "mm",
+    ("weft_op_meaning_print", "name"): "mm", ("weft_op_use_register", "name"): "api",
     ("weft_op_use_remove", "name"): "unknown",
-    ("weft_checkpoint_create", "path"): "/proc/none/x", ("weft_checkpoint_find", "name"): "t",
-    ("weft_layout_parse", "text"): "mesh 2\\n* R", ("weft_layout_open", "path"): "/dev/null",
-    ("weft_rules_parse", "text"): "let n = 1\\n* = *", ("weft_rules_parse", "values"): "n=2",
-    ("weft_rules_open", "path"): "/dev/null",
+    ("weft_checkpoint_writer_create", "path"): "/proc/none/x", ("weft_checkpoint_find", "name"): "t",
+    ("weft_layout_file_parse", "text"): "mesh 2\\n* R", ("weft_layout_file_open", "path"): "/dev/null",
+    ("weft_checkpoint_rules_parse", "text"): "let n = 1\\n* = *", ("weft_checkpoint_rules_parse", "values"): "n=2",
+    ("weft_checkpoint_rules_open", "path"): "/dev/null",
     ("weft_styles_parse", "text"): "mesh 1\\n* 0 R", ("weft_styles_find", "name"): "t",
     ("weft_styles_apply", "name"): "t",
-    ("weft_layout_find", "name"): "t", ("weft_reshard_create", "path"): "/proc/none/x",
+    ("weft_layout_file_find", "name"): "t", ("weft_reshard_create", "path"): "/proc/none/x",
     ("weft_save", "path"): "/proc/none/x", ("weft_save_begin", "path"): "/proc/none/x",
-    ("weft_fsdp_shard_spec", "axes"): "0", ("weft_experts_create", "axis"): "0",
+    ("*", "function"): "my_call", ("*", "type"): "my_cache", ("weft_object_check", "function"): "weft_object_check",
+    ("weft_stream_check", "function"): "weft_stream_check", ("weft_tensors_check", "function"): "weft_tensors_check",
+    ("weft_tensors_check", "argument"): "tensors",
+    ("weft_tensor_create_vacant", "name"): "t", ("*", "reason"): "it is empty",
+    ("weft_object_check", "argument"): "object", ("weft_moves_enter", "function"): "weft_moves_enter",
+    ("weft_log", "format"): "a line", ("weft_fail_reword", "format"): "a text",
+    ("weft_fsdp_shard_spec", "axes"): "0", ("weft_fsdp_create", "axes"): "0", ("weft_experts_create", "axis"): "0",
+    ("weft_overlap_create", "axis"): "0", ("weft_cp_create", "axis"): "0", ("weft_pipeline_create", "axis"): "0",
 }
-OBJECT_EXPRESSIONS = {("weft_rules_open", "values"): '""',  # an empty file has no value
+OBJECT_EXPRESSIONS = {("weft_checkpoint_rules_open", "values"): '""',  # an empty file has no value
                       ("weft_cost_table_parse", "text"): "w->costs_text",
-                      ("weft_ring_open", "path"): "w->ring_path",
+                      ("weft_recorder_open", "path"): "w->recorder_path",
                       ("weft_checkpoint_open", "path"): "w->checkpoint_path"}
 # Results are pointers to what the function writes.
 RESULTS = {"int32_t *", "int64_t *", "uint64_t *", "size_t *", "char *", "void **", "const char **",
-           "enum weft_dtype *", "enum weft_support_level *", "enum weft_op_moves *",
-           "weft_placement *", "weft_symm_device *", "weft_dl_dtype *", "const weft_action **",
-           "weft_cp_problem *", "weft_pipeline_values *", "weft_shard *", "weft_run *", "weft_overlap *", "weft_segment *"}
+           "enum weft_dtype *", "enum weft_support_level *",
+           "weft_placement *", "weft_symm_device *", "weft_dl_dtype *", "const weft_schedule_action **",
+           "weft_cp_problem *", "weft_pipeline_values *", "weft_shard *", "weft_index_run *", "weft_intersection *", "weft_segment *",
+           "weft_open_record *", "const weft_spec **", "weft_tensor_local *"}
 LISTS = {"const weft_spec *const *", "weft_tensor *const *", "const void *const *", "void *const *",
          "const void *const *const *", "void *const *const *"}
 ABI_INFO = {"weft_device_info", "weft_pointer_info"}  # struct_size is a uint32_t
@@ -254,17 +275,14 @@ def pointer(function, result, kind, name, at):
         return "ROLE_RELEASED", "released(w, %d, %s)" % (at, object_of(function, kind[:-1], name)), "0", ""
     if made:
         return "ROLE_RESULT", "result(w, %d)" % at, "0", ""
-    if (function, name) == ("weft_counts_begin", "counts"):
-        return "ROLE_INFO", "new_counts(w, %d)" % at, "sizeof(%s)" % struct, struct
-    if struct.endswith("_info"):
+    if struct.endswith(("_info", "_prediction")):
         role = "ROLE_ABI_INFO" if struct in ABI_INFO else "ROLE_INFO"
         return role, "info(w, %d, sizeof(%s), %s)" % (at, struct, role), "sizeof(%s)" % struct, struct
     if kind == "const weft_collective_args *":
         return "ROLE_ABI_OPTIONS", OBJECTS[kind] % at, "sizeof(%s)" % struct, struct
-    if kind in ("const weft_op_call *", "const weft_cp_sizes *", "const weft_cp_tensors *",
-                "const weft_style *", "const weft_overlap_call *"):
+    if kind in ("const weft_op_call *", "const weft_cp_tensors *", "const weft_style *", "const weft_cost_step *"):
         return "ROLE_OPTIONS", OBJECTS[kind] % at, "sizeof(%s)" % struct, struct
-    if struct.endswith("_options") or struct in ("weft_options", "weft_observer"):
+    if struct.endswith("_options") or struct in ("weft_init_options", "weft_observer"):
         expression = OBJECTS.get(kind, "options(w, %d, sizeof({}))".format(struct)) % at
         return "ROLE_OPTIONS", expression, "sizeof(%s)" % struct, struct
     if kind == "const char *":
@@ -276,11 +294,13 @@ def pointer(function, result, kind, name, at):
     if kind in RESULTS:
         return "ROLE_RESULT", "result(w, %d)" % at, "0", ""
     optional_entries = (function, name) in {("weft_op_apply", "inputs"),
+                                            ("weft_tensors_check", "tensors"),
+                                            ("weft_tensors_lend", "tensors"),
                                             ("weft_op_apply_phases", "inputs"),
                                             ("weft_op_backward_apply", "forward"),
-                                            ("weft_clip_grad_norm", "tensors"),
-                                            ("weft_clip_grad_value", "tensors"),
-                                            ("weft_clip_grad_norm_wait", "tensors"),
+                                            ("weft_clip_gradient_norm", "tensors"),
+                                            ("weft_clip_gradient_value", "tensors"),
+                                            ("weft_clip_gradient_norm_wait", "tensors"),
                                             ("weft_fsdp_reduce_begin", "gradients")}
     role = "ROLE_LIST" if kind in LISTS and not optional_entries else "ROLE_INPUT"
     return role, object_of(function, kind, name), "0", ""
@@ -313,8 +333,8 @@ def write(function, description):
     result = description["returns"]["type"]
     for argument in description["arguments"]:
         kind, name = argument["type"], argument["name"]
-        if "*" not in kind:
-            values.append(number(function, kind, name))
+        if "*" not in kind and kind not in OBJECTS:  # a type of functions is a pointer too
+            values.append(f"sizeof({argument['sizeof']})" if "sizeof" in argument else number(function, kind, name))
             continue
         at = len(rows)
         role, expression, size, struct = pointer(function, result, kind, name, at)
@@ -324,7 +344,7 @@ def write(function, description):
         rows.append(f'{{"{name}", "{struct}", {role}, {flag}, {size}}}')
     if description["variadic"]:
         values.append("0")  # unused: the format takes no argument
-    if len(rows) > 8:
+    if len(rows) > 9:
         fail(f"{function} has {len(rows)} pointers, more than MAX_POINTERS")
     kind, pattern = returned(result)
     print(f"static void fill_{function}(struct world *w, uintptr_t *p)\n{{")

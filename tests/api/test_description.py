@@ -1,19 +1,21 @@
 #!/usr/bin/env python3
-"""test_description.py API_FOLDER DESCRIPTION.json LIBWEFT - what the description of the public API says.
+"""test_description.py API_FOLDER DESCRIPTION.json FOLDER - what the description of the public API says.
 
-It is compared with the library's symbols, and made from small headers with one mistake each."""
+It is compared with the symbols of the libraries in FOLDER, and made from small headers with one mistake each."""
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
 import unittest
 
-folder, description_path, library = map(pathlib.Path, sys.argv[1:4])
+folder, description_path, libraries = map(pathlib.Path, sys.argv[1:4])
 sys.path.insert(0, str(folder))
 import describe  # noqa: E402
 import headers  # noqa: E402
 
+CORE = folder.parent / "core/include/weft"
 DESCRIPTION = json.loads(description_path.read_text(encoding="utf-8"))
 
 PREAMBLE = """/* small.h - a header of a test. */
@@ -34,10 +36,12 @@ def arguments(function):
 
 
 class TheWholeApi(unittest.TestCase):
-    def test_it_has_exactly_the_functions_that_the_library_exports(self):
-        lines = subprocess.run(["nm", "-D", "--defined-only", str(library)], check=True, capture_output=True, text=True)
-        exported = {line.split()[-1].split("@")[0] for line in lines.stdout.splitlines() if line.split()[-2] in "TW"}
-        self.assertEqual(set(DESCRIPTION["functions"]), exported)
+    def test_it_has_exactly_the_functions_that_the_libraries_export(self):
+        for library in ("weft", "weft_file", "weft_parallel"):
+            lines = subprocess.run(["nm", "-D", "--defined-only", str(libraries / f"lib{library}.so")], check=True,
+                                   capture_output=True, text=True)
+            exported = {line.split()[-1].split("@")[0] for line in lines.stdout.splitlines() if line.split()[-2] in "TW"}
+            self.assertEqual({name for name, one in DESCRIPTION["functions"].items() if one["library"] == library}, exported)
 
     def test_every_handle_can_be_released(self):
         # A borrowed communicator has a release too; these handles are only ever borrowed.
@@ -61,14 +65,14 @@ class TheWholeApi(unittest.TestCase):
         move = arguments("weft_tensor_move")
         self.assertEqual((move["tensor"]["direction"], move["out"]["direction"], move["out"]["owned"]), ("in", "out", True))
         self.assertEqual(arguments("weft_tensor_release")["tensor"]["direction"], "released")
-        self.assertEqual(arguments("weft_mesh_print")["buffer"]["kind"], "buffer")
+        self.assertEqual(arguments("weft_mesh_print")["text"]["kind"], "buffer")
 
     def test_what_may_be_null(self):
         create = arguments("weft_mesh_create")
         self.assertFalse(create["sizes"]["nullable"])
         self.assertTrue(create["options"]["nullable"])
         self.assertTrue(arguments("weft_all_reduce")["stream"]["nullable"])
-        self.assertEqual(arguments("weft_mesh_print")["buffer"]["null_if"], "CAPACITY is 0")
+        self.assertEqual(arguments("weft_mesh_print")["text"]["null_if"], "SIZE is 0")
         self.assertEqual(arguments("weft_dump")["prefix"]["null_if"], "WEFT_DUMP is set")
         self.assertTrue(arguments("weft_mesh_unflatten")["names"]["nullable"])
 
@@ -77,7 +81,7 @@ class TheWholeApi(unittest.TestCase):
         self.assertEqual(arguments("weft_mesh_rank")["coord"]["count"], {"function": "weft_mesh_axes", "of": "mesh"})
         self.assertEqual(arguments("weft_shape_parse")["shape"]["count"], {"constant": "WEFT_MAX_DIMS"})
         self.assertEqual(arguments("weft_style_layouts")["out"]["count"], {"constant": "WEFT_STYLE_LAYOUTS"})  # of an enum
-        self.assertEqual(arguments("weft_op_backward_create")["wanted"]["count"], {"field": "input_count", "of": "call"})
+        self.assertEqual(arguments("weft_op_apply")["inputs"]["count"], {"field": "input_count", "of": "call"})
         self.assertEqual(arguments("weft_owners_balance")["out"]["count"], {"argument": "count"})
         self.assertEqual(arguments("weft_style_layouts")["out"]["kind"], "handles")
 
@@ -98,6 +102,19 @@ class TheWholeApi(unittest.TestCase):
         self.assertTrue(DESCRIPTION["functions"]["weft_comm_abort"]["any_thread"])  # by its contract
         self.assertFalse(DESCRIPTION["functions"]["weft_barrier"]["any_thread"])
 
+    def test_symmetric_memory_records_and_libraries_above_are_a_preview(self):
+        functions = DESCRIPTION["functions"].values()
+        self.assertEqual({one["tier"] for one in functions if one["library"] != "weft"}, {"preview"})
+        preview = {one["header"] for one in functions if one["tier"] == "preview" and one["library"] == "weft"}
+        stable = {one["header"] for one in functions if one["tier"] == "stable"}
+        self.assertEqual(preview, {"symm.h", "trace.h", "recorder.h", "extend.h"})
+        self.assertEqual(preview & stable, {"extend.h"})  # its records are those of trace.h
+
+    def test_the_header_of_the_library_includes_the_stable_headers(self):
+        included = set(re.findall(r'#include "(\w+\.h)"', (CORE / "weft.h").read_text(encoding="utf-8")))
+        stable = {one["header"] for one in DESCRIPTION["functions"].values() if one["tier"] == "stable"}
+        self.assertEqual(included, stable - {"extend.h"})  # which is for libraries on top of weft
+
 
 class Mistakes(unittest.TestCase):
     def problem(self, text):
@@ -109,6 +126,12 @@ class Mistakes(unittest.TestCase):
         made = described("/* Open BOXES. [BOXES: COUNT entries] The caller releases *OUT. */\n"
                          "WEFT_API weft_status weft_box_open(size_t count, weft_box *const *boxes, weft_box **out);\n")
         self.assertEqual(made.problems, [])
+
+    def test_a_marker_makes_a_function_a_preview(self):
+        made = described("/* Close one. */\nWEFT_API WEFT_PREVIEW WEFT_NODISCARD weft_status weft_box_shut(weft_box *box);\n"
+                         "/* Look at one. */\nWEFT_API WEFT_NODISCARD weft_status weft_box_look(weft_box *box);\n")
+        self.assertEqual({name: one["tier"] for name, one in made.functions.items()},
+                         {"weft_box_shut": "preview", "weft_box_look": "stable"})
 
     def test_a_count_is_missing(self):
         self.assertIn("small.h:4: weft_box_sum: `const int64_t * values`: say how many entries it has: write `[VALUES: COUNT",

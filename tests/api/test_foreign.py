@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""test_foreign.py DESCRIPTION.json LIBWEFT - call the library from a foreign language, by the description alone.
+"""test_foreign.py DESCRIPTION.json FOLDER - call the libraries in FOLDER from a foreign language, by the description alone.
 
 A function whose arguments are handles, numbers, enumerations, texts, buffers for texts, options and information is
 called through ctypes.  Types, directions and ownership come from the description; this file has sample texts and
@@ -14,7 +14,8 @@ import unittest
 
 with open(sys.argv[1], encoding="utf-8") as description_file:
     DESCRIPTION = json.load(description_file)
-LIBRARY = ctypes.CDLL(sys.argv[2])
+LIBRARIES = {name: ctypes.CDLL(os.path.join(sys.argv[2], f"lib{name}.so"))
+             for name in sorted({one["library"] for one in DESCRIPTION["functions"].values()})}
 
 NUMBERS = {"bool": ctypes.c_bool, "double": ctypes.c_double, "float": ctypes.c_float, "int": ctypes.c_int,
            "size_t": ctypes.c_size_t, "weft_status": ctypes.c_int32}
@@ -24,29 +25,30 @@ for _bits in (8, 16, 32, 64):
 
 # Texts by (function, argument); the others get "0", which names the first axis.
 TEXTS = {
-    ("weft_mesh_parse", "text"): "dp=1,tp=1", ("weft_spec_parse", "text"): "f32[4,8] S(0),R",
+    ("weft_mesh_parse", "text"): "dp=1,tp=1", ("weft_mesh_parse_for", "text"): "dp=*", ("weft_spec_parse", "text"): "f32[4,8] S(0),R",
     ("weft_spec_with", "placements"): "R,S(1)", ("weft_spec_with_mesh", "placements"): "R,R",
-    ("weft_cost_table_find", "name"): "cpu", ("weft_cost_table_open", "name"): "cpu", ("weft_dtype_parse", "text"): "f32",
+    ("weft_cost_table_open", "name"): "cpu", ("weft_dtype_parse", "text"): "f32",
     ("weft_schedule_create", "name"): "1f1b", ("weft_schedule_parse", "text"): "0F0,0B0",
-    ("weft_layout_parse", "text"): "mesh dp=1,tp=1\n* R,R", ("weft_rules_parse", "text"): "* = *",
-    ("weft_styles_parse", "text"): "mesh 1\n* 0 R", ("weft_op_format", "text"): "mm: a[m] -> b[m]",
+    ("weft_layout_file_parse", "text"): "mesh dp=1,tp=1\n* R,R", ("weft_checkpoint_rules_parse", "text"): "* = *",
+    ("weft_styles_parse", "text"): "mesh 1\n* 0 R", ("weft_op_rules_print", "rules"): "mm: a[m] -> b[m]",
     ("weft_op_register", "text"): "foreign: a[i] -> b[i]", ("weft_op_replace", "text"): "foreign: a[i] -> b[i]",
     ("weft_mesh_flatten", "axes"): "dp,tp", ("weft_mesh_flatten", "name"): "all", ("weft_checkpoint_open", "path"): "absent",
-    ("weft_layout_open", "path"): "/dev/null", ("weft_rules_open", "path"): "/dev/null",
-    ("weft_rules_parse", "values"): "", ("weft_rules_open", "values"): "", ("weft_cost_table_parse", "text"): "",
-    ("weft_fsdp_shard_spec", "axes"): "tp", ("weft_op_print", "name"): "mm", ("weft_op_explain", "name"): "mm", ("weft_op_remove", "name"): "foreign",
+    ("weft_layout_file_open", "path"): "/dev/null", ("weft_checkpoint_rules_open", "path"): "/dev/null",
+    ("weft_checkpoint_rules_parse", "values"): "", ("weft_checkpoint_rules_open", "values"): "", ("weft_cost_table_parse", "text"): "",
+    ("weft_fsdp_shard_spec", "axes"): "tp", ("weft_op_print", "name"): "mm", ("weft_op_meaning_print", "name"): "mm", ("weft_op_remove", "name"): "foreign",
 }
 # Numbers by argument; the others are 0.
-SAMPLES = {"ranks": 2, "microbatches": 4, "bytes": 64, "capacity": 64, "size": 1, "length": 1, "dim": 0, "b": 1,
+SAMPLES = {"ranks": 2, "microbatches": 4, "bytes": 64, "size": 1, "length": 1, "dim": 0, "b": 1,
            "high": 1, "deviation": 1, "timeout_ns": -1}
 # What these samples cannot do.
 ERRORS = {
     "weft_checkpoint_open": "WEFT_ERR_NOT_FOUND",  # no such file
-    "weft_cost_table_parse": "WEFT_ERR_PARSE", "weft_layout_open": "WEFT_ERR_PARSE",  # an empty text
+    "weft_cost_table_parse": "WEFT_ERR_PARSE", "weft_layout_file_open": "WEFT_ERR_PARSE",  # an empty text
     "weft_mesh_concatenate": "WEFT_ERR_INVALID",  # a mesh with itself
     "weft_op_use_remove": "WEFT_ERR_NOT_FOUND",  # nobody registered it
     "weft_plan_create_runner_up": "WEFT_ERR_NOT_FOUND",  # a plan from a layout to itself has no step
     "weft_plan_measure_step": "WEFT_ERR_INVALID", "weft_plan_step_get": "WEFT_ERR_INVALID",
+    "weft_record_counts_axes_get": "WEFT_ERR_INVALID",  # no data travelled
 }
 # These end or stop what the others use.
 LAST = ["weft_move_clear", "weft_comm_abort", "weft_context_abort"]
@@ -68,7 +70,7 @@ def is_simple(function):
             return False
         if argument["kind"] == "struct" and argument["direction"] == "in" and not argument["nullable"]:
             return False
-        if argument["type"] == "char *" and argument["name"] != "buffer":
+        if argument["type"] == "char *" and argument["name"] != "text":
             return False
     return True
 
@@ -83,7 +85,7 @@ class Foreign(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()  # for what functions write
         cls.addClassCleanup(folder.cleanup)
         os.chdir(folder.name)
-        os.environ["XDG_RUNTIME_DIR"] = folder.name  # the ring of this process is the only one there
+        os.environ["XDG_RUNTIME_DIR"] = folder.name  # the recorder of this process is the only one there
         cls.pool = {}  # type -> handle
         cls.owned = []  # (type, handle), in order
         cls.called = {}
@@ -93,9 +95,9 @@ class Foreign(unittest.TestCase):
         rest = [name for name in cls.simple if name not in begin and name not in LAST and not cls.releases(name)]
         for name in begin:
             cls.call(name)
-        (ring,) = glob.glob(os.path.join(folder.name, "weft", "*"))
-        TEXTS["weft_ring_open", "path"] = ring
-        for name in ["weft_ring_open"] + rest + rest:  # twice: some need what a later one makes
+        (recorder,) = glob.glob(os.path.join(folder.name, "weft", "*"))
+        TEXTS["weft_recorder_open", "path"] = recorder
+        for name in ["weft_recorder_open"] + rest + rest:  # twice: some need what a later one makes
             cls.call(name)
         cls.without = [name for name in rest if name not in cls.called]
         for name in cls.without:
@@ -112,7 +114,7 @@ class Foreign(unittest.TestCase):
     @classmethod
     def release(cls, kind, handle):
         name = DESCRIPTION["handles"][kind]["release"]
-        function = getattr(LIBRARY, name)
+        function = getattr(LIBRARIES[DESCRIPTION["functions"][name]["library"]], name)
         pointer = ctypes.c_void_p(handle)
         arguments = [ctypes.byref(pointer) if argument["direction"] == "released" else None
                      for argument in DESCRIPTION["functions"][name]["arguments"]]
@@ -131,7 +133,7 @@ class Foreign(unittest.TestCase):
             if value is NotImplemented and not with_null:
                 return  # its handle does not exist yet
             values.append(None if value is NotImplemented else value)
-        function = getattr(LIBRARY, name)
+        function = getattr(LIBRARIES[DESCRIPTION["functions"][name]["library"]], name)
         kind = description["returns"]["kind"]
         function.restype = {"nothing": None, "status": ctypes.c_int32, "text": ctypes.c_char_p, "enum": ctypes.c_int,
                             "number": NUMBERS.get(description["returns"]["type"])}.get(kind, ctypes.c_void_p)

@@ -2,7 +2,7 @@
  * keeps its rules. */
 #include "fuzz.h"
 
-#include "conform/kit.h"
+#include "frame/kit.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
  * bytes are the length of .metadata, and its items follow that. */
 #include "fuzz.h"
 
-#include "file/file.h"
+#include "checkpoint/file.h"
 #include "weft/weft.h"
 
 #include <string.h>

@@ -52,10 +52,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char *text = fuzz_string(data, size);
     weft_checkpoint *out = NULL;
-    weft_rules *rules = NULL;
+    weft_checkpoint_rules *rules = NULL;
 
     if (in == NULL) make_checkpoint();
-    if (weft_rules_parse(text, NULL, &rules) != WEFT_OK) {
+    if (weft_checkpoint_rules_parse(text, NULL, &rules) != WEFT_OK) {
         FUZZ_ASSERT(rules == NULL && weft_last_error()[0] != '\0');
     } else if (weft_checkpoint_map(in, rules, &out) == WEFT_OK) {
         read_tensors(out);
@@ -63,7 +63,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         FUZZ_ASSERT(out == NULL && weft_last_error()[0] != '\0');
     }
     weft_checkpoint_close(&out);
-    weft_rules_release(&rules);
+    weft_checkpoint_rules_release(&rules);
     free(text);
     return 0;
 }

@@ -49,12 +49,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char *text = fuzz_string(data, size), *once, *twice;
     size_t length = 0, again = 0;
 
-    if (weft_op_format(text, NULL, 0, &length) == WEFT_OK) {
+    if (weft_op_rules_print(text, NULL, 0, &length) == WEFT_OK) {
         once = malloc(length + 1);
         twice = malloc(length + 1);
         FUZZ_ASSERT(once != NULL && twice != NULL);
-        FUZZ_ASSERT(weft_op_format(text, once, length + 1, NULL) == WEFT_OK);
-        FUZZ_ASSERT(weft_op_format(once, twice, length + 1, &again) == WEFT_OK);
+        FUZZ_ASSERT(weft_op_rules_print(text, once, length + 1, NULL) == WEFT_OK);
+        FUZZ_ASSERT(weft_op_rules_print(once, twice, length + 1, &again) == WEFT_OK);
         FUZZ_ASSERT(length == again && strcmp(once, twice) == 0);
         if (strchr(once, '\n') == NULL) apply_rules(once);
         free(once);

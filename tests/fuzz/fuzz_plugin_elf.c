@@ -13,8 +13,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     FUZZ_ASSERT(fd >= 0 && write(fd, data, size) == (ssize_t)size);
     if (!wf_elf_check(fd, "the file", &verdict))
-        FUZZ_ASSERT(verdict.text[0] != '\0' && (verdict.reason == WEFT_REASON_NOT_READABLE ||
-                                                verdict.reason == WEFT_REASON_WRONG_ARCHITECTURE));
+        FUZZ_ASSERT(verdict.text[0] != '\0' &&
+                    (verdict.reason == WEFT_BACKEND_REASON_NOT_READABLE ||
+                     verdict.reason == WEFT_BACKEND_REASON_WRONG_ARCHITECTURE));
     close(fd);
     return 0;
 }

@@ -21,10 +21,11 @@ static void check_waits(const weft_schedule *schedule)
     size_t length;
     char *text;
 
-    FUZZ_ASSERT(weft_schedule_print_waits(schedule, NULL, 0, &length) == WEFT_OK);
+    FUZZ_ASSERT(weft_schedule_print(schedule, WEFT_SCHEDULE_PRINT_WAITS, NULL, 0, &length) ==
+                WEFT_OK);
     text = malloc(length + 1);
-    FUZZ_ASSERT(text != NULL &&
-                weft_schedule_print_waits(schedule, text, length + 1, NULL) == WEFT_OK);
+    FUZZ_ASSERT(text != NULL && weft_schedule_print(schedule, WEFT_SCHEDULE_PRINT_WAITS, text,
+                                                    length + 1, NULL) == WEFT_OK);
     FUZZ_ASSERT(weft_schedule_parse(text, &again) == WEFT_OK);
     FUZZ_ASSERT(info_of(again).digest == info_of(schedule).digest);
     weft_schedule_release(&again);
@@ -38,9 +39,10 @@ static void check_schedule(const weft_schedule *schedule)
     size_t length;
     char *text;
 
-    FUZZ_ASSERT(weft_schedule_print(schedule, NULL, 0, &length) == WEFT_OK);
+    FUZZ_ASSERT(weft_schedule_print(schedule, 0, NULL, 0, &length) == WEFT_OK);
     text = malloc(length + 1);
-    FUZZ_ASSERT(text != NULL && weft_schedule_print(schedule, text, length + 1, NULL) == WEFT_OK);
+    FUZZ_ASSERT(text != NULL &&
+                weft_schedule_print(schedule, 0, text, length + 1, NULL) == WEFT_OK);
     FUZZ_ASSERT(weft_schedule_parse(text, &again) == WEFT_OK);
     FUZZ_ASSERT(info_of(again).digest == info_of(schedule).digest);
     FUZZ_ASSERT(weft_timeline_create(again, NULL, &timeline) == WEFT_OK);

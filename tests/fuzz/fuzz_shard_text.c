@@ -28,7 +28,7 @@ static void check_rank(const weft_spec *spec, int32_t rank)
     for (int32_t d = 0; d < shard.dims; d++) {
         struct wf_index index = wf_shard_index(&shard, d);
         int64_t at = 0, end = -1;
-        weft_run run;
+        weft_index_run run;
         FUZZ_ASSERT(shard.shape[d] >= 0 && shard.shape[d] <= spec->layout.shape[d]);
         for (int i = 0; i < 100 && wf_index_run(&index, at, &run); i++, at += run.length) {
             FUZZ_ASSERT(run.start > end && run.length > 0 && at + run.length <= index.length);

@@ -1,18 +1,21 @@
 #!/usr/bin/env python3
-"""complete.py INCLUDE DESCRIPTION.json - C++ reaches every public function: weft.hpp or handle.hpp in INCLUDE calls it."""
-import json
+"""complete.py API INCLUDE DESCRIPTION.json - C++ reaches every public function: a header of C++ in INCLUDE calls it."""
 import pathlib
 import re
 import sys
 
+sys.path.insert(0, sys.argv[1])
+
+import bound  # noqa: E402  of api/
+
 
 def main():
-    folder, description = map(pathlib.Path, sys.argv[1:])
-    text = "".join((folder / "weft" / name).read_text(encoding="utf-8") for name in ("weft.hpp", "handle.hpp"))
+    folder, description = map(pathlib.Path, sys.argv[2:])
+    text = "".join(path.read_text(encoding="utf-8") for path in folder.glob("weft/*.hpp"))
     named = set(re.findall(r"\bweft_\w+", re.sub(r"/\*.*?\*/", "", text, flags=re.S)))
-    functions = json.loads(description.read_text(encoding="utf-8"))["functions"]
-    missing = [f"{one['header']}: weft.hpp does not call {name}" for name, one in functions.items() if name not in named]
-    print("\n".join(missing) or f"weft.hpp calls all {len(functions)} functions")
+    functions = bound.read(description)["functions"]
+    missing = [f"{one['header']}: no header of C++ calls {name}" for name, one in functions.items() if name not in named]
+    print("\n".join(missing) or f"the headers of C++ call all {len(functions)} functions")
     return 1 if missing or not functions else 0
 
 

@@ -1,5 +1,8 @@
 /* counted.hpp - weft.hpp with every release counted.  Included once, before weft.hpp. */
-#include <weft/weft.h>
+#include <weft/recorder.h>
+#include <weft/symm.h>
+#include <weft/trace.h>
+#include <weft/parallel.h>
 
 #include <atomic>
 #include <stdio.h>
@@ -23,12 +26,6 @@ template <class T, T *(*Retain)(const T *)> T *counted_retain(const T *object)
     return Retain(object);
 }
 
-static void counted_stream(weft_context *context, weft_stream **stream)
-{
-    released<weft_stream> ++;
-    weft_stream_release(context, stream);
-}
-
 static weft_status counted_free(weft_context *context, void *pointer)
 {
     weft_status status = weft_free(context, pointer);
@@ -47,6 +44,6 @@ static weft_status counted_free(weft_context *context, void *pointer)
 #define weft_bound_release       counted<weft_bound, weft_bound_release>
 #define weft_symm_release        counted<weft_symm, weft_symm_release>
 #define weft_observation_release counted<weft_observation, weft_observation_release>
-#define weft_stream_release      counted_stream
+#define weft_stream_release      counted<weft_stream, weft_stream_release>
 #define weft_free                counted_free
-#include <weft/weft.hpp>
+#include <weft/parallel.hpp>

@@ -34,8 +34,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_box_create(const weft_mesh *mesh, weft_
 WEFT_API void weft_box_release(weft_box **box);
 /* The size of BOX. */
 WEFT_API int32_t weft_box_size(const weft_box *box);
-/* Write the text of BOX; BUFFER, CAPACITY and LENGTH as in weft_mesh_print. */
-WEFT_API WEFT_NODISCARD weft_status weft_box_print(const weft_box *box, char *buffer, size_t capacity, size_t *length);
+/* Write the text of BOX; TEXT, SIZE and NEEDED as in weft_mesh_print. */
+WEFT_API WEFT_NODISCARD weft_status weft_box_print(const weft_box *box, char *text, size_t size, size_t *needed);
 /* The number of boxes. */
 WEFT_API uint64_t weft_boxes_count(void);
 """
@@ -67,11 +67,11 @@ void weft_box_release(weft_box **box)
     *box = nullptr;
 }
 int32_t weft_box_size(const weft_box *box) { return box->size; }
-weft_status weft_box_print(const weft_box *box, char *buffer, size_t capacity, size_t *length)
+weft_status weft_box_print(const weft_box *box, char *text, size_t size, size_t *needed)
 {
-    std::string text = "box of " + std::to_string(box->size);
-    if (buffer != nullptr && capacity > text.size()) memcpy(buffer, text.c_str(), text.size() + 1);
-    if (length != nullptr) *length = text.size();
+    std::string whole = "box of " + std::to_string(box->size);
+    if (text != nullptr && size > whole.size()) memcpy(text, whole.c_str(), whole.size() + 1);
+    if (needed != nullptr) *needed = whole.size();
     return WEFT_OK;
 }
 uint64_t weft_boxes_count(void) { return boxes; }
@@ -97,17 +97,19 @@ class Generator(unittest.TestCase):
         folder = tempfile.TemporaryDirectory(prefix="weft-generator-")
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
-        shutil.copytree(SOURCE / "core/include/weft", self.folder / "include/weft")
+        for headers in SOURCE.glob("*/include/weft"):  # the folder of a header says which library it is of
+            shutil.copytree(headers, self.folder / headers.relative_to(SOURCE))
 
     def generate(self, declarations, template=TEMPLATE, seed="0"):
         """Run describe.py and cpp.py with DECLARATIONS in mesh.h; the outcome of cpp.py.  SEED: of Python's hashes."""
-        include = self.folder / "include/weft"
+        include = self.folder / "core/include/weft"
         header = include / "mesh.h"
         before, end, after = header.read_text(encoding="utf-8").rpartition("#ifdef __cplusplus\n}")
         header.write_text(before + declarations + end + after, encoding="utf-8")
         description = self.folder / "weft-api.json"
-        subprocess.run([sys.executable, SOURCE / "api/describe.py", description, "0.0.0", *sorted(include.glob("*.h"))], check=True)
-        return subprocess.run([sys.executable, SOURCE / "api/cpp.py", description, template, include / "weft.hpp"],
+        subprocess.run([sys.executable, SOURCE / "api/describe.py", description, "0.0.0", *sorted(self.folder.glob("*/include/weft/*.h"))],
+                       check=True)
+        return subprocess.run([sys.executable, SOURCE / "api/cpp.py", description, "weft", include / "weft.hpp", template],
                               check=False, capture_output=True, text=True, env=os.environ | {"PYTHONHASHSEED": seed})
 
     def refused(self, declarations, *words):
@@ -121,7 +123,7 @@ class Generator(unittest.TestCase):
         made = self.generate(NEW)
         self.assertEqual(made.returncode, 0, made.stderr)
         (self.folder / "program.cc").write_text(PROGRAM, encoding="utf-8")
-        command = [CXX, "-std=c++17", "-Wall", "-Wextra", "-Wshadow", "-Wconversion", "-Werror", "-I", "include", "program.cc"]
+        command = [CXX, "-std=c++17", "-Wall", "-Wextra", "-Wshadow", "-Wconversion", "-Werror", "-I", "core/include", "program.cc"]
         command += ["-o", "program", LIBRARY, f"-Wl,-rpath,{os.path.dirname(LIBRARY)}"] if LIBRARY else ["-fsyntax-only"]
         subprocess.run(command, cwd=self.folder, check=True)
         if LIBRARY:
@@ -129,14 +131,14 @@ class Generator(unittest.TestCase):
 
     def test_the_comment_has_the_c_name_and_the_first_sentence(self):
         self.generate(NEW)
-        text = (self.folder / "include/weft/weft.hpp").read_text(encoding="utf-8")
+        text = (self.folder / "core/include/weft/weft.hpp").read_text(encoding="utf-8")
         self.assertIn("    /* weft_mesh_stretch: Create MESH with TIMES the ranks along the axis NAME. */\n", text)
         self.assertIn("/* Move-only.  weft_box (mesh.h): A box of meshes. */\nclass box :", text)
 
     def test_the_header_of_the_build_is_what_the_sources_give(self):
         for seed in "123":
             self.assertEqual(self.generate("", seed=seed).returncode, 0)
-            self.assertEqual((self.folder / "include/weft/weft.hpp").read_text(encoding="utf-8"),
+            self.assertEqual((self.folder / "core/include/weft/weft.hpp").read_text(encoding="utf-8"),
                              (INCLUDE / "weft/weft.hpp").read_text(encoding="utf-8"))
 
     def test_a_callback_needs_a_function_by_hand(self):

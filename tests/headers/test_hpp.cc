@@ -36,7 +36,7 @@ static_assert(is_move_only<weft::work>() && is_move_only<weft::bound>(), "");
 static_assert(is_move_only<weft::symm>() && is_move_only<weft::op_list>(), "");
 static_assert(is_move_only<weft::threads>() && is_move_only<weft::backends>(), "");
 static_assert(is_move_only<weft::rendezvous>() && is_move_only<weft::observation>(), "");
-static_assert(is_move_only<weft::rings>() && is_move_only<weft::ring>(), "");
+static_assert(is_move_only<weft::recorders>() && is_move_only<weft::recorder>(), "");
 static_assert(is_shared<weft::mesh>() && is_shared<weft::spec>(), "");
 static_assert(is_shared<weft::plan>() && is_shared<weft::cost_table>(), "");
 static_assert(is_shared<weft::tensor>(), "");
@@ -150,7 +150,7 @@ static void test_errors()
 
     CHECK(!bad && !bad.ok() && bad.code() == WEFT_ERR_PARSE && !bad.value());
     CHECK(text == weft_last_error() && !text.empty());
-    CHECK(!weft::cost_table::find("no such table"));
+    CHECK(!weft::cost_table::open("no such table"));
     CHECK(text == bad.error() && text != weft_last_error()); /* the text of a result is kept */
     CHECK(!bad.to_status() && bad.to_status().code() == WEFT_ERR_PARSE);
 
@@ -249,10 +249,8 @@ static void move_values(weft::context_ref ctx, weft::comm_ref comm)
         CHECK(ctx.memory_fill(target.data(), 0xff, target.bytes(), stream));
         if (round < 3)
             CHECK(moved.redistribute(source.data(), target.data(), stream, &work));
-        else if (round == 3)
-            CHECK(ctx.move(from, source.data(), to, target.data(), stream, &work));
         else
-            CHECK(ctx.move_batch(1, &item, stream, &work));
+            CHECK(ctx.move(1, &item, nullptr, stream, &work));
         CHECK(work && work.wait() && work.test() && stream.wait());
         for (int64_t i = 0; i < want.shape[0]; i++)
             for (int64_t j = 0; j < want.shape[1]; j++)
@@ -300,9 +298,9 @@ static void test_observation(weft::context_ref context)
     weft_observer observer = {};
 
     observer.struct_size = sizeof observer;
-    observer.self = &barriers;
-    observer.submitted = [](void *self, const weft_record *record) {
-        if (record->operation == WEFT_OP_BARRIER) ++*static_cast<int *>(self);
+    observer.user = &barriers;
+    observer.submitted = [](void *user, const weft_record *record) {
+        if (record->operation == WEFT_RECORD_BARRIER) ++*static_cast<int *>(user);
     };
     {
         weft::observation observation = context.observe(observer).value();
@@ -346,7 +344,7 @@ static weft::status run_rank()
     weft::comm alone = world.split(world.rank(), 0).value();
     CHECK(alone.size() == 1 && alone.world_rank(0) == world.rank());
     move_values(ctx, alone);
-    weft::result<weft::comm> none = world.split(WEFT_NO_COLOUR, 0);
+    weft::result<weft::comm> none = world.split(WEFT_NO_COLOR, 0);
     CHECK(none && !none.value());
     return WEFT_OK;
 }
@@ -412,7 +410,7 @@ static void test_threads()
 static void test_others()
 {
     weft::backends backends = weft::backends::create().value();
-    size_t chosen = backends.choose(WEFT_ROLE_COMM).value();
+    size_t chosen = backends.choose(WEFT_BACKEND_ROLE_COMM).value();
     weft_rendezvous_options options = weft::sized<weft_rendezvous_options>();
 
     CHECK(chosen < backends.count() && strcmp(backends.info(chosen)->name, "gloo-cpu") == 0);
@@ -421,30 +419,31 @@ static void test_others()
     weft::rendezvous rendezvous = weft::rendezvous::open(options).value();
     CHECK(strchr(rendezvous.address(), ':') != nullptr && strlen(rendezvous.token()) >= 16);
     weft::threads threads = weft::threads::create(1).value();
-    weft_options join = weft::sized<weft_options>();
+    weft_init_options join = weft::sized<weft_init_options>();
     join.threads = threads.get();
     weft::context ctx = weft::context::init(&join).value();
     CHECK(ctx.size() == 1 && ctx.device_info()->features != 0 && ctx.plugin() != nullptr);
     CHECK(ctx.alloc(8, WEFT_MEMORY_HOST).code() == WEFT_ERR_INVALID);
 }
 
-static void test_rings()
+static void test_recorders()
 {
     weft::context ctx = weft::context::init().value();
-    weft::rings rings = weft::rings::create().value();
+    weft::recorders recorders = weft::recorders::create().value();
     size_t found = 0;
 
-    for (size_t i = 0; i < rings.count(); i++) {
-        weft_ring_info info = rings.at(i).info().value();
+    for (size_t i = 0; i < recorders.count(); i++) {
+        weft_recorder_info info = recorders.at(i).info().value();
 
         if (info.pid != getpid()) continue;
-        weft::ring ring = weft::ring::open(info.path).value();
-        CHECK(ring.refresh() && ring.info()->rank == 0 && !ring.record(0) && !*ring.text(0));
-        CHECK(ring.comm_count() == 1 && strcmp(ring.comm_info(0)->name, "world") == 0);
+        weft::recorder recorder = weft::recorder::open(info.path).value();
+        CHECK(recorder.refresh() && recorder.info()->rank == 0 && !recorder.record(0) &&
+              !*recorder.text(0));
+        CHECK(recorder.comm_count() == 1 && strcmp(recorder.comm_info(0)->name, "world") == 0);
         found++;
     }
-    CHECK(found == 1 && !rings.at(rings.count()));
-    CHECK(weft::ring::open("/no/such/ring").code() == WEFT_ERR_NOT_FOUND);
+    CHECK(found == 1 && !recorders.at(recorders.count()));
+    CHECK(weft::recorder::open("/no/such/recorder").code() == WEFT_ERR_NOT_FOUND);
 }
 
 int main()
@@ -457,7 +456,7 @@ int main()
     test_wrong_order();
     test_threads();
     test_others();
-    test_rings();
+    test_recorders();
     puts("weft.hpp: all checks passed");
     return 0;
 }

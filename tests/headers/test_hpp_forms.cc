@@ -1,18 +1,12 @@
 /* test_hpp_forms.cc - one call of each form of generated function in weft.hpp, and the functions
  * with callbacks that are written by hand. */
-#include <weft/weft.hpp>
+#include <weft/parallel.hpp>
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            printf("line %d: %s (%s)\n", __LINE__, #condition, weft::last_error());                \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
+#include "check.hpp"
 
 static void test_layouts()
 {
@@ -21,7 +15,7 @@ static void test_layouts()
     weft::spec rows = weft::spec::parse(mesh, "f32[8,6] S(0),R").value();
     int64_t shape[WEFT_MAX_DIMS] = {};
     uint64_t bytes[] = {3, 2, 1}, most = 0, total = 0;
-    weft_run run;
+    weft_index_run run;
 
     CHECK(mesh.coord_of(3, coord) && coord[0] == 1 && coord[1] == 1); /* an array */
     CHECK(mesh.unflatten(0, 2, sizes).code() == WEFT_ERR_INVALID);
@@ -38,8 +32,8 @@ static void test_layouts()
     CHECK(plan.json_text(plan.create_runner_up().value())->front() == '{');
     const char *text = "mesh dp=2\n* S(0)\n";
     weft::mesh whole = mesh.flatten().value();
-    CHECK(weft::layout::parse(text)->mesh().size() == 2); /* the mesh left out */
-    CHECK(weft::layout::parse(text, whole)->mesh() == whole);
+    CHECK(weft::layout_file::parse(text)->mesh().size() == 2); /* the mesh left out */
+    CHECK(weft::layout_file::parse(text, whole)->mesh() == whole);
 }
 
 static void test_free_functions()
@@ -64,7 +58,6 @@ static void count_line(void *lines, enum weft_log_level, const char *)
 
 static void test_callbacks()
 {
-    std::string report;
     int lines = 0;
 
     weft::context ctx = weft::context::init().value();
@@ -75,8 +68,7 @@ static void test_callbacks()
     CHECK(weft::log_level() == WEFT_LOG_WARNING && lines == 1);
 
     CHECK(ctx.world().barrier());
-    ctx.world().dump([&report](const char *line) { report += line; });
-    CHECK(report.find("barrier") != std::string::npos);
+    CHECK(ctx.world().report_text()->find("barrier") != std::string::npos);
     CHECK(weft::op_use_register("no_rows", no_rows) && weft::op_use_remove("no_rows"));
     CHECK(ctx.pointer_info(&lines)->kind == WEFT_MEMORY_HOST);
 }

@@ -1,7 +1,7 @@
 /* Operators at work through weft.hpp: kernels that are lambdas and functions, and the gradients
  * of a call. */
 #include <string>
-#include <weft/weft.hpp>
+#include <weft/parallel.hpp>
 
 #include <stdio.h>
 
@@ -37,7 +37,7 @@ static int refuse(const weft::context &context, const weft::tensor &a)
 /* c = a * b, and the gradients of a and b. */
 int main()
 {
-    weft_options alone = weft::sized<weft_options>();
+    weft_init_options alone = weft::sized<weft_init_options>();
     alone.size = 1;
     weft::context context = weft::context::init(&alone).value();
     weft::mesh mesh = weft::mesh::parse("1").value();
@@ -76,6 +76,7 @@ int main()
     sum.kind = WEFT_ATTR_TEXT;
     sum.text = "sum";
     loss.name = "cross_entropy";
+    loss.attr_size = sizeof(weft_op_attr);
     loss.attrs = &sum;
     loss.attr_count = 1;
     weft::tensor x =

@@ -5,13 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            printf("line %d: %s (%s)\n", __LINE__, #condition, weft_last_error());                 \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
+#include "check.hpp"
 
 int main()
 {
@@ -53,7 +47,7 @@ int main()
     weft_tensor *tensors[] = {wrapped.get(), drawn.get()};
     weft_tensor *targets[] = {drawn.get(), moved.get()};
     weft::work record;
-    CHECK(weft::tensors_move_into(1, tensors, targets, {}, &record) && record.wait());
+    CHECK(weft::tensors_move_into(1, tensors, targets, nullptr, {}, &record) && record.wait());
     CHECK(drawn.as<float>()[5] == values[5] &&
           weft::tensors_move_into(1, tensors + 1, targets + 1));
     CHECK(weft::tensors_move_into(0, tensors, targets).code() == WEFT_ERR_INVALID);

@@ -1,43 +1,37 @@
-/* test_hpp_trace.cc - counters, dumps and rings through weft.hpp, on one rank. */
+/* test_hpp_trace.cc - counters, dumps and recorders through weft.hpp, on one rank. */
 #include <weft/weft.hpp>
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            printf("line %d: %s (%s)\n", __LINE__, #condition, weft_last_error());                 \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
+#include "check.hpp"
 
-static void check_ring(weft::ring_ref ring)
+static void check_recorder(weft::recorder_ref recorder)
 {
-    const weft_record *newest = ring.record(ring.info()->newest);
+    const weft_record *newest = recorder.record(recorder.info()->newest);
 
-    CHECK(newest != nullptr && ring.record_text(*newest) == "barrier world");
+    CHECK(newest != nullptr && recorder.record_text(*newest).value() == "barrier world");
 }
 
 int main()
 {
     weft::context ctx = weft::context::init().value();
-    weft_counts counts;
+    weft::record_counts counts = weft::record_counts::create(ctx).value();
     size_t found = 0;
 
-    CHECK(ctx.begin_counts(counts));
     CHECK(weft_barrier(ctx.world().get(), nullptr) == WEFT_OK);
-    CHECK(ctx.end_counts(counts) && counts.operations[WEFT_OP_BARRIER] == 1);
-    CHECK(!ctx.end_counts(counts));
+    CHECK(counts.operations(WEFT_RECORD_BARRIER) == 0 && counts.end() && !counts.end());
+    CHECK(counts.operations(WEFT_RECORD_BARRIER) == 1 && counts.info()->failed == 0);
+    CHECK(counts.axes_count() == 1 && counts.axes_info(0)->operations == 1);
     CHECK(ctx.dump("/no/such/folder/dump").code() == WEFT_ERR_SYSTEM);
     CHECK(ctx.create_stream().value().set_name("copies"));
 
-    weft::rings rings = weft::rings::create().value();
-    CHECK(rings.folder(0) != nullptr);
-    for (size_t i = 0; i < rings.count(); i++)
-        if (rings.at(i).info()->pid == getpid()) {
-            check_ring(rings.at(i));
+    weft::recorders recorders = weft::recorders::create().value();
+    CHECK(recorders.folder_count() > 0 && recorders.folder(0) != nullptr);
+    for (size_t i = 0; i < recorders.count(); i++)
+        if (recorders.at(i).info()->pid == getpid()) {
+            check_recorder(recorders.at(i));
             found++;
         }
     CHECK(found == 1);

@@ -1,26 +1,20 @@
 /* test_hpp_training.cc - the training systems of weft.hpp: one step on one rank. */
-#include <weft/weft.hpp>
+#include <weft/parallel.hpp>
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #condition, weft_last_error()); \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
+#include "check.hpp"
 
 static void test_step()
 {
     weft::context ctx = weft::context::init().value();
     weft::mesh mesh = weft::mesh::parse("dp=1").value();
     weft::spec whole = weft::spec::parse(mesh, "f32[2,3] R").value();
-    weft::spec rows = whole.fsdp_shard_spec("dp", 0).value();
+    weft::spec rows = weft::fsdp_shard_spec(whole, "dp", 0).value();
     weft::tensor stored = weft::tensor::create(ctx, rows).value();
-    weft::fsdp fsdp = weft::fsdp::create(ctx).value();
-    weft_fsdp_param param = {stored.get(), nullptr, nullptr, false};
+    weft::fsdp fsdp = weft::fsdp::create(ctx, mesh, "dp").value();
+    weft_fsdp_param param = {stored.get(), nullptr, nullptr, false, nullptr, nullptr};
     weft::fsdp_group group = weft::fsdp_group::create(fsdp, 1, &param).value();
 
     CHECK(stored.fill(3) && group.prefetch_set(WEFT_FSDP_FORWARD, 0, nullptr));
@@ -34,8 +28,8 @@ static void test_step()
     CHECK(group.reduce_begin(gradients) && group.info()->reducing && group.reduce_end());
     CHECK(ctx.wait() && group.gradient(0).as<float>()[5] == 2);
     weft_tensor *reduced[] = {group.gradient(0).get()};
-    CHECK(ctx.clip_grad_norm(1, reduced, 0.0) && group.gradient(0).as<float>()[5] == 0);
-    CHECK(ctx.clip_grad_value(1, reduced, 1.0) && group.gradients_clear());
+    CHECK(weft::clip_gradient_norm(ctx, 1, reduced, 0.0) && group.gradient(0).as<float>()[5] == 0);
+    CHECK(weft::clip_gradient_value(ctx, 1, reduced, 1.0) && group.gradients_clear());
     CHECK(!group.gradient(0));
 }
 

@@ -2,7 +2,7 @@
 #ifndef WEFT_TESTS_CONFORM_FAKE_H
 #define WEFT_TESTS_CONFORM_FAKE_H
 
-#include "conform/progress.h"
+#include "frame/progress.h"
 
 #include <check.h>
 #include <stdlib.h>
@@ -69,6 +69,7 @@ static inline struct fake *fake_make(uint64_t features)
                              .size = 1,
                              .plugin = &fake->plugin,
                              .info = {.features = features},
+                             .level_name = "load",
                              .case_failed = true};
     kit_groups_make(&fake->kit);
     return fake;

@@ -1,4 +1,4 @@
-#include "conform/progress.h"
+#include "team/run.h"
 #include "fake.h"
 #include "support/suite.h"
 

@@ -1,4 +1,4 @@
-#include "conform/kit.h"
+#include "checks/process.h"
 #include "support/suite.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "conform/checks/collective.h"
+#include "checks/collective.h"
 #include "support/suite.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "conform/kit.h"
+#include "frame/kit.h"
 #include "support/suite.h"
 
 static const char name[] = "collectives/all_reduce/f16/sum/in_place/count=7/ranks=3,1";

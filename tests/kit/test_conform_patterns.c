@@ -1,5 +1,5 @@
 /* The exact pattern has to be exact: storing partial results in any order must not change sums. */
-#include "conform/kit.h"
+#include "frame/kit.h"
 #include "support/suite.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "conform/checks/regions.h"
+#include "checks/regions.h"
 #include "support/suite.h"
 
 #include <string.h>

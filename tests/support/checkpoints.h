@@ -4,6 +4,7 @@
 #define WEFT_TESTS_CHECKPOINTS_H
 
 #include "support/folder.h"
+#include "weft/file.h"
 #include "weft/weft.h"
 
 #include <check.h>

@@ -10,6 +10,42 @@
 
 enum { CP_MOST = 96 }; /* indices of a sequence */
 
+/* Sizes of the tensors of an attention. */
+struct cp_sizes {
+    int64_t batch, heads, depth, key_heads;
+    uint32_t dtype;
+    int32_t sequence_dim;
+};
+
+/* PLAN, or the defaults if it is NULL, for a sequence of LENGTH indices and tensors of SIZES, which
+ * may be NULL. */
+static inline weft_cp_options cp_options(const weft_cp_options *plan, int64_t length,
+                                         const struct cp_sizes *sizes)
+{
+    weft_cp_options options = {0};
+
+    if (plan != NULL) options = *plan;
+    options.struct_size = sizeof options;
+    options.length = length;
+    if (sizes == NULL) return options;
+    options.batch = sizes->batch;
+    options.heads = sizes->heads;
+    options.depth = sizes->depth;
+    options.key_heads = sizes->key_heads;
+    options.dtype = sizes->dtype;
+    options.sequence_dim = sizes->sequence_dim;
+    return options;
+}
+
+/* The plan of such options. */
+static inline weft_status cp_plan(const weft_mesh *mesh, const char *axis, int64_t length,
+                                  const weft_cp_options *plan, weft_cp_plan **out)
+{
+    weft_cp_options options = cp_options(plan, length, NULL);
+
+    return weft_cp_plan_create(mesh, axis, &options, out);
+}
+
 struct cp_case {
     int32_t ranks;
     int64_t length;
@@ -24,9 +60,9 @@ static inline bool cp_sees(const struct cp_case *c, int64_t q, int64_t k)
     const weft_cp_options *o = &c->options;
 
     if (o->mask == WEFT_CP_BLOCKS) {
-        for (uint32_t i = 0; i < o->block_count; i++) {
+        for (size_t i = 0; i < o->block_count; i++) {
             const weft_cp_block *b = &o->blocks[i];
-            if (b->query != q / o->block_size || b->key != k / o->block_size) continue;
+            if (b->query != q / o->block_length || b->key != k / o->block_length) continue;
             return b->mask == WEFT_CP_FULL || (b->mask == WEFT_CP_CAUSAL && k <= q) ||
                    (b->mask == WEFT_CP_CUSTOM && (q + k) % 2 == 0);
         }
@@ -69,7 +105,8 @@ static inline void cp_case_blocks(struct random *r, struct cp_case *c)
     }
     c->options.blocks = c->blocks;
     c->options.block_count = count;
-    c->options.block_size = size;
+    c->options.block_size = sizeof(weft_cp_block);
+    c->options.block_length = size;
 }
 
 static inline void cp_case_documents(struct random *r, struct cp_case *c)
@@ -131,8 +168,8 @@ static inline const char *cp_case_text(const struct cp_case *c)
         at += snprintf(text + at, sizeof text - (size_t)at, " --window %lld",
                        (long long)c->options.window);
     if (c->options.mask == WEFT_CP_BLOCKS)
-        at += snprintf(text + at, sizeof text - (size_t)at, " --block-size %lld (%u blocks)",
-                       (long long)c->options.block_size, c->options.block_count);
+        at += snprintf(text + at, sizeof text - (size_t)at, " --block-size %lld (%zu blocks)",
+                       (long long)c->options.block_length, c->options.block_count);
     for (size_t i = 0; i < c->options.document_count; i++)
         at += snprintf(text + at, sizeof text - (size_t)at, "%s%lld",
                        i == 0 ? " --documents " : ",", (long long)c->documents[i]);

@@ -10,7 +10,7 @@ static inline weft_status memory_copy(weft_context *context, const void *source,
                                       size_t bytes, weft_stream *stream)
 {
     if (bytes > 0) WF_TRY(weft_memory_copy(context, source, target, bytes, stream));
-    return weft_stream_wait(context, stream, WEFT_FOREVER);
+    return weft_context_wait(context, stream, WEFT_FOREVER);
 }
 
 /* Allocate memory of the device with the BYTES at HOST.  The caller frees *OUT with weft_free. */

@@ -6,6 +6,7 @@
 #ifndef WEFT_TESTS_EXHAUSTIVE_H
 #define WEFT_TESTS_EXHAUSTIVE_H
 
+#include "plan/figures/figures.h"
 #include "plan/plan.h"
 
 #include <stdlib.h>

@@ -42,13 +42,13 @@ static inline void note_seen(struct seen *seen, weft_status status)
 static inline void *world_run_rank(void *argument)
 {
     struct world_rank *self = argument;
-    weft_options options = {.struct_size = sizeof options,
-                            .rank = self->rank,
-                            .threads = self->threads,
-                            .timeout_ns = self->timeout_ns,
-                            .join_timeout_ns = 300 * WF_SECOND_NS,
-                            .digest = self->digest,
-                            .digest_bytes = self->digest_bytes};
+    weft_init_options options = {.struct_size = sizeof options,
+                                 .rank = self->rank,
+                                 .threads = self->threads,
+                                 .timeout_ns = self->timeout_ns,
+                                 .join_timeout_ns = 300 * WF_SECOND_NS,
+                                 .digest = self->digest,
+                                 .digest_bytes = self->digest_bytes};
 
     note_seen(&self->seen,
               wf_context_create(&options, self->plugin != NULL ? self->plugin : fake_plugin(),
@@ -109,7 +109,7 @@ static inline void world_run(struct world_rank *ranks, int32_t size,
 /* A world of one rank on PLUGIN, in the test's own thread. */
 static inline weft_context *world_alone_on(const weft_plugin *plugin)
 {
-    weft_options options = {.struct_size = sizeof options, .size = 1};
+    weft_init_options options = {.struct_size = sizeof options, .size = 1};
     weft_context *context;
 
     ck_assert_int_eq(wf_context_create(&options, plugin, &context), WEFT_OK);

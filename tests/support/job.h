@@ -9,7 +9,7 @@
 /* The work of a job with its context. */
 typedef weft_status job_function(weft_context *context);
 
-static inline weft_status job_with(const weft_options *options, job_function *run)
+static inline weft_status job_with(const weft_init_options *options, job_function *run)
 {
     weft_context *context;
 
@@ -33,7 +33,7 @@ static inline weft_status job_of_threads(int32_t ranks, job_function *run)
 /* Call RUN once, with RANKS simulated ranks. */
 static inline weft_status job_of_simulated(int32_t ranks, job_function *run)
 {
-    const weft_options options = {.struct_size = sizeof options, .simulated_ranks = ranks};
+    const weft_init_options options = {.struct_size = sizeof options, .simulated_ranks = ranks};
 
     return job_with(&options, run);
 }

@@ -186,11 +186,22 @@ static inline void k_repeat(const weft_op_call *call, const struct part *in, str
     }
 }
 
-/* From START, every STEP-th index of the last dimension; parts hold whole tiles. */
+/* The position in IN of the first index of dimension DIM from START on. */
+static inline int64_t position_of(const struct part *in, int32_t dim, int64_t start)
+{
+    int64_t below = 0;
+
+    while (below < in->shape[dim] && in->index[dim][below] < start)
+        below++;
+    return below;
+}
+
+/* From START, every STEP-th index of the last dimension.  With a STEP, parts hold whole tiles. */
 static inline void k_slice(const weft_op_call *call, const struct part *in, struct part *out)
 {
     int64_t start = kernel_int(call, "start", 0), step = kernel_int(call, "step", 1);
 
+    if (step == 1) start = position_of(in, in->dims - 1, start);
     for (int64_t i = 0; i < out->count; i++) {
         int64_t c[WEFT_MAX_DIMS];
         part_coord(out, i, c);

@@ -324,7 +324,7 @@ static inline void numbers_whole(struct numbers *n, const weft_op_choice *choice
     weft_op_choice_info info = {.struct_size = sizeof info};
 
     ck_assert(weft_op_choice_get(choice, &info) == WEFT_OK);
-    n->outputs = info.outputs;
+    n->outputs = (uint32_t)info.outputs;
     for (uint32_t i = 0; i < n->outputs; i++)
         part_begin(&n->out[i], weft_op_choice_output(choice, i), NULL);
     n->kernel(n->call, n->in, n->out);

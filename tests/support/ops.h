@@ -65,8 +65,11 @@ static inline void op_begin(struct op_text *o, const char *name, const char *mes
 
     memset(o, 0, sizeof *o);
     ck_assert_msg(weft_mesh_parse(mesh, &o->mesh) == WEFT_OK, "%s", weft_last_error());
-    o->call = (weft_op_call){
-        .struct_size = sizeof o->call, .name = name, .mesh = o->mesh, .attrs = o->attrs};
+    o->call = (weft_op_call){.struct_size = sizeof o->call,
+                             .name = name,
+                             .mesh = o->mesh,
+                             .attr_size = sizeof(weft_op_attr),
+                             .attrs = o->attrs};
     snprintf(copy, sizeof copy, "%s", inputs);
     while (*at != '\0') {
         char *end = strstr(at, " ; ");
@@ -88,6 +91,7 @@ static inline void op_begin(struct op_text *o, const char *name, const char *mes
         ck_assert(weft_dtype_parse(dtype, &read) == WEFT_OK);
         t->dtype = read;
         ck_assert(weft_shape_parse(shape, &t->dims, t->shape) == WEFT_OK);
+        o->call.output_size = sizeof(weft_op_tensor);
         o->call.outputs = o->outputs;
     }
 }
@@ -132,11 +136,10 @@ static inline const char *op_choice_text(const weft_op_choice *choice, bool whol
     return out;
 }
 
-static inline int32_t op_allow_all(void *argument, int32_t output, uint32_t index,
-                                   const weft_spec *spec)
+static inline bool op_allow_all(void *user, bool is_output, size_t index, const weft_spec *spec)
 {
-    (void)argument, (void)output, (void)index, (void)spec;
-    return 1;
+    (void)user, (void)is_output, (void)index, (void)spec;
+    return true;
 }
 
 /* Options that allow everything.  Calls with them are not cached. */

@@ -43,6 +43,9 @@ static inline void close_pair(struct pair *pair)
     weft_mesh_release(&pair->to_mesh);
 }
 
+/* A pair that is released where its block ends. */
+#define OWNED_PAIR __attribute__((cleanup(close_pair))) struct pair
+
 static inline void open_problem(struct wf_problem *problem, struct pair *pair, const char *mesh,
                                 const char *shape, const char *from, const char *to)
 {

@@ -83,21 +83,21 @@ static inline int64_t random_list(struct random *r, int64_t rest, int32_t ranks,
     p->sizes = list->sizes;
     if (random_chance(r, 2)) {
         p->kind = WEFT_PLACE_SIZES;
-        p->size_count = ranks;
+        p->size_count = (size_t)ranks;
         random_sizes(r, rest, ranks, list->sizes);
         return -1;
     }
     p->kind = WEFT_PLACE_PARTS;
-    p->size_count = random_in(r, 1, 6);
+    p->size_count = (size_t)random_in(r, 1, 6);
     if (random_chance(r, 2)) { /* even parts, so that inner axes may list sizes too */
-        random_sizes(r, rest / ranks, p->size_count, list->sizes);
-        for (int32_t i = 0; i < p->size_count; i++)
+        random_sizes(r, rest / ranks, (int32_t)p->size_count, list->sizes);
+        for (size_t i = 0; i < p->size_count; i++)
             list->sizes[i] *= ranks;
         list->sizes[0] += rest % ranks;
     } else {
-        random_sizes(r, rest, p->size_count, list->sizes);
+        random_sizes(r, rest, (int32_t)p->size_count, list->sizes);
     }
-    for (int32_t i = 0; i < p->size_count; i++) {
+    for (size_t i = 0; i < p->size_count; i++) {
         if (list->sizes[i] % ranks != 0) return -1;
         each += list->sizes[i] / ranks;
     }
@@ -148,7 +148,7 @@ static inline void random_placements(struct random *r, const weft_mesh *mesh, in
         if (kind < 2 || dims == 0) continue;
         out[i] = (weft_placement){.kind = kind < 5 ? WEFT_PLACE_SHARD : WEFT_PLACE_STRIDED,
                                   .dim = random_in(r, 0, dims - 1),
-                                  .turn = ordered ? turns[i] + 1 : 0};
+                                  .turn = ordered ? turns[i] : 0};
         if (kind == 5) out[i].factor = random_in(r, 1, random_chance(r, 4) ? 40 : 6);
     }
     if (random_chance(r, 2)) random_lists(r, mesh, dims, shape, out);
@@ -212,10 +212,10 @@ static inline int64_t oracle_split(const weft_placement *p, const int64_t *held,
     int64_t factor = p->kind == WEFT_PLACE_STRIDED ? p->factor : 1, kept = 0, start = 0;
     int64_t piece[ORACLE_LONGEST];
 
-    for (int32_t i = 0; wf_placement_has_sizes(p) && i < p->size_count; start += p->sizes[i++]) {
+    for (size_t i = 0; wf_placement_has_sizes(p) && i < p->size_count; start += p->sizes[i++]) {
         if (p->kind == WEFT_PLACE_PARTS)
             kept += oracle_chunk(held + start, p->sizes[i], n, at, out + kept);
-        else if (i == at)
+        else if (i == (size_t)at)
             kept = oracle_chunk(held + start, p->sizes[i], 1, 0, out);
     }
     for (int64_t j = 0; !wf_placement_has_sizes(p) && j < factor; j++) {
@@ -246,7 +246,7 @@ static inline int64_t oracle_indices(const weft_spec *spec, const int32_t *coord
     if (dim == 0 && !oracle_owns(spec, coord)) return 0;
     for (int64_t i = 0; i < count; i++)
         out[i] = i;
-    for (int32_t turn = 1; turn <= axes; turn++)
+    for (int32_t turn = 0; turn < axes; turn++)
         for (int32_t axis = 0; axis < axes; axis++) {
             int32_t n = weft_mesh_axis_size(weft_spec_mesh(spec), axis);
             if (!wf_placement_splits(&p[axis]) || p[axis].dim != dim || p[axis].turn != turn)

@@ -1,5 +1,6 @@
 /* seed.h - settings of random tests: a seed that is constant unless WEFT_TEST_SEED sets it, and
- * numbers of cases, which WEFT_TEST_CASES sets and WEFT_TEST_TIMES multiplies.  Both are printed.
+ * numbers of cases, which WEFT_TEST_CASES sets, WEFT_TEST_TIMES multiplies and WEFT_TEST_PART
+ * divides.  Both are printed.
  * The seed of a failure is printed again at the end (suite.h). */
 #ifndef WEFT_TESTS_SEED_H
 #define WEFT_TESTS_SEED_H
@@ -36,10 +37,18 @@ static inline uint64_t test_seed_begin(const char *test)
 }
 
 /* The number of cases; the default is OTHERWISE. */
+static inline int test_case_count(int otherwise)
+{
+    uint64_t times = test_number("WEFT_TEST_TIMES", 1), part = test_number("WEFT_TEST_PART", 1);
+    uint64_t cases = ((uint64_t)otherwise * times + part - 1) / part;
+
+    return (int)test_number("WEFT_TEST_CASES", cases);
+}
+
+/* The same, printed. */
 static inline int test_cases(int otherwise)
 {
-    uint64_t times = test_number("WEFT_TEST_TIMES", 1);
-    int cases = (int)test_number("WEFT_TEST_CASES", (uint64_t)otherwise * times);
+    int cases = test_case_count(otherwise);
 
     fprintf(stderr, "cases: %d\n", cases);
     return cases;

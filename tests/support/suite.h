@@ -1,7 +1,7 @@
-/* suite.h - the shape of every unit test file:
+/* suite.h - the shape of every unit test file.  Including it makes the file a program that runs
+ * its tests:
  *
- *     START_TEST(what_holds) { ck_assert(...); } END_TEST
- *     SUITE(base_text, what_holds, what_else_holds)
+ *     TEST(what_holds) { ck_assert(...); }
  */
 #ifndef WEFT_TESTS_SUITE_H
 #define WEFT_TESTS_SUITE_H
@@ -9,27 +9,55 @@
 #include "support/seed.h"
 
 #include <check.h>
+#include <errno.h>
 #include <stdlib.h>
 
-#define SUITE(name, ...)                                                                           \
-    int main(void)                                                                                 \
+/* A variable whose object is released where its block ends: OWNED(weft_mesh) *mesh =
+ * mesh_of("2x4"); */
+#define OWNED(type) __attribute__((cleanup(type##_release))) type
+
+struct test_case {
+    TTest test;
+    struct test_case *next;
+};
+static struct test_case *test_first, **test_last = &test_first;
+
+/* Tests run in the order of the file. */
+#define TEST(name)                                                                                 \
+    static void name(int);                                                                         \
+    static struct test_case name##_case = {.test = {#name, name, __FILE__, __LINE__}};             \
+    __attribute__((constructor)) static void name##_add(void)                                      \
     {                                                                                              \
-        const TTest *const cases[] = {__VA_ARGS__};                                                \
-        Suite *suite = suite_create(#name);                                                        \
-        TCase *group = tcase_create(#name);                                                        \
-        SRunner *runner = srunner_create(suite);                                                   \
-        int failed;                                                                                \
-                                                                                                   \
-        tcase_set_timeout(group, 100);                                                             \
-        suite_add_tcase(suite, group);                                                             \
-        for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)                                \
-            tcase_add_test(group, cases[i]);                                                       \
-        srunner_run_all(runner, CK_ENV);                                                           \
-        failed = srunner_ntests_failed(runner);                                                    \
-        srunner_free(runner);                                                                      \
-        if (failed != 0 && test_seed_used)                                                         \
-            fprintf(stderr, "%s: failed with WEFT_TEST_SEED=%" PRIu64 "\n", #name, test_seed());   \
-        return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;                                          \
-    }
+        *test_last = &name##_case;                                                                 \
+        test_last = &name##_case.next;                                                             \
+    }                                                                                              \
+    static void name(CK_ATTRIBUTE_UNUSED int _i)
+
+int main(void)
+{
+    const char *name = program_invocation_short_name;
+    Suite *suite = suite_create(name);
+    TCase *group = tcase_create(name);
+    SRunner *runner = srunner_create(suite);
+    int failed;
+
+    tcase_set_timeout(group, 100);
+    suite_add_tcase(suite, group);
+    for (const struct test_case *each = test_first; each != NULL; each = each->next)
+        tcase_add_test(group, &each->test);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    if (failed != 0 && test_seed_used)
+        fprintf(stderr, "%s: failed with WEFT_TEST_SEED=%" PRIu64 "\n", name, test_seed());
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+/* The older form, in which SUITE lists the tests. */
+#undef START_TEST
+#undef END_TEST
+#define START_TEST(name) TEST(name)
+#define END_TEST
+#define SUITE(...)
 
 #endif

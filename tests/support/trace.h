@@ -1,4 +1,4 @@
-/* trace.h - a ring in a temporary folder. */
+/* trace.h - a recorder in a temporary folder. */
 #ifndef WEFT_TESTS_TRACE_H
 #define WEFT_TESTS_TRACE_H
 
@@ -6,13 +6,14 @@
 #include "trace/folder.h"
 #include "trace/trace.h"
 #include "weft/status.h"
+#include "weft/trace.h"
 
 static struct folder test_runtime;
 
 static const struct wf_trace_identity test_identity = {
     .job = 0x1234, .rank = 3, .size = 8, .backend = "gloo-cpu"};
 
-/* A trace with a ring of RECORDS, or none, in a folder of its own. */
+/* A trace with a recorder of RECORDS, or none, in a folder of its own. */
 static inline struct wf_trace *test_trace_begin(uint64_t records)
 {
     struct wf_trace *trace = NULL;
@@ -43,7 +44,7 @@ static inline struct wf_submitted test_submit(struct wf_trace *trace, uint64_t c
                                           .stream = stream,
                                           .binding = 1,
                                           .step = 2,
-                                          .operation = WEFT_OP_ALL_GATHER,
+                                          .operation = WEFT_RECORD_ALL_GATHER,
                                           .step_kind = WEFT_NO_STEP_KIND,
                                           .dtype = WEFT_DTYPE_F32,
                                           .reduction = 1,
@@ -55,7 +56,7 @@ static inline struct wf_submitted test_submit(struct wf_trace *trace, uint64_t c
                                           .parent = 14});
 }
 
-/* Record ID, which the ring must have. */
+/* Record ID, which the recorder must have. */
 static inline weft_record test_read(const struct wf_trace *trace, uint64_t id)
 {
     weft_record record;

@@ -43,6 +43,7 @@ weft_status dtensor_plan_create(const weft_spec *from, const weft_spec *to,
     WF_TRY(check_pair(from, to));
     WF_TRY(wf_problem_set(&problem, from, to, options));
     path.count = 0;
+    path.least = false;
     if (from->elements != 0 && !wf_state_same(&problem.source, &problem.target))
         WF_TRY(options->planner == DTENSOR_GREEDY ? dtensor_greedy(&problem, &path)
                                                   : dtensor_graph(&problem, &path));

@@ -1,6 +1,8 @@
 /* arena.c - what a call holds until it ends, see call.h. */
 #include "call.h"
 
+#include <string.h>
+
 struct block {
     struct block *next;
     union value memory[];
@@ -13,8 +15,16 @@ struct use {
 
 void *arena_take(struct arena *arena, size_t bytes)
 {
-    struct block *block = PyMem_Calloc(1, sizeof *block + bytes + 1);
+    size_t room = sizeof arena->room / sizeof *arena->room - arena->taken;
+    struct block *block;
 
+    if (bytes <= room * sizeof *arena->room) {
+        void *memory = arena->room + arena->taken;
+
+        arena->taken += (bytes + sizeof *arena->room - 1) / sizeof *arena->room;
+        return memset(memory, 0, bytes);
+    }
+    block = PyMem_Calloc(1, sizeof *block + bytes + 1);
     if (block == NULL) return PyErr_NoMemory();
     block->next = arena->blocks;
     arena->blocks = block;
@@ -42,16 +52,26 @@ int arena_keep(struct arena *arena, PyObject *object)
     return result;
 }
 
-int arena_use(struct arena *arena, PyObject *object)
+int arena_use(struct arena *arena, PyObject *object, const struct handle_class *class)
 {
     struct use *use = arena_take(arena, sizeof *use);
 
     if (use == NULL) return -1;
-    if (arena->context == NULL) arena->context = context_behind(object);
+    if (arena->context == NULL)
+        arena->context = class->type == &binding.context ? (context_object *)object
+                                                         : ((handle_object *)object)->context;
     *use = (struct use){arena->used, (handle_object *)Py_NewRef(object)};
     use->handle->calls++;
     arena->used = use;
     return 0;
+}
+
+void *handle_use(PyObject *object, const struct handle_class *class, const char *name,
+                 struct arena *arena)
+{
+    void *raw = handle_of(object, class, name);
+
+    return raw != NULL && arena_use(arena, object, class) == 0 ? raw : NULL;
 }
 
 void arena_end(struct arena *arena)
@@ -68,6 +88,7 @@ void arena_end(struct arena *arena)
     }
     Py_CLEAR(arena->held);
     Py_CLEAR(arena->kept);
+    arena->taken = 0;
     arena->blocks = NULL;
     arena->used = NULL;
 }
@@ -85,7 +106,7 @@ int arena_stream(struct arena *arena, PyObject *object, weft_stream **out)
     if (owned == NULL) return arena_keep(arena, Py_NewRef(object));
     stream = object_new(binding.stream);
     if (stream == NULL) {
-        weft_stream_release(arena->context->raw, &owned);
+        weft_stream_release(&owned);
         return -1;
     }
     stream->raw = owned;

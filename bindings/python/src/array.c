@@ -5,22 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-PyObject *arrays_call(const char *function, const char *format, ...)
-{
-    PyObject *module = PyImport_ImportModule("weft._arrays"), *called = NULL, *args, *result = NULL;
-    va_list given;
-
-    va_start(given, format);
-    args = Py_VaBuildValue(format, given);
-    va_end(given);
-    if (module != NULL) called = PyObject_GetAttrString(module, function);
-    if (called != NULL && args != NULL) result = PyObject_Call(called, args, NULL);
-    Py_XDECREF(module);
-    Py_XDECREF(called);
-    Py_XDECREF(args);
-    return result;
-}
-
 /* Whether FOUND, an object or NULL, is True.  It takes over FOUND, and ends its exception. */
 static bool is_true(PyObject *found)
 {
@@ -354,4 +338,22 @@ uint64_t array_elements(const struct array *array)
 uint64_t array_bytes(const struct array *array)
 {
     return array_elements(array) * weft_dtype_bytes(array->dtype);
+}
+
+int writable(const struct array *array, const char *name)
+{
+    if (!array->is_read_only) return 0;
+    PyErr_Format(PyExc_ValueError, "%s is read-only", name);
+    return -1;
+}
+
+int check_dense(const struct array *array, const char *name, bool written)
+{
+    if (array->is_dense) return written ? writable(array, name) : 0;
+    PyErr_Format(PyExc_ValueError,
+                 "%s is not contiguous in row-major order, and weft copies no arrays; %s", name,
+                 written ? "give a contiguous array and copy it to this one afterwards"
+                         : "give a contiguous copy, such as numpy.ascontiguousarray(x), or "
+                           "x.contiguous() of PyTorch");
+    return -1;
 }

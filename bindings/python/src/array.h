@@ -39,8 +39,7 @@ struct array {
     bool has_view;
 };
 
-/* Call a function of weft._arrays; FORMAT is of Py_BuildValue, for a tuple. */
-PyObject *arrays_call(const char *function, const char *format, ...);
+#define arrays_call(function, ...) package_call("weft._arrays", function, __VA_ARGS__)
 
 /* 0, or -1 with ValueError if OBJECT has a mask: its memory does not say which elements count. */
 int refuse_mask(PyObject *object);
@@ -54,6 +53,10 @@ void array_close(struct array *array);
 /* The number of its elements, and their bytes. */
 uint64_t array_elements(const struct array *array);
 uint64_t array_bytes(const struct array *array);
+/* 0 if ARRAY is contiguous and, if WRITTEN is true, may be written. */
+int check_dense(const struct array *array, const char *name, bool written);
+/* 0 if ARRAY may be written. */
+int writable(const struct array *array, const char *name);
 
 /* A new array of the library of LIKE, on its device, with this shape and dtype; *OUT is it, opened.
  * Row-major without gaps; its elements are not set. */

@@ -9,7 +9,12 @@
 #include <Python.h>
 
 #include <weft/dlpack.h>
+#include <weft/file.h>
+#include <weft/parallel.h>
 #include <weft/weft.h>
+#include <weft/recorder.h>
+#include <weft/symm.h>
+#include <weft/trace.h>
 
 #include "handle_types.h"
 
@@ -68,7 +73,7 @@ PyObject *raise_status(weft_status status);
 /* 0, or -1 with the exception of STATUS. */
 int check(weft_status status);
 
-/* ---- objects.c ---- */
+/* ---- handles.c ---- */
 
 /* A new reference; it takes over the caller's reference to RAW, even if it fails. */
 PyObject *spec_wrap(weft_spec *raw);
@@ -77,6 +82,8 @@ PyObject *spec_wrap(weft_spec *raw);
  * name.
  */
 weft_spec *spec_of(PyObject *object, const char *name);
+
+/* ---- objects.c ---- */
 
 /* A new object of TYPE whose members are 0, and its end, when its members are released. */
 void *object_new(PyTypeObject *type);
@@ -87,10 +94,18 @@ PyObject *dependent_new(PyTypeObject *type, void *raw, context_object *context);
 /* Free such an object, whose RAW is released. */
 void dependent_free(PyObject *object);
 
+/* Call a function of a module of the package; FORMAT is of Py_BuildValue, for a tuple. */
+PyObject *package_call(const char *name, const char *function, const char *format, ...);
+
 /* Whether OBJECT is of TYPE; otherwise TypeError.  NAME is the argument's name. */
 bool is_of(PyObject *object, PyTypeObject *type, const char *name);
 
-/* ---- records.c, which reads most arguments by the tables of call.h ---- */
+/* ---- handles.c ---- */
+
+/* The text of any object of the package (weft._texts). */
+PyObject *handle_repr(PyObject *self);
+
+/* ---- numbers.c ---- */
 
 /* A tuple of COUNT numbers. */
 PyObject *tuple_of(int32_t count, const int64_t *numbers);
@@ -126,7 +141,9 @@ int pairs_functions_add(PyObject *module);
 int callback_type_add(PyObject *module);
 int attention_functions_add(PyObject *module);
 
+/* A function that gets its arguments as a tuple and a dictionary, or as call_function gets them. */
 #define KEYWORDS(function) (PyCFunction)(void (*)(void)) function, METH_VARARGS | METH_KEYWORDS
+#define VECTOR(function)   (PyCFunction)(void (*)(void)) function, METH_FASTCALL | METH_KEYWORDS
 
 /* Create the type of SPEC and add it to MODULE; *OUT keeps a reference. */
 int type_add(PyObject *module, PyType_Spec *spec, PyTypeObject **out);

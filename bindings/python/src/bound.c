@@ -154,7 +154,7 @@ static int run_bound(bound_object *self, struct opened *opened, PyObject *stream
     WAIT_BEGIN
     status = weft_redistribute_batch(self->raw, (const void *const *)opened->memory,
                                      opened->memory + self->count, raw, NULL);
-    weft_stream_release(self->context->raw, &owned);
+    weft_stream_release(&owned);
     WAIT_END
     return check(status);
 }
@@ -256,6 +256,7 @@ int bound_types_add(PyObject *module)
          "Move(context, sources, targets)\n--\n\nA plan that is bound once and called often: "
          "move(arrays, outs, stream=None).  Collective."},
         {Py_tp_new, bound_new},
+        {Py_tp_repr, handle_repr},
         {Py_tp_dealloc, bound_dealloc},
         {Py_tp_call, bound_call},
         {Py_tp_methods, methods},
@@ -263,6 +264,7 @@ int bound_types_add(PyObject *module)
     static PyType_Spec spec = {"weft.Move", sizeof(bound_object), 0, Py_TPFLAGS_DEFAULT, slots};
     static PyType_Slot fixed_slots[] = {
         {Py_tp_doc, "A bound move of arrays that it keeps: call it with stream=None."},
+        {Py_tp_repr, handle_repr},
         {Py_tp_dealloc, fixed_dealloc},
         {Py_tp_call, fixed_call},
         {0, NULL}};

@@ -8,13 +8,25 @@
 
 /* ---- which object is which argument ---- */
 
-static int bind_positions(struct call *call, PyObject *args)
+/* The lowest argument of a set. */
+static int first_of(unsigned set)
 {
-    Py_ssize_t count = args != NULL ? PyTuple_Size(args) : 0, given = 0;
+    return __builtin_ctz(set);
+}
+
+static void bind(struct call *call, int argument, PyObject *object)
+{
+    call->objects[argument] = object;
+    call->given |= 1U << argument;
+}
+
+static int bind_positions(struct call *call, PyObject *const *args, Py_ssize_t count)
+{
     const int8_t *next = call->function->stated;
+    Py_ssize_t given = 0;
 
     while (given < count && *next >= 0)
-        call->objects[*next++] = PyTuple_GetItem(args, given++);
+        bind(call, *next++, args[given++]);
     if (given == count) return 0;
     PyErr_Format(PyExc_TypeError, "%s() takes at most %zd positional arguments, not %zd",
                  call->function->name, given, count);
@@ -42,104 +54,140 @@ static int set_option(struct call *call, PyObject *name, PyObject *value)
 /* The argument called NAME; -1: no argument has this name; an option may have it. */
 static int find_stated(const struct function *function, PyObject *name)
 {
-    for (const int8_t *next = function->stated; *next >= 0; next++)
-        if (PyUnicode_CompareWithASCIIString(name, function->arguments[*next].name) == 0)
-            return *next;
+    for (const int8_t *next = function->stated; *next >= 0; next++) {
+        const char *stated = *next == OPTION_NAME ? "name" : function->arguments[*next].name;
+
+        if (PyUnicode_CompareWithASCIIString(name, stated) == 0) return *next;
+    }
     return -1;
 }
 
-static int bind_names(struct call *call, PyObject *kwargs)
+static int bind_names(struct call *call)
 {
-    Py_ssize_t position = 0;
-    PyObject *name, *value;
+    for (Py_ssize_t i = 0; i < call->name_count; i++) {
+        PyObject *name = PyTuple_GetItem(call->names, i);
+        int argument = find_stated(call->function, name);
 
-    while (kwargs != NULL && PyDict_Next(kwargs, &position, &name, &value)) {
-        int i = find_stated(call->function, name);
-
-        if (i < 0) continue;
-        if (call->objects[i] != NULL) {
+        if (argument < 0) {
+            call->has_options = true;
+        } else if ((call->given & 1U << argument) != 0) {
             PyErr_Format(PyExc_TypeError, "%s() got two values for the argument '%U'",
                          call->function->name, name);
             return -1;
+        } else {
+            bind(call, argument, call->named[i]);
         }
-        call->objects[i] = value;
     }
     return 0;
 }
 
-/* Set the options of KWARGS.  The other arguments are read, so their context is known. */
-static int set_options(struct call *call, PyObject *kwargs)
+/* The names of arguments, for which structs have their fields, and bits their texts. */
+static int list_names(const struct value_type *types, int count, PyObject *names)
 {
-    Py_ssize_t position = 0;
-    PyObject *name, *value;
+    for (int i = 0; i < count; i++) {
+        const struct value_type *type = &types[i];
+        uint32_t bits = type->kind == VALUE_BITS ? type->choices->count : 0;
 
-    while (kwargs != NULL && PyDict_Next(kwargs, &position, &name, &value)) {
-        int result = find_stated(call->function, name) >= 0 ? 1 : set_option(call, name, value);
+        if (type->is_out) continue;
+        if (type->kind == VALUE_RECORD &&
+            list_names(type->record->fields, type->record->count, names) < 0)
+            return -1;
+        for (uint32_t bit = 0; bit < bits || (bit == 0 && bits == 0); bit++) {
+            const char *text = bits > 0 ? type->choices->texts[bit] : type->name;
+            PyObject *name = text != NULL ? PyUnicode_FromString(text) : Py_NewRef(Py_None);
+            int result = name != NULL ? PyList_Append(names, name) : -1;
 
-        if (result == 0)
-            PyErr_Format(PyExc_TypeError, "%s() has no argument '%U'", call->function->name, name);
+            Py_XDECREF(name);
+            if (result < 0) return -1;
+        }
+    }
+    return 0;
+}
+
+static void refuse_option(const struct call *call, PyObject *name)
+{
+    const struct function *function = call->function;
+    PyObject *names = PyList_New(0);
+
+    if (names != NULL && list_names(function->arguments, function->count, names) == 0)
+        Py_XDECREF(
+            package_call("weft._errors", "refuse_option", "(sOO)", function->name, name, names));
+    Py_XDECREF(names);
+}
+
+/* Set the option `name`. */
+static int set_name(struct call *call)
+{
+    PyObject *name = PyUnicode_FromString("name");
+    int result = name != NULL ? set_option(call, name, call->objects[OPTION_NAME]) : -1;
+
+    Py_XDECREF(name);
+    return result < 0 ? -1 : 0;
+}
+
+/* Set the options.  The other arguments are read, so their context is known. */
+static int set_options(struct call *call)
+{
+    for (Py_ssize_t i = 0; i < call->name_count; i++) {
+        PyObject *name = PyTuple_GetItem(call->names, i);
+        int result =
+            find_stated(call->function, name) >= 0 ? 1 : set_option(call, name, call->named[i]);
+
+        if (result == 0) refuse_option(call, name);
         if (result <= 0) return -1;
     }
     return 0;
 }
 
-/* Make room for structs: options, and those that the function fills. */
-static int take_records(struct call *call)
+/* Set what Python does not give: room for structs, limits of time, sizes of elements. */
+static int preset(struct call *call)
 {
-    for (int i = 0; i < call->function->count; i++) {
-        const struct value_type *type = &call->function->arguments[i];
-        char *memory;
+    for (unsigned left = call->function->presets; left != 0; left &= left - 1) {
+        const struct value_type *type = &call->function->arguments[first_of(left)];
+        union value *value = &call->values[first_of(left)];
 
-        if (type->kind != VALUE_RECORD || (type->is_out && type->is_pointer)) continue;
-        memory = arena_take(&call->arena, type->record->size);
-        if (memory == NULL) return -1;
-        if (type->record->is_sized && type->record->size_bytes == 4)
-            *(uint32_t *)(void *)memory = (uint32_t)type->record->size;
-        else if (type->record->is_sized)
-            *(size_t *)(void *)memory = type->record->size;
-        call->values[i].pointer = memory;
+        if (type->kind == VALUE_TIMEOUT) value->i64 = WEFT_FOREVER;
+        if (type->kind == VALUE_ELEMENT) value->size = type->length;
+        if (type->kind != VALUE_RECORD) continue;
+        value->pointer = arena_take(&call->arena, type->record->size);
+        if (value->pointer == NULL) return -1;
+        record_begin(type->record, value->pointer);
     }
     return 0;
 }
 
-static int bind_all(struct call *call, PyObject *args, PyObject *kwargs)
+static int bind_all(struct call *call, PyObject *const *args, Py_ssize_t count)
 {
     const struct function *function = call->function;
+    unsigned missing;
 
-    if (function->self >= 0) call->objects[function->self] = call->self;
-    if (take_records(call) < 0 || bind_positions(call, args) < 0 || bind_names(call, kwargs) < 0)
+    if (function->self >= 0) bind(call, function->self, call->self);
+    if (preset(call) < 0 || bind_positions(call, args, count) < 0 || bind_names(call) < 0)
         return -1;
-    for (const int8_t *next = function->stated; *next >= 0; next++) {
-        if (call->objects[*next] != NULL || function->arguments[*next].is_optional) continue;
-        PyErr_Format(PyExc_TypeError, "%s() needs the argument '%s'", function->name,
-                     function->arguments[*next].name);
-        return -1;
-    }
-    return 0;
+    missing = function->required & ~call->given;
+    if (missing == 0) return 0;
+    PyErr_Format(PyExc_TypeError, "%s() needs the argument '%s'", function->name,
+                 function->arguments[first_of(missing)].name);
+    return -1;
 }
 
 /* ---- values ---- */
 
-/* Read the arguments, or the lists whose lengths other arguments tell. */
-static int read_values(struct call *call, bool counted)
+/* Read a set of arguments. */
+static int read_values(struct call *call, unsigned set)
 {
     const struct record record = {.count = call->function->count,
                                   .fields = call->function->arguments};
 
-    for (int i = 0; i < record.count; i++) {
+    for (; set != 0; set &= set - 1) {
+        int i = first_of(set);
         const struct value_type *type = &record.fields[i];
+        PyObject *object = call->objects[i];
 
-        if (type->kind == VALUE_TIMEOUT && !counted) call->values[i].i64 = WEFT_FOREVER;
-        if (call->objects[i] == NULL || type->kind == VALUE_STREAM ||
-            (type->count != NULL || type->measure != NULL) !=
-                counted) /* of streams and arrays: set_places */
-            continue;
-        if (type->kind == VALUE_HANDLE && (call->objects[i] != Py_None || !type->is_optional)) {
-            call->values[i].pointer =
-                handle_use(call->objects[i], type->handle, type->name, &call->arena);
+        if (type->kind == VALUE_HANDLE && (object != Py_None || !type->is_optional)) {
+            call->values[i].pointer = handle_use(object, type->handle, type->name, &call->arena);
             if (call->values[i].pointer == NULL) return -1;
-        } else if (field_set(&record, type, (char *)call->values, call->objects[i], &call->arena) <
-                   0) {
+        } else if (field_set(&record, type, (char *)call->values, object, &call->arena) < 0) {
             return -1;
         }
     }
@@ -193,56 +241,55 @@ static int find_stream(struct call *call, int index)
     return 0;
 }
 
-/* The context, the array, and the stream, which is the last argument: they may follow from others.
- */
+/* The context, the array, and the stream, which is the last. */
 static int set_places(struct call *call)
 {
-    if (call->arena.context != NULL && context_of((PyObject *)call->arena.context) == NULL)
+    context_object *context = call->arena.context;
+
+    if (context != NULL && context->raw == NULL && context_of((PyObject *)context) == NULL)
         return -1;
-    for (int i = 0; i < call->function->count; i++) {
+    for (unsigned left = call->function->places; left != 0; left &= left - 1) {
+        int i = first_of(left);
         uint8_t kind = call->function->arguments[i].kind;
 
         if (kind == VALUE_CONTEXT)
-            call->values[i].pointer = call->arena.context != NULL ? call->arena.context->raw : NULL;
-        if ((kind == VALUE_ARRAY || kind == VALUE_BYTES) && open_array(call, i) < 0) return -1;
-        if (kind == VALUE_STREAM && find_stream(call, i) < 0) return -1;
+            call->values[i].pointer = context != NULL ? context->raw : NULL;
+        else if (kind == VALUE_STREAM ? find_stream(call, i) < 0 : open_array(call, i) < 0)
+            return -1;
     }
     return 0;
-}
-
-size_t call_count(const struct call *call, const struct value_type *list)
-{
-    const struct record record = {.fields = call->function->arguments};
-
-    return count_of(&record, list, (const char *)call->values);
 }
 
 /* Where the function writes its results. */
 static int set_outs(struct call *call)
 {
-    for (int i = 0; i < call->function->count; i++) {
+    for (unsigned left = call->function->outs; left != 0; left &= left - 1) {
+        int i = first_of(left);
         const struct value_type *type = &call->function->arguments[i];
 
-        if (!type->is_out || (type->kind == VALUE_RECORD && !type->is_pointer) ||
-            type->kind == VALUE_UNUSED)
-            continue;
         call->values[i].pointer = &call->outs[i];
-        if (type->kind == VALUE_LIST && !type->is_pointer) {
-            call->counts[i] = call_count(call, type);
-            call->outs[i].pointer =
-                arena_take(&call->arena, call->counts[i] * value_bytes(type, type->element));
-            if (call->outs[i].pointer == NULL) return -1;
-            call->values[i].pointer = call->outs[i].pointer;
-            if (call->counts[i] == 0 && type->measure != NULL) call->values[i].pointer = NULL;
-        }
+        if (type->kind != VALUE_LIST || type->is_pointer) continue;
+        call->counts[i] = type->length > 0 ? type->length : call_count(call, type);
+        call->outs[i].pointer =
+            arena_take(&call->arena, call->counts[i] * value_bytes(type, type->element));
+        if (call->outs[i].pointer == NULL) return -1;
+        call->values[i].pointer = call->outs[i].pointer;
+        if (type->of >= 0 && call->function->arguments[type->of].kind == VALUE_COUNT)
+            call->values[type->of].size = call->counts[i];
+        if (call->counts[i] == 0 && type->measure != NULL) call->values[i].pointer = NULL;
     }
     return 0;
 }
 
-static int prepare(struct call *call, PyObject *args, PyObject *kwargs)
+static int prepare(struct call *call, PyObject *const *args, Py_ssize_t count)
 {
-    if (bind_all(call, args, kwargs) < 0 || read_values(call, false) < 0 ||
-        set_options(call, kwargs) < 0 || read_values(call, true) < 0)
+    unsigned counted = call->function->counted, places = call->function->places;
+
+    if (bind_all(call, args, count) < 0 ||
+        read_values(call, call->given & ~(places | counted | 1U << OPTION_NAME)) < 0 ||
+        ((call->given & 1U << OPTION_NAME) != 0 && set_name(call) < 0) ||
+        (call->has_options && set_options(call) < 0) ||
+        read_values(call, call->given & counted) < 0)
         return -1;
     return set_places(call) < 0 || set_outs(call) < 0 ? -1 : 0;
 }
@@ -256,8 +303,7 @@ static weft_status run(struct call *call)
     if (!call->function->waits) return call->function->call(call->values);
     WAIT_BEGIN
     status = call->function->call(call->values);
-    if (call->owned_stream != NULL)
-        weft_stream_release(call->arena.context->raw, &call->owned_stream);
+    if (call->owned_stream != NULL) weft_stream_release(&call->owned_stream);
     WAIT_END
     return status;
 }
@@ -265,12 +311,10 @@ static weft_status run(struct call *call)
 /* Run a function that writes a text; -1: no memory. */
 static int run_print(struct call *call, int buffer, weft_status *status)
 {
-    size_t length = 0, capacity = 512;
+    size_t length = 0, capacity = sizeof call->text;
+    char *text = call->text;
 
-    for (int round = 0; round < 2; round++) {
-        char *text = arena_take(&call->arena, capacity);
-
-        if (text == NULL) return -1;
+    for (int round = 0; text != NULL && round < 2; round++) {
         call->outs[buffer].pointer = text;
         call->values[buffer].pointer = text;
         call->values[buffer + 1].size = capacity;
@@ -278,52 +322,138 @@ static int run_print(struct call *call, int buffer, weft_status *status)
         *status = run(call);
         if (*status != WEFT_OK || length < capacity) break;
         capacity = length + 1;
+        if (round == 0) text = arena_take(&call->arena, capacity);
     }
-    return 0;
+    return text != NULL ? 0 : -1;
 }
 
-static PyObject *finish(struct call *call)
+/* Whether the function has returned that its first argument is out of range. */
+static bool is_refused(const struct call *call)
 {
-    int buffer = -1;
+    const struct function *function = call->function;
+    const union value *result = &call->values[function->count];
+
+    if (!function->refuses) return false;
+    return function->arguments[function->count].kind == VALUE_I32 ? result->i32 == function->refused
+                                                                  : result->constant == NULL;
+}
+
+static PyObject *refuse_index(const struct call *call)
+{
+    const char *name = call->function->arguments[call->function->stated[0]].name;
+
+    return PyErr_Format(PyExc_IndexError, "%s is %R; %R has no such %s", name,
+                        call->objects[call->function->stated[0]], call->self, name);
+}
+
+/* Call the function; false: it has failed, or the RESULT is known. */
+static bool call_c(struct call *call, PyObject **result)
+{
+    const struct function *function = call->function;
     weft_status status;
 
-    for (int i = 0; i < call->function->count; i++)
-        if (call->function->arguments[i].kind == VALUE_BUFFER) buffer = i;
-    if (buffer < 0)
+    if (function->buffer < 0)
         status = run(call);
-    else if (run_print(call, buffer, &status) < 0)
-        return NULL;
-    if (PyErr_Occurred()) return NULL; /* a callback raised it */
-    if (call->function->tests && status >= 0) return PyBool_FromLong(status == WEFT_OK);
-    if (status != WEFT_OK) return raise_status(status);
-    return call_results(call);
+    else if (run_print(call, function->buffer, &status) < 0)
+        return false;
+    if (PyErr_Occurred()) return false; /* a callback raised it */
+    if (function->tests && status >= 0)
+        *result = PyBool_FromLong(status == WEFT_OK);
+    else if (status != WEFT_OK)
+        raise_status(status);
+    else if (is_refused(call))
+        refuse_index(call);
+    else
+        return true;
+    return false;
 }
 
-PyObject *call_function(const struct function *function, PyObject *self, PyObject *args,
-                        PyObject *kwargs)
+/* Prepare and run a call; true: its results are to be made.  call_end ends it. */
+static bool call_begin(struct call *call, const struct function *function, PyObject *self,
+                       PyObject *const *args, Py_ssize_t count, PyObject *names, PyObject **result)
 {
-    struct call call = {.function = function, .self = self};
-    PyObject *result = prepare(&call, args, kwargs) == 0 ? finish(&call) : NULL;
+    call->function = function;
+    call->self = self;
+    call->names = names;
+    call->named = names != NULL ? args + count : NULL;
+    call->name_count = names != NULL ? PyTuple_Size(names) : 0;
+    call->given = 0;
+    call->has_options = call->has_array = false;
+    call->owned_stream = NULL;
+    arena_begin(&call->arena);
+    call->arena.callback = callback_field;
+    for (int i = 0; i < function->count; i++) {
+        call->objects[i] = NULL;
+        call->values[i].u64 = call->outs[i].u64 = 0;
+    }
+    *result = NULL;
+    return prepare(call, args, count) == 0 && call_c(call, result);
+}
 
-    if (call.owned_stream != NULL) weft_stream_release(call.arena.context->raw, &call.owned_stream);
-    if (call.has_array) array_close(&call.array);
-    arena_end(&call.arena);
+static PyObject *call_end(struct call *call, PyObject *result)
+{
+    if (call->owned_stream != NULL) weft_stream_release(&call->owned_stream);
+    if (call->has_array) array_close(&call->array);
+    arena_end(&call->arena);
+    return result;
+}
+
+PyObject *call_function(const struct function *function, PyObject *self, PyObject *const *args,
+                        Py_ssize_t count, PyObject *names)
+{
+    struct call call;
+    PyObject *result;
+
+    if (call_begin(&call, function, self, args, count, names, &result))
+        result = call_results(&call);
+    return call_end(&call, result);
+}
+
+PyObject *call_new(const struct function *function, PyTypeObject *type, PyObject *args,
+                   PyObject *kwargs)
+{
+    PyObject *all[64], *names = kwargs != NULL ? PySequence_Tuple(kwargs) : NULL, *name, *result;
+    Py_ssize_t count = PyTuple_Size(args), given = 0, position = 0;
+
+    if (kwargs != NULL && names == NULL) return NULL;
+    if (count + (names != NULL ? PyTuple_Size(names) : 0) >
+        (Py_ssize_t)(sizeof all / sizeof *all)) {
+        Py_XDECREF(names);
+        return PyErr_Format(PyExc_TypeError, "%s() got too many arguments", function->name);
+    }
+    for (; given < count; given++)
+        all[given] = PyTuple_GetItem(args, given);
+    while (kwargs != NULL && PyDict_Next(kwargs, &position, &name, &all[given]))
+        given++;
+    result = call_function(function, (PyObject *)type, all, count, names);
+    Py_XDECREF(names);
     return result;
 }
 
 PyObject *call_property(PyObject *self, void *closure)
 {
-    return call_function(closure, self, NULL, NULL);
+    const struct function *function = closure;
+    union value values[2];
+
+    if (!function->answers) return call_function(function, self, NULL, 0, NULL);
+    values[0].pointer = ((handle_object *)self)->raw;
+    if (values[0].pointer == NULL)
+        return handle_of(self, function->arguments[0].handle, function->name);
+    function->call(values);
+    return value_make(&function->arguments[1], &values[1], self);
 }
 
 PyObject *call_entry(PyObject *self, void *closure)
 {
     const struct entry *entry = closure;
-    PyObject *all = call_function(entry->function, self, NULL, NULL), *one;
+    struct call call;
+    PyObject *result;
 
-    if (all == NULL) return NULL;
-    one = PyDict_GetItemString(all, entry->name);
-    Py_XINCREF(one);
-    Py_DECREF(all);
-    return one;
+    if (call_begin(&call, entry->function, self, NULL, 0, NULL, &result)) {
+        const struct record *record = entry->function->arguments[entry->argument].record;
+
+        result = field_make(record, &record->fields[entry->field],
+                            call.values[entry->argument].pointer, self);
+    }
+    return call_end(&call, result);
 }

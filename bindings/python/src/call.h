@@ -18,17 +18,19 @@ enum value_kind {
     VALUE_F64,
     VALUE_TIMEOUT, /* int64_t nanoseconds; seconds in Python; as an argument, None waits forever */
     VALUE_ENUM,    /* a text of struct choices */
-    VALUE_BITS,    /* uint32_t; one keyword per choice */
+    VALUE_BITS,    /* uint32_t or uint64_t (`element`); one keyword per choice */
     VALUE_TEXT,
+    VALUE_AXES,    /* a text that lists axes; in Python also the number of one */
     VALUE_PATH,    /* a text; str, bytes or os.PathLike in Python */
-    VALUE_ADDRESS, /* void *; an int in Python */
+    VALUE_ADDRESS, /* void *; an int in Python, None for NULL */
     VALUE_HANDLE,
     VALUE_CONTEXT,  /* the context of the other arguments, which Python does not state */
     VALUE_STREAM,   /* stream_of; the result of the call keeps one of a struct */
     VALUE_COUNT,    /* the number of entries of the list at `of` */
+    VALUE_ELEMENT,  /* the size of the elements of a list, which is `length` */
     VALUE_LIST,     /* entries of the kind `element` */
     VALUE_RECORD,   /* a struct; as an argument, its fields are keywords */
-    VALUE_BUFFER,   /* for a text; a capacity and a length follow */
+    VALUE_BUFFER,   /* for a text; its size and the length of the whole text follow */
     VALUE_ARRAY,    /* the memory of a dense array; its bytes are the argument `of`, or its elements
                        if VALUE_DTYPE follows that */
     VALUE_DTYPE,    /* the dtype of the array */
@@ -36,8 +38,9 @@ enum value_kind {
     VALUE_CALLBACK, /* a function of Python; `of` is the argument or field that is its `user` */
     VALUE_NATIVE,   /* of a struct that a callback gets: a stream; its address in Python */
     VALUE_MEMORY,   /* likewise: memory; a weft.Shard of unknown size in Python */
-    VALUE_STATE,    /* a struct that the call reads and changes; its fields in Python */
-    VALUE_UNUSED    /* 0 or NULL */
+    VALUE_STATE, /* a struct that the call reads and changes; its fields in Python.  Of a struct: a
+                    pointer to another one, which the call reads */
+    VALUE_UNUSED /* 0 or NULL */
 };
 
 /* The texts of an enum. */
@@ -45,6 +48,7 @@ struct choices {
     uint32_t count;
     const char *const *texts;
     const int32_t *values;
+    PyObject **objects; /* of the texts that Python has used; the others are NULL */
 };
 
 struct record;
@@ -55,7 +59,7 @@ union value;
 struct handle_class {
     const char *name; /* in Python */
     PyTypeObject **type;
-    void (*release)(weft_context *context, void *raw);
+    void (*release)(void *raw);
     void *(*retain)(const void *raw); /* NULL: the handle has one owner */
     bool is_by_hand;                  /* its file releases it, not handle_dealloc */
 };
@@ -65,6 +69,7 @@ struct value_type {
     const char *name; /* in Python; NULL: Python does not state it */
     uint8_t kind, element;
     uint8_t is_optional, is_out, is_owned;
+    uint8_t is_absent;  /* of a number: -1, or the greatest, is None */
     uint8_t is_pointer; /* of a record or text in a struct: the field points to it; of an array: it
                            is written */
     int8_t of;       /* of a count: its list; of a list in a struct or of a list that is returned:
@@ -72,7 +77,8 @@ struct value_type {
     uint16_t offset; /* of a field in its struct, of an argument in struct call */
     uint16_t within; /* of a list that stands for one of the struct at `of`: the offset of its count
                         there */
-    uint16_t length; /* of a field that is an array: its entries; 0: a pointer */
+    uint16_t length; /* of a field that is an array: its entries; 0: a pointer.  Of VALUE_ELEMENT:
+                        the size */
     const struct handle_class *handle;
     const struct choices *choices;
     const struct record *record;
@@ -107,32 +113,51 @@ union value {
 };
 
 #define CALL_ARGUMENTS 12 /* at most; the generator checks it */
+#define OPTION_NAME                                                                                \
+    CALL_ARGUMENTS /* in `stated`: the option `name`, which may be given by position */
 
+/* The sets of arguments below are bits: bit i is arguments[i]. */
 struct function {
     const char *name; /* in Python */
     weft_status (*call)(union value *values);
     const struct value_type *arguments;
-    uint8_t count;
     const int8_t *stated; /* the arguments that Python gives by position or by name, in this order;
                              -1 ends them */
-    int8_t self;          /* the argument that is self; -1: a function or a class method */
-    bool returns;         /* arguments[count] is its result; it returns no status */
-    bool waits;           /* it is called without the GIL */
-    bool tests;           /* False if it returns WEFT_IN_PROGRESS, else True */
+    uint8_t count;
+    int8_t self;       /* the argument that is self; -1: a function or a class method */
+    int8_t buffer;     /* the argument that is VALUE_BUFFER; -1: none */
+    uint16_t required; /* those of `stated` that have no default */
+    uint16_t presets;  /* those with a value that Python does not give: structs, limits, sizes */
+    uint16_t counted;  /* lists whose lengths other arguments tell */
+    uint16_t places;   /* the context, the array and the stream: they may follow from others */
+    uint16_t outs;     /* those that the function writes */
+    uint16_t results;  /* those of `outs` that Python gets */
+    bool returns;      /* arguments[count] is its result; it returns no status */
+    bool answers;      /* it takes self, and returns a value; nothing else */
+    bool keeps;        /* a result may be a handle, which keeps objects of the call */
+    bool waits;        /* it is called without the GIL */
+    bool tests;        /* False if it returns WEFT_IN_PROGRESS, else True */
+    bool refuses;      /* the result REFUSED, or NULL, is an IndexError of the first argument */
+    int8_t refused;
 };
 
-PyObject *call_function(const struct function *function, PyObject *self, PyObject *args,
-                        PyObject *kwargs);
+/* A call as METH_FASTCALL | METH_KEYWORDS passes it: COUNT arguments by position, then those that
+ * the tuple NAMES names. */
+PyObject *call_function(const struct function *function, PyObject *self, PyObject *const *args,
+                        Py_ssize_t count, PyObject *names);
+/* The same as Py_tp_new passes it. */
+PyObject *call_new(const struct function *function, PyTypeObject *type, PyObject *args,
+                   PyObject *kwargs);
 /* The getter of a property; CLOSURE is a struct function. */
 PyObject *call_property(PyObject *self, void *closure);
 
-/* An entry of the dictionary that a property returns. */
+/* A field of the struct that a property fills. */
 struct entry {
     const struct function *function;
-    const char *name;
+    uint8_t argument, field; /* the struct and the field */
 };
 
-/* The getter of such an entry; CLOSURE is a struct entry. */
+/* The getter of such a field; CLOSURE is a struct entry. */
 PyObject *call_entry(PyObject *self, void *closure);
 
 /* ---- arena.c ---- */
@@ -143,23 +168,58 @@ struct arena {
     struct use *used;        /* a chain of handles at which the call counts */
     PyObject *kept;          /* a list of what the result must keep, or NULL */
     context_object *context; /* of the first handle with one, borrowed; NULL: none */
-    void *blocks;            /* a chain */
+    void *blocks;            /* a chain: memory beyond `room` */
+    /* Reads a function of Python, as callback_field; a call sets it. */
+    int (*callback)(const struct record *record, const struct value_type *field, char *memory,
+                    PyObject *function, struct arena *arena);
+    size_t taken;         /* values of `room` */
+    union value room[64]; /* the first memory, which is not set */
 };
 
+/* An arena whose room is not set, which takes less time than {0}. */
+static inline void arena_begin(struct arena *arena)
+{
+    arena->held = NULL;
+    arena->kept = NULL;
+    arena->used = NULL;
+    arena->context = NULL;
+    arena->blocks = NULL;
+    arena->callback = NULL;
+    arena->taken = 0;
+}
+
+/* BYTES that are 0. */
 void *arena_take(struct arena *arena, size_t bytes);
 int arena_hold(struct arena *arena, PyObject *object); /* takes over OBJECT */
 /* Keep OBJECT, which it takes over, as long as what the call makes lives. */
 int arena_keep(struct arena *arena, PyObject *object);
-int arena_use(struct arena *arena, PyObject *object); /* see handle_use */
+int arena_use(struct arena *arena, PyObject *object,
+              const struct handle_class *class); /* see handle_use */
+/* As handle_of, and count the call of ARENA at OBJECT until it ends: nothing can close it
+ * meanwhile. */
+void *handle_use(PyObject *object, const struct handle_class *class, const char *name,
+                 struct arena *arena);
 void arena_end(struct arena *arena);
 /* The stream of OBJECT, as stream_of reads it.  What the call makes may use it as long as it lives,
  * and keeps it. */
 int arena_stream(struct arena *arena, PyObject *object, weft_stream **out);
 
-/* ---- records.c ---- */
+/* ---- numbers.c ---- */
 
 /* The bytes of a value of this kind, of TYPE or of an entry of its list. */
 size_t value_bytes(const struct value_type *type, uint8_t kind);
+/* The unsigned number of BYTES bytes at MEMORY, and its opposite. */
+uint64_t value_load(const void *memory, size_t bytes);
+void value_store(void *out, size_t bytes, uint64_t value);
+/* TypeError: OBJECT, the argument of TYPE, is not what is WANTED.  Returns -1. */
+int value_refuse(const struct value_type *type, const char *wanted, PyObject *object);
+/* Read a number for the argument of TYPE; an integer is of KIND. */
+int integer_read(const struct value_type *type, uint8_t kind, PyObject *object, void *out);
+int double_read(const struct value_type *type, PyObject *object, double *out);
+int timeout_read(const struct value_type *type, PyObject *object, int64_t *out);
+
+/* ---- records.c ---- */
+
 /* Read OBJECT, which is not None unless the value is optional, to OUT. */
 int value_read(const struct value_type *type, PyObject *object, struct arena *arena, void *out);
 /* Read a list; *COUNT is its length. */
@@ -168,18 +228,21 @@ int list_read(const struct value_type *type, PyObject *object, struct arena *are
 /* Set FIELD of RECORD, which is at MEMORY, from OBJECT. */
 int field_set(const struct record *record, const struct value_type *field, char *memory,
               PyObject *object, struct arena *arena);
+/* Set what every struct of RECORD has: its size, and the sizes of the elements of its lists. */
+void record_begin(const struct record *record, char *memory);
 /* Set the field of RECORD that is called NAME from OBJECT; 0: RECORD has no such field. */
 int record_set(const struct record *record, char *memory, PyObject *name, PyObject *object,
                struct arena *arena);
 /* The number of entries of the field LIST of RECORD. */
 size_t count_of(const struct record *record, const struct value_type *list, const char *memory);
-/* The unsigned number of BYTES bytes at MEMORY. */
-uint64_t value_load(const void *memory, size_t bytes);
 
 /* ---- results.c ---- */
 
 /* The object of the value at MEMORY.  OWNER is kept by borrowed handles. */
 PyObject *value_make(const struct value_type *type, const void *memory, PyObject *owner);
+/* The object of a field of the struct at MEMORY. */
+PyObject *field_make(const struct record *record, const struct value_type *field,
+                     const char *memory, PyObject *owner);
 /* A dictionary of the fields. */
 PyObject *record_make(const struct record *record, const char *memory, PyObject *owner);
 /* COUNT entries at MEMORY as a tuple. */
@@ -190,14 +253,18 @@ PyObject *list_make(const struct value_type *type, const void *memory, size_t co
 
 /* The open handle of OBJECT; NULL with an exception.  NAME is the argument's name. */
 void *handle_of(PyObject *object, const struct handle_class *class, const char *name);
-/* The same, and count the call of ARENA at OBJECT until it ends: nothing can close it meanwhile. */
-void *handle_use(PyObject *object, const struct handle_class *class, const char *name,
-                 struct arena *arena);
 /* OBJECT belongs to CONTEXT, which is not closed before it, from now on. */
 void join_context(PyObject *object, context_object *context);
-/* A new object with RAW; None for NULL.  It takes RAW over if it is OWNED, even if it fails.
- * KEEPS, which may be NULL, is an object that must outlive a handle that cannot be retained. */
-PyObject *handle_make(const struct handle_class *class, void *raw, bool owned, PyObject *keeps);
+/* A new object of TYPE, as class_for returns it, with RAW; None for NULL.  It takes RAW over if it
+ * is OWNED, even if it fails.  KEEPS, which may be NULL, is an object that must outlive a handle
+ * that cannot be retained. */
+PyObject *handle_make(PyTypeObject *type, const struct handle_class *class, void *raw, bool owned,
+                      PyObject *keeps);
+/* The class of which GIVEN, the class of a constructor or a class method, makes an object of CLASS.
+ */
+PyTypeObject *class_for(PyObject *given, const struct handle_class *class);
+/* tp_traverse of a handle that keeps callbacks, which end a cycle when they are cleared. */
+int handle_traverse(PyObject *self, visitproc visit, void *arg);
 void handle_dealloc(PyObject *self, const struct handle_class *class);
 PyObject *handle_close(PyObject *self, const struct handle_class *class);
 PyObject *handle_compare(PyObject *self, PyObject *other, int op);

@@ -14,14 +14,31 @@ enum { SLOTS = 8 }; /* callbacks of one struct; the generator checks it */
 typedef struct callback_object {
     HANDLE_HEAD(struct callback_object)
     PyObject *functions[SLOTS];
+    struct arena results; /* the memory of what a function has returned last */
 } callback_object;
+
+static int callback_traverse(PyObject *object, visitproc visit, void *arg)
+{
+    Py_VISIT(Py_TYPE(object));
+    for (int i = 0; i < SLOTS; i++)
+        Py_VISIT(((callback_object *)object)->functions[i]);
+    return 0;
+}
+
+static int callback_clear(PyObject *object)
+{
+    for (int i = 0; i < SLOTS; i++)
+        Py_CLEAR(((callback_object *)object)->functions[i]);
+    return 0;
+}
 
 static void callback_dealloc(PyObject *object)
 {
     callback_object *self = (callback_object *)object;
 
-    for (int i = 0; i < SLOTS; i++)
-        Py_XDECREF(self->functions[i]);
+    PyObject_GC_UnTrack(object);
+    (void)callback_clear(object);
+    arena_end(&self->results);
     Py_XDECREF((PyObject *)self->context);
     object_free(object);
 }
@@ -66,27 +83,6 @@ int callback_field(const struct record *record, const struct value_type *field, 
     return 0;
 }
 
-/* ---- memory ---- */
-
-PyObject *frame_shard(PyObject *frame, struct shard_facts *facts)
-{
-    callback_object *self = (callback_object *)frame;
-
-    facts->device = self->context->device;
-    facts->owner = frame;
-    return shard_new(facts);
-}
-
-PyObject *frame_make(uint8_t kind, void *pointer, PyObject *frame)
-{
-    callback_object *self = (callback_object *)frame;
-
-    if (kind == VALUE_NATIVE)
-        return PyLong_FromVoidPtr(weft_stream_native(self->context->raw, pointer));
-    if (pointer == NULL) Py_RETURN_NONE;
-    return frame_shard(frame, &(struct shard_facts){.data = pointer, .dtype = WEFT_DTYPE_U8});
-}
-
 /* ---- calls ---- */
 
 static PyObject *arguments_of(const struct callback *callback, const union value *values,
@@ -108,16 +104,17 @@ static weft_status call(const struct callback *callback, callback_object *self,
 {
     PyObject *arguments = arguments_of(callback, values, (PyObject *)frame), *result;
     weft_status status = WEFT_OK;
-    struct arena arena = {0};
 
     if (arguments == NULL) return WEFT_OK;
     result = PyObject_CallObject(self->functions[callback->slot], arguments);
     Py_DECREF(arguments);
     frame->raw = NULL;
-    if (result != NULL && callback->result != NULL)
-        (void)value_read(callback->result, result, &arena, out);
+    if (result != NULL && callback->result != NULL) {
+        arena_end(&self->results);
+        self->results = (struct arena){0};
+        (void)value_read(callback->result, result, &self->results, out);
+    }
     if (result == Py_False && callback->stops) status = WEFT_ERR_ABORTED;
-    arena_end(&arena);
     if (result != NULL && frame->users > 0 && !PyErr_Occurred())
         PyErr_Format(PyExc_BufferError,
                      "the function `%s` keeps %zd arrays of its shards; copy them instead",
@@ -152,6 +149,8 @@ weft_status callback_run(const struct callback *callback, void *user, const unio
     callback_object *self = user, *frame = NULL;
     weft_status status = WEFT_OK;
 
+    if (!PyErr_Occurred() && self->functions[callback->slot] == NULL)
+        PyErr_SetString(PyExc_RuntimeError, "the garbage collector has ended the function");
     if (!PyErr_Occurred()) frame = callback_new(self->context);
     if (frame != NULL) status = call(callback, self, values, frame, out);
     if (PyErr_Occurred()) status = failed(callback);
@@ -162,9 +161,13 @@ weft_status callback_run(const struct callback *callback, void *user, const unio
 
 int callback_type_add(PyObject *module)
 {
-    static PyType_Slot slots[] = {{Py_tp_dealloc, callback_dealloc}, {0, NULL}};
-    static PyType_Spec spec = {"weft._weft.Callback", sizeof(callback_object), 0,
-                               Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+    static PyType_Slot slots[] = {{Py_tp_dealloc, callback_dealloc},
+                                  {Py_tp_traverse, callback_traverse},
+                                  {Py_tp_clear, callback_clear},
+                                  {0, NULL}};
+    static PyType_Spec spec = {
+        "weft._weft.Callback", sizeof(callback_object), 0,
+        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
 
     return type_add(module, &spec, &binding.callback);
 }

@@ -26,9 +26,4 @@ int callback_field(const struct record *record, const struct value_type *field, 
 weft_status callback_run(const struct callback *callback, void *user, const union value *values,
                          void *out);
 
-/* Memory that is the function's until it returns; FRAME is the call. */
-PyObject *frame_shard(PyObject *frame, struct shard_facts *facts);
-/* The address of a stream (VALUE_NATIVE), or a shard of unknown size (VALUE_MEMORY). */
-PyObject *frame_make(uint8_t kind, void *pointer, PyObject *frame);
-
 #endif

@@ -154,7 +154,7 @@ static PyObject *comm_collective(PyObject *self, PyObject *args, PyObject *kwarg
         call.args.stream = on;
         WAIT_BEGIN
         status = weft_collective(comm, &call.args);
-        weft_stream_release(context->raw, &owned);
+        weft_stream_release(&owned);
         WAIT_END
         result = status == WEFT_OK ? Py_NewRef(Py_None) : raise_status(status);
     }
@@ -194,31 +194,6 @@ static PyObject *comm_group_end(PyObject *self, PyObject *unused)
     return group(self, weft_group_end, -1);
 }
 
-/* ---- the report ---- */
-
-/* It runs on the calling thread, which does not have the GIL. */
-static void add_line(void *argument, const char *text)
-{
-    PyGILState_STATE state = PyGILState_Ensure();
-    PyObject *line = PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
-
-    if (line == NULL || PyList_Append(argument, line) < 0) PyErr_Clear();
-    Py_XDECREF(line);
-    PyGILState_Release(state);
-}
-
-static PyObject *comm_report(PyObject *self, PyObject *unused)
-{
-    PyObject *lines = PyList_New(0);
-
-    (void)unused;
-    if (lines == NULL) return NULL;
-    WAIT_BEGIN
-    weft_comm_dump(self_of(self)->raw, add_line, lines);
-    WAIT_END
-    return lines;
-}
-
 int comm_members_add(void)
 {
     static PyGetSetDef properties[] = {{0}};
@@ -229,9 +204,6 @@ int comm_members_add(void)
         {"group_begin", comm_group_begin, METH_NOARGS,
          "group_begin($self, /)\n--\n\nBegin a group of calls, which start together."},
         {"group_end", comm_group_end, METH_NOARGS, "group_end($self, /)\n--\n\nEnd the group."},
-        {"report", comm_report, METH_NOARGS,
-         "report($self, /)\n--\n\nThe recent operations of this rank and the positions of "
-         "others, as lines."},
         {0}};
 
     return type_extend(binding.comm, methods, properties);

@@ -1,7 +1,6 @@
 /* context.c - weft.Context: joining and leaving a job, and the streams of calls.  weft/_context.py
  * has its other members. */
 #include "interrupt.h"
-#include "place.h"
 
 #include <string.h>
 
@@ -58,6 +57,20 @@ static weft_status gather_by_call(void *self, const void *mine, void *all, uint6
     return status;
 }
 
+/* Note the device of the new context CONTEXT. */
+static int find_device(context_object *context)
+{
+    weft_device_info info = {.struct_size = sizeof info};
+    const char *backend = weft_context_plugin(context->raw)->name;
+
+    if (check(weft_device_get(context->raw, &info)) < 0) return -1;
+    context->device = (weft_dl_device){WEFT_DL_CPU, 0};
+    if ((info.features & WEFT_FEATURE_HOST_MEMORY) == 0)
+        context->device = (weft_dl_device){
+            strcmp(backend, "rccl") == 0 ? WEFT_DL_ROCM : WEFT_DL_CUDA, info.device};
+    return 0;
+}
+
 /* It waits for the other ranks, and nothing interrupts it: weft/_context.py calls it on a thread of
  * its own. */
 static PyObject *context_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
@@ -65,7 +78,7 @@ static PyObject *context_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
     static char *names[] = {"backend",         "rank",        "size",   "rendezvous",
                             "token",           "plugin_path", "device", "timeout",
                             "simulated_ranks", "exchange",    NULL};
-    weft_options options = {.struct_size = sizeof options};
+    weft_init_options options = {.struct_size = sizeof options};
     int rank = 0, size = 0, device = -1, simulated = 0;
     struct gather gather = {.function = Py_None};
     weft_exchange exchange = {.all_gather = gather_by_call, .self = &gather};
@@ -87,7 +100,7 @@ static PyObject *context_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
     self = object_new(type);
     if (self == NULL) return NULL;
     Py_BEGIN_ALLOW_THREADS status = weft_init(&options, &self->raw);
-    Py_END_ALLOW_THREADS if (check(status) < 0 || place_find(self) < 0 || interrupt_add(self) < 0)
+    Py_END_ALLOW_THREADS if (check(status) < 0 || find_device(self) < 0 || interrupt_add(self) < 0)
         Py_CLEAR(self);
     return (PyObject *)self;
 }
@@ -178,8 +191,8 @@ static PyObject *context_wait(PyObject *self, PyObject *args, PyObject *kwargs)
         return NULL;
     if (stream_of(stream, context, &raw, &owned) < 0) return NULL;
     WAIT_BEGIN
-    status = weft_stream_wait(context->raw, raw, WEFT_FOREVER);
-    weft_stream_release(context->raw, &owned);
+    status = weft_context_wait(context->raw, raw, WEFT_FOREVER);
+    weft_stream_release(&owned);
     WAIT_END
     if (status != WEFT_OK) return raise_status(status);
     Py_RETURN_NONE;

@@ -1,5 +1,5 @@
 /* handles.c - handles of weft as Python objects. */
-#include "call.h"
+#include "classes.h"
 #include "interrupt.h"
 
 #include <string.h>
@@ -20,14 +20,6 @@ void *handle_of(PyObject *object, const struct handle_class *class, const char *
         PyErr_Format(PyExc_RuntimeError, "the %s was closed",
                      *class->type == binding.context ? "context" : class->name);
     return raw;
-}
-
-void *handle_use(PyObject *object, const struct handle_class *class, const char *name,
-                 struct arena *arena)
-{
-    void *raw = handle_of(object, class, name);
-
-    return raw != NULL && arena_use(arena, object) == 0 ? raw : NULL;
 }
 
 void join_context(PyObject *object, context_object *context)
@@ -55,7 +47,8 @@ static void count_user(PyObject *keeps, int change)
     if (is_handle(keeps)) ((handle_object *)keeps)->users += change;
 }
 
-PyObject *handle_make(const struct handle_class *class, void *raw, bool owned, PyObject *keeps)
+PyObject *handle_make(PyTypeObject *type, const struct handle_class *class, void *raw, bool owned,
+                      PyObject *keeps)
 {
     handle_object *self;
 
@@ -64,9 +57,9 @@ PyObject *handle_make(const struct handle_class *class, void *raw, bool owned, P
         raw = class->retain(raw);
         owned = true;
     }
-    self = object_new(*class->type);
+    self = object_new(type);
     if (self == NULL) {
-        if (owned) class->release(NULL, raw);
+        if (owned) class->release(raw);
         return NULL;
     }
     self->raw = raw;
@@ -76,18 +69,37 @@ PyObject *handle_make(const struct handle_class *class, void *raw, bool owned, P
     return (PyObject *)self;
 }
 
+PyObject *spec_wrap(weft_spec *raw)
+{
+    return handle_make(binding.spec, &class_weft_spec, raw, true, NULL);
+}
+
+weft_spec *spec_of(PyObject *object, const char *name)
+{
+    return handle_of(object, &class_weft_spec, name);
+}
+
+PyTypeObject *class_for(PyObject *given, const struct handle_class *class)
+{
+    if (given != NULL && PyType_Check(given) &&
+        PyType_IsSubtype((PyTypeObject *)given, *class->type))
+        return (PyTypeObject *)given;
+    return *class->type;
+}
+
 /* Give up the handle, which may wait. */
 static void release(handle_object *self, const struct handle_class *class)
 {
-    weft_context *context = self->context != NULL ? self->context->raw : NULL;
     void *raw = self->raw;
 
     self->raw = NULL;
     if (raw == NULL) return;
-    if (!self->is_borrowed) {
+    if (!self->is_borrowed && class->retain != NULL) {
+        class->release(raw); /* at most memory is freed */
+    } else if (!self->is_borrowed) {
         self->calls++; /* another thread that closes it does not leave the context meanwhile */
         WAIT_BEGIN
-        class->release(context, raw);
+        class->release(raw);
         WAIT_END
         self->calls--;
     }
@@ -105,6 +117,16 @@ static void leave_context(handle_object *self)
     Py_DECREF((PyObject *)context);
 }
 
+PyObject *dependent_new(PyTypeObject *type, void *raw, context_object *context)
+{
+    handle_object *self = object_new(type);
+
+    if (self == NULL) return NULL;
+    self->raw = raw;
+    join_context((PyObject *)self, context);
+    return (PyObject *)self;
+}
+
 void dependent_free(PyObject *object)
 {
     leave_context((handle_object *)object);
@@ -112,8 +134,16 @@ void dependent_free(PyObject *object)
     object_free(object);
 }
 
+int handle_traverse(PyObject *self, visitproc visit, void *arg)
+{
+    Py_VISIT(Py_TYPE(self));
+    Py_VISIT(((handle_object *)self)->keeps);
+    return 0;
+}
+
 void handle_dealloc(PyObject *object, const struct handle_class *class)
 {
+    if (PyObject_GC_IsTracked(object)) PyObject_GC_UnTrack(object);
     release((handle_object *)object, class);
     dependent_free(object);
 }
@@ -140,11 +170,17 @@ PyObject *handle_enter(PyObject *self, PyObject *unused)
     return Py_NewRef(self);
 }
 
+PyObject *handle_repr(PyObject *self)
+{
+    return package_call("weft._texts", "text_of", "(O)", self);
+}
+
 PyObject *handle_compare(PyObject *self, PyObject *other, int op)
 {
     bool equal;
 
-    if (Py_TYPE(self) != Py_TYPE(other) || (op != Py_EQ && op != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
+    if (op != Py_EQ && op != Py_NE) Py_RETURN_NOTIMPLEMENTED;
+    if (Py_TYPE(self) != Py_TYPE(other) && !is_handle(other)) Py_RETURN_NOTIMPLEMENTED;
     equal = ((handle_object *)self)->raw == ((handle_object *)other)->raw;
     return PyBool_FromLong(equal == (op == Py_EQ));
 }

@@ -37,24 +37,6 @@ int shard_fits(const struct array *array, const weft_spec *spec, int32_t rank, c
     return -1;
 }
 
-int writable(const struct array *array, const char *name)
-{
-    if (!array->is_read_only) return 0;
-    PyErr_Format(PyExc_ValueError, "%s is read-only", name);
-    return -1;
-}
-
-int check_dense(const struct array *array, const char *name, bool written)
-{
-    if (array->is_dense) return written ? writable(array, name) : 0;
-    PyErr_Format(PyExc_ValueError,
-                 "%s is not contiguous in row-major order, and weft copies no arrays; %s", name,
-                 written ? "give a contiguous array and copy it to this one afterwards"
-                         : "give a contiguous copy, such as numpy.ascontiguousarray(x), or "
-                           "x.contiguous() of PyTorch");
-    return -1;
-}
-
 /* Two dense arrays are the same memory, or have none in common. */
 static int check_apart(const struct array *array, const struct array *out)
 {
@@ -69,13 +51,15 @@ static int check_apart(const struct array *array, const struct array *out)
 static int run_one(context_object *context, const weft_spec *from, const struct array *source,
                    const weft_spec *to, const struct array *target, PyObject *stream)
 {
+    const weft_move_item item = {
+        .from = from, .source = source->data, .to = to, .target = target->data};
     weft_stream *raw, *owned;
     weft_status status;
 
     if (place_stream(stream, source, context, &raw, &owned) < 0) return -1;
     WAIT_BEGIN
-    status = weft_move(context->raw, from, source->data, to, target->data, raw, NULL);
-    weft_stream_release(context->raw, &owned);
+    status = weft_move(context->raw, 1, &item, sizeof item, NULL, raw, NULL);
+    weft_stream_release(&owned);
     WAIT_END
     return check(status);
 }

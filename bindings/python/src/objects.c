@@ -1,5 +1,5 @@
-/* objects.c - handles of weft as Python objects. */
-#include "classes.h"
+/* objects.c - objects, types and modules of Python. */
+#include "binding.h"
 
 void object_free(PyObject *object)
 {
@@ -17,21 +17,6 @@ void *object_new(PyTypeObject *type)
     return allocate(type, 0);
 }
 
-PyObject *dependent_new(PyTypeObject *type, void *raw, context_object *context)
-{
-    handle_object *self = object_new(type);
-
-    if (self == NULL) return NULL;
-    self->raw = raw;
-    join_context((PyObject *)self, context);
-    return (PyObject *)self;
-}
-
-PyObject *spec_wrap(weft_spec *raw)
-{
-    return handle_make(&class_weft_spec, raw, true, NULL);
-}
-
 bool is_of(PyObject *object, PyTypeObject *type, const char *name)
 {
     PyObject *found, *wanted;
@@ -46,9 +31,20 @@ bool is_of(PyObject *object, PyTypeObject *type, const char *name)
     return false;
 }
 
-weft_spec *spec_of(PyObject *object, const char *name)
+PyObject *package_call(const char *name, const char *function, const char *format, ...)
 {
-    return handle_of(object, &class_weft_spec, name);
+    PyObject *module = PyImport_ImportModule(name), *called = NULL, *args, *result = NULL;
+    va_list given;
+
+    va_start(given, format);
+    args = Py_VaBuildValue(format, given);
+    va_end(given);
+    if (module != NULL) called = PyObject_GetAttrString(module, function);
+    if (called != NULL && args != NULL) result = PyObject_Call(called, args, NULL);
+    Py_XDECREF(module);
+    Py_XDECREF(called);
+    Py_XDECREF(args);
+    return result;
 }
 
 int type_add(PyObject *module, PyType_Spec *spec, PyTypeObject **out)

@@ -15,8 +15,22 @@ struct job {
 struct way {
     const struct handle_class *class;
     int (*check)(const struct job *job); /* the sizes of the arrays */
-    weft_status (*post)(const struct job *job, weft_stream *stream);
+    weft_status (*post)(const struct job *job, weft_tensor *source, weft_tensor *target,
+                        weft_stream *stream);
 };
+
+/* Post JOB with tensors in the memory of its arrays. */
+static weft_status post_tensors(const struct job *job, const struct way *way, weft_stream *stream)
+{
+    weft_tensor *source = NULL, *target = NULL;
+    weft_status status = place_tensor(&job->source, job->context, &source);
+
+    if (status == WEFT_OK) status = place_tensor(&job->target, job->context, &target);
+    if (status == WEFT_OK) status = way->post(job, source, target, stream);
+    weft_tensor_release(&source);
+    weft_tensor_release(&target);
+    return status;
+}
 
 /* Check the sizes of the arrays of JOB, which are open, and post it. */
 static PyObject *post_job(struct job *job, const struct way *way, PyObject *on)
@@ -27,8 +41,8 @@ static PyObject *post_job(struct job *job, const struct way *way, PyObject *on)
     if (way->check(job) < 0 || place_stream(on, &job->source, job->context, &stream, &owned) < 0)
         return NULL;
     WAIT_BEGIN
-    status = way->post(job, stream);
-    weft_stream_release(job->context->raw, &owned);
+    status = post_tensors(job, way, stream);
+    weft_stream_release(&owned);
     WAIT_END
     if (status != WEFT_OK) return raise_status(status);
     Py_RETURN_NONE;
@@ -78,11 +92,11 @@ static int check_tokens(const struct job *job)
     return -1;
 }
 
-static weft_status post_tokens(const struct job *job, weft_stream *stream)
+static weft_status post_tokens(const struct job *job, weft_tensor *source, weft_tensor *target,
+                               weft_stream *stream)
 {
-    return (job->reverse ? weft_routing_combine
-                         : weft_routing_dispatch)(job->raw, job->source.dtype, job->source.shape[1],
-                                                  job->source.data, job->target.data, stream);
+    return (job->reverse ? weft_routing_combine : weft_routing_dispatch)(job->raw, source, target,
+                                                                         stream, NULL);
 }
 
 static PyObject *routing_move(PyObject *module, PyObject *args)
@@ -115,13 +129,11 @@ static int check_buffers(const struct job *job)
     return -1;
 }
 
-static weft_status post_buffers(const struct job *job, weft_stream *stream)
+static weft_status post_buffers(const struct job *job, weft_tensor *source, weft_tensor *target,
+                                weft_stream *stream)
 {
-    const struct array *whole = job->reverse ? &job->target : &job->source;
-
-    return (job->reverse ? weft_cp_restore
-                         : weft_cp_shard)(job->raw, whole->dtype, whole->dims, whole->shape,
-                                          job->dim, job->source.data, job->target.data, stream);
+    return (job->reverse ? weft_cp_restore : weft_cp_shard)(job->raw, source, job->dim, target,
+                                                            stream, NULL);
 }
 
 static PyObject *attention_copy(PyObject *module, PyObject *args)

@@ -5,19 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-int place_find(context_object *context)
-{
-    weft_device_info info = {.struct_size = sizeof info};
-    const char *backend = weft_context_plugin(context->raw)->name;
-
-    if (check(weft_device_get(context->raw, &info)) < 0) return -1;
-    context->device = (weft_dl_device){WEFT_DL_CPU, 0};
-    if ((info.features & WEFT_FEATURE_HOST_MEMORY) == 0)
-        context->device = (weft_dl_device){
-            strcmp(backend, "rccl") == 0 ? WEFT_DL_ROCM : WEFT_DL_CUDA, info.device};
-    return 0;
-}
-
 /* ---- arrays ---- */
 
 static bool is_empty(const struct array *array)
@@ -81,6 +68,27 @@ int place_open(PyObject *object, bool written, const char *name, context_object 
         return 0;
     array_close(out);
     return -1;
+}
+
+weft_status place_tensor(const struct array *array, const context_object *context,
+                         weft_tensor **out)
+{
+    int32_t size = 1, rank = weft_rank(context->raw);
+    weft_mesh_options alone = {.struct_size = sizeof alone, .ranks = &rank};
+    weft_tensor_options options = {.struct_size = sizeof options, .strides = array->strides};
+    weft_placement replicated = {0};
+    weft_spec *spec = NULL;
+    weft_mesh *mesh = NULL;
+    weft_status status = weft_mesh_create(1, &size, &alone, &mesh);
+
+    if (status == WEFT_OK)
+        status =
+            weft_spec_create(mesh, array->dtype, array->dims, array->shape, &replicated, &spec);
+    if (status == WEFT_OK)
+        status = weft_tensor_wrap(context->raw, spec, array->data, &options, out);
+    weft_spec_release(&spec);
+    weft_mesh_release(&mesh);
+    return status;
 }
 
 int place_hold(context_object *context, PyObject *object)

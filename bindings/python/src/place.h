@@ -5,9 +5,6 @@
 
 #include "array.h"
 
-/* Note the device of the new context CONTEXT. */
-int place_find(context_object *context);
-
 /* 0 if the backend of CONTEXT can use ARRAY, also if ARRAY has no elements.  NAME is the argument's
  * name. */
 int place_fits(const struct array *array, context_object *context, const char *name);
@@ -16,6 +13,11 @@ int place_fits(const struct array *array, context_object *context, const char *n
  * memory; a WRITTEN one must not be read-only.  The caller closes *OUT after success. */
 int place_open(PyObject *object, bool written, const char *name, context_object *context,
                struct array *out);
+
+/* The array as a tensor of this rank alone, in the memory of the array.  The caller releases *OUT
+ * before it closes the array. */
+weft_status place_tensor(const struct array *array, const context_object *context,
+                         weft_tensor **out);
 
 /* Keep the array OBJECT until the end of the group of calls, if one has begun. */
 int place_hold(context_object *context, PyObject *object);

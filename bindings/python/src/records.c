@@ -1,97 +1,31 @@
 /* records.c - Python objects as values of C, see call.h. */
-#include "callback.h"
+#include "call.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* ---- values ---- */
-
-/* The integers, by their kinds. */
-static const struct {
-    uint8_t bytes;
-    bool is_signed;
-    const char *range;
-} integers[] = {
-    [VALUE_U8] = {1, false, "0 to 255"},       [VALUE_I32] = {4, true, "-2^31 to 2^31 - 1"},
-    [VALUE_U32] = {4, false, "0 to 2^32 - 1"}, [VALUE_I64] = {8, true, "-2^63 to 2^63 - 1"},
-    [VALUE_U64] = {8, false, "0 to 2^64 - 1"}, [VALUE_SIZE] = {8, false, "0 to 2^64 - 1"}};
-
-size_t value_bytes(const struct value_type *type, uint8_t kind)
-{
-    switch (kind) {
-    case VALUE_BOOL:
-    case VALUE_U8:
-        return 1;
-    case VALUE_I32:
-    case VALUE_U32:
-    case VALUE_BITS:
-        return 4;
-    case VALUE_ENUM:
-        return type->element == VALUE_U8 ? 1 : 4;
-    case VALUE_RECORD:
-        return type->record->size;
-    default:
-        return 8;
-    }
-}
-
-static void store(void *out, size_t bytes, uint64_t value)
-{
-    if (bytes == 1)
-        *(uint8_t *)out = (uint8_t)value;
-    else if (bytes == 4)
-        *(uint32_t *)out = (uint32_t)value;
-    else
-        *(uint64_t *)out = value;
-}
-
-uint64_t value_load(const void *memory, size_t bytes)
-{
-    return bytes == 1   ? *(const uint8_t *)memory
-           : bytes == 4 ? *(const uint32_t *)memory
-                        : *(const uint64_t *)memory;
-}
-
-static int refuse(const struct value_type *type, const char *wanted, PyObject *object)
-{
-    PyErr_Format(PyExc_TypeError, "%s must be %s, not %R", type->name, wanted, object);
-    return -1;
-}
-
-static int read_integer(const struct value_type *type, uint8_t kind, PyObject *object, void *out)
-{
-    PyObject *number = PyNumber_Index(object);
-    bool narrow = integers[kind].bytes < 8;
-    uint64_t value;
-
-    if (number == NULL) return -1;
-    value = integers[kind].is_signed ? (uint64_t)PyLong_AsLongLong(number)
-                                     : PyLong_AsUnsignedLongLong(number);
-    Py_DECREF(number);
-    if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_OverflowError)) return -1;
-    if (integers[kind].is_signed)
-        narrow = narrow && (int64_t)value != (int32_t)value;
-    else
-        narrow = narrow && value >> (8 * integers[kind].bytes) != 0;
-    if (!PyErr_Occurred() && !narrow) {
-        store(out, integers[kind].bytes, value);
-        return 0;
-    }
-    PyErr_Clear();
-    PyErr_Format(PyExc_ValueError, "%s is %S, which is out of range; expected a number from %s",
-                 type->name, object, integers[kind].range);
-    return -1;
-}
 
 static int read_text(const struct value_type *type, PyObject *object, const char **out)
 {
     Py_ssize_t length;
 
-    if (!PyUnicode_Check(object)) return refuse(type, "a str", object);
+    if (!PyUnicode_Check(object)) return value_refuse(type, "a str", object);
     *out = PyUnicode_AsUTF8AndSize(object, &length);
     if (*out == NULL) return -1;
     if ((size_t)length == strlen(*out)) return 0;
     PyErr_Format(PyExc_ValueError, "%s has a zero byte", type->name);
     return -1;
+}
+
+static int read_axes(const struct value_type *type, PyObject *object, struct arena *arena,
+                     const char **out)
+{
+    if (PyLong_Check(object)) {
+        object = PyObject_Str(object);
+        if (arena_hold(arena, object) < 0) return -1;
+    }
+    return read_text(type, object, out);
 }
 
 static int read_path(PyObject *object, struct arena *arena, const char **out)
@@ -108,16 +42,26 @@ static int read_path(PyObject *object, struct arena *arena, const char **out)
 /* An enum takes four bytes, or one. */
 static int read_enum(const struct value_type *type, PyObject *object, void *out)
 {
-    const struct value_type texts = {.element = VALUE_TEXT};
     const struct choices *choices = type->choices;
     PyObject *all, *comma, *text;
+    uint32_t found = 0;
 
-    for (uint32_t i = 0; PyUnicode_Check(object) && i < choices->count; i++)
-        if (PyUnicode_CompareWithASCIIString(object, choices->texts[i]) == 0) {
-            store(out, value_bytes(type, VALUE_ENUM), (uint32_t)choices->values[i]);
-            return 0;
-        }
-    all = list_make(&texts, choices->texts, choices->count, NULL);
+    while (found < choices->count &&
+           choices->objects[found] != object) /* most texts are literals */
+        found++;
+    for (uint32_t i = 0; found == choices->count && PyUnicode_Check(object) && i < found; i++)
+        if (PyUnicode_CompareWithASCIIString(object, choices->texts[i]) == 0) found = i;
+    if (found < choices->count) {
+        if (choices->objects[found] == NULL) choices->objects[found] = Py_NewRef(object);
+        value_store(out, value_bytes(type, VALUE_ENUM), (uint32_t)choices->values[found]);
+        return 0;
+    }
+    all = PyList_New(0);
+    for (uint32_t i = 0; all != NULL && i < choices->count; i++) {
+        text = PyUnicode_FromString(choices->texts[i]);
+        if (text == NULL || PyList_Append(all, text) < 0) Py_CLEAR(all);
+        Py_XDECREF(text);
+    }
     comma = PyUnicode_FromString(", ");
     text = all != NULL && comma != NULL ? PyUnicode_Join(comma, all) : NULL;
     if (text != NULL)
@@ -128,23 +72,13 @@ static int read_enum(const struct value_type *type, PyObject *object, void *out)
     return -1;
 }
 
-/* With less than 0 seconds or math.inf a call waits forever.  Of a limit that is not OPTIONAL, 0 is
- * the default, and it is not negative. */
-static int read_timeout(const struct value_type *type, PyObject *object, int64_t *out)
+void record_begin(const struct record *record, char *memory)
 {
-    double seconds = PyFloat_AsDouble(object);
-
-    if (PyErr_Occurred()) return -1;
-    if (!type->is_optional && !(seconds >= 0)) {
-        PyErr_Format(PyExc_ValueError,
-                     "%s is %S; expected a number of seconds, 0 for the default, or math.inf for "
-                     "no limit",
-                     type->name, object);
-        return -1;
-    }
-    *out = seconds >= 0 && seconds < 9e9 ? (int64_t)(seconds * 1e9) : WEFT_FOREVER;
-    if (*out == 0 && seconds > 0 && !type->is_optional) *out = 1;
-    return 0;
+    if (record->is_sized) value_store(memory, record->size_bytes, record->size);
+    for (int i = 0; i < record->count; i++)
+        if (record->fields[i].kind == VALUE_ELEMENT)
+            value_store(memory + record->fields[i].offset, sizeof(size_t),
+                        record->fields[i].length);
 }
 
 /* Set the fields of a struct that are called by name in the list PAIRS. */
@@ -171,6 +105,7 @@ static int read_record(const struct value_type *type, PyObject *object, struct a
     Py_ssize_t count, next = 0;
     PyObject *given;
 
+    record_begin(record, out);
     if (!has_names && (PyUnicode_Check(object) || !PySequence_Check(object))) {
         PyErr_Format(PyExc_TypeError, "an entry of %s must be a dictionary or a tuple, not %R",
                      type->name, object);
@@ -203,21 +138,22 @@ static int read_kind(const struct value_type *type, uint8_t kind, PyObject *obje
     case VALUE_I64:
     case VALUE_U64:
     case VALUE_SIZE:
-        return read_integer(type, kind, object, out);
+        return integer_read(type, kind, object, out);
     case VALUE_F64:
-        *(double *)out = PyFloat_AsDouble(object);
-        return PyErr_Occurred() ? -1 : 0;
+        return double_read(type, object, out);
     case VALUE_TIMEOUT:
-        return read_timeout(type, object, out);
+        return timeout_read(type, object, out);
     case VALUE_ENUM:
         return read_enum(type, object, out);
     case VALUE_TEXT:
         return read_text(type, object, out);
+    case VALUE_AXES:
+        return read_axes(type, object, arena, out);
     case VALUE_PATH:
         return read_path(object, arena, out);
     case VALUE_ADDRESS:
         *(void **)out = PyLong_AsVoidPtr(object);
-        return PyErr_Occurred() ? -1 : 0;
+        return PyErr_Occurred() ? value_refuse(type, "an address, an int", object) : 0;
     case VALUE_HANDLE:
         *(void **)out = handle_use(object, type->handle, type->name, arena);
         if (*(void **)out == NULL) return -1;
@@ -228,7 +164,9 @@ static int read_kind(const struct value_type *type, uint8_t kind, PyObject *obje
         return read_record(type, object, arena, out);
     case VALUE_STATE:
         *(void **)out = arena_take(arena, type->record->size);
-        return *(void **)out != NULL ? read_record(type, object, arena, *(void **)out) : -1;
+        if (*(void **)out == NULL) return -1;
+        record_begin(type->record, *(void **)out);
+        return read_record(type, object, arena, *(void **)out);
     default:
         return 0;
     }
@@ -240,52 +178,16 @@ int value_read(const struct value_type *type, PyObject *object, struct arena *ar
     return read_kind(type, type->kind, object, arena, out);
 }
 
-/* ---- numbers for functions that are written by hand ---- */
-
-int to_u64(PyObject *object, void *out)
-{
-    static const struct value_type type = {.name = "the number", .kind = VALUE_U64};
-
-    return value_read(&type, object, NULL, out) == 0;
-}
-
-int to_u32(PyObject *object, void *out)
-{
-    static const struct value_type type = {.name = "the number", .kind = VALUE_U32};
-
-    return value_read(&type, object, NULL, out) == 0;
-}
-
-int to_timeout(PyObject *object, void *out)
-{
-    static const struct value_type type = {.name = "timeout", .kind = VALUE_TIMEOUT};
-
-    return value_read(&type, object, NULL, out) == 0;
-}
-
-static const struct value_type sizes = {.name = "the shape", .element = VALUE_I64};
-
-int32_t numbers_of(PyObject *sequence, int64_t *out)
-{
-    struct arena arena = {0};
-    void *numbers = NULL;
-    size_t count = 0;
-    int result = list_read(&sizes, sequence, &arena, &numbers, &count);
-
-    if (result == 0 && count > WEFT_MAX_DIMS)
-        PyErr_Format(PyExc_ValueError, "a shape has at most %d dimensions", WEFT_MAX_DIMS);
-    else if (result == 0)
-        memcpy(out, numbers, count * sizeof *out);
-    arena_end(&arena);
-    return PyErr_Occurred() ? -1 : (int32_t)count;
-}
-
-PyObject *tuple_of(int32_t count, const int64_t *numbers)
-{
-    return list_make(&sizes, numbers, (size_t)count, NULL);
-}
-
 /* ---- lists and structs ---- */
+
+static int refuse_list(const struct value_type *type, PyObject *object)
+{
+    char wanted[64] = "a list";
+
+    if (type->element == VALUE_HANDLE)
+        snprintf(wanted, sizeof wanted, "a list of weft.%s", type->handle->name);
+    return value_refuse(type, wanted, object);
+}
 
 int list_read(const struct value_type *type, PyObject *object, struct arena *arena, void **out,
               size_t *count)
@@ -295,8 +197,13 @@ int list_read(const struct value_type *type, PyObject *object, struct arena *are
     char *memory;
 
     if (object == Py_None || PyUnicode_Check(object) || PyBytes_Check(object))
-        return refuse(type, "a list", object);
+        return refuse_list(type, object);
+    if (PyDict_Check(object) && type->element == VALUE_RECORD && type->record->count == 2) {
+        object = PyDict_Items(object); /* of pairs, such as metadata */
+        if (arena_hold(arena, object) < 0) return -1;
+    }
     items = PySequence_Tuple(object);
+    if (items == NULL) return refuse_list(type, object);
     if (arena_hold(arena, items) < 0) return -1;
     *count = (size_t)PyTuple_Size(items);
     if (*count > INT32_MAX) {
@@ -358,7 +265,8 @@ static int set_list(const struct record *record, const struct value_type *field,
         return -1;
     }
     if (field->within != 0) {
-        store(*(char **)(void *)(memory + of->offset) + field->within, 4, entries);
+        value_store(*(char **)(void *)(memory + of->offset) + field->within, sizeof(size_t),
+                    entries);
     } else if (most == 0 && has_count(record, field, memory)) {
         size_t wanted = count_of(record, field, memory);
 
@@ -370,7 +278,7 @@ static int set_list(const struct record *record, const struct value_type *field,
             return -1;
         }
     } else if (of != NULL) {
-        store(memory + of->offset, value_bytes(of, of->element), entries);
+        value_store(memory + of->offset, value_bytes(of, of->element), entries);
     }
     if (most > 0)
         memcpy(memory + field->offset, list, entries * value_bytes(field, field->element));
@@ -383,7 +291,7 @@ int field_set(const struct record *record, const struct value_type *field, char 
               PyObject *object, struct arena *arena)
 {
     if (field->kind == VALUE_LIST) return set_list(record, field, memory, object, arena);
-    if (field->kind == VALUE_CALLBACK) return callback_field(record, field, memory, object, arena);
+    if (field->kind == VALUE_CALLBACK) return arena->callback(record, field, memory, object, arena);
     return value_read(field, object, arena, memory + field->offset);
 }
 

@@ -1,6 +1,6 @@
 /* results.c - values of C as Python objects, and what a call returns, see call.h. */
 #include "call_state.h"
-#include "callback.h"
+#include "shard.h"
 
 #include <string.h>
 
@@ -9,11 +9,21 @@
 static PyObject *make_choice(const struct choices *choices, int32_t value)
 {
     for (uint32_t i = 0; i < choices->count; i++)
-        if (choices->values[i] == value) return PyUnicode_FromString(choices->texts[i]);
+        if (choices->values[i] == value) {
+            if (choices->objects[i] == NULL)
+                choices->objects[i] = PyUnicode_InternFromString(choices->texts[i]);
+            return Py_XNewRef(choices->objects[i]);
+        }
     return PyLong_FromLong(value);
 }
 
-static PyObject *make_bits(const struct choices *choices, uint32_t bits)
+static PyObject *make_unsigned(const struct value_type *type, uint64_t value, uint8_t kind)
+{
+    if (type->is_absent && value == (kind == VALUE_U32 ? UINT32_MAX : UINT64_MAX)) Py_RETURN_NONE;
+    return PyLong_FromUnsignedLongLong(value);
+}
+
+static PyObject *make_bits(const struct choices *choices, uint64_t bits)
 {
     PyObject *set = PyFrozenSet_New(NULL);
 
@@ -34,14 +44,16 @@ static PyObject *make_text(const char *text)
     return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "surrogateescape");
 }
 
-static PyObject *make_handle(const struct value_type *type, void *raw, PyObject *owner)
+/* The object of a handle, of the class AS. */
+static PyObject *make_handle(const struct value_type *type, void *raw, PyObject *owner,
+                             PyTypeObject *as)
 {
     PyObject *made;
     context_object *context;
 
     if (type->handle->type == &binding.context && owner != NULL)
         return Py_NewRef((PyObject *)context_behind(owner));
-    made = handle_make(type->handle, raw, type->is_owned, owner);
+    made = handle_make(as, type->handle, raw, type->is_owned, owner);
     if (owner == NULL || made == NULL || made == Py_None ||
         (type->handle->retain != NULL && type->handle->type != &binding.tensor))
         return made;
@@ -57,6 +69,7 @@ static PyObject *make_kind(const struct value_type *type, uint8_t kind, const vo
     case VALUE_BOOL:
         return PyBool_FromLong(*(const bool *)memory);
     case VALUE_I32:
+        if (type->is_absent && *(const int32_t *)memory == -1) Py_RETURN_NONE;
         return PyLong_FromLong(*(const int32_t *)memory);
     case VALUE_TIMEOUT:
     case VALUE_I64:
@@ -65,25 +78,26 @@ static PyObject *make_kind(const struct value_type *type, uint8_t kind, const vo
     case VALUE_U32:
     case VALUE_U64:
     case VALUE_SIZE:
-        return PyLong_FromUnsignedLongLong(value_load(memory, value_bytes(type, kind)));
+        return make_unsigned(type, value_load(memory, value_bytes(type, kind)), kind);
     case VALUE_F64:
         return PyFloat_FromDouble(*(const double *)memory);
     case VALUE_ENUM:
         return make_choice(type->choices, (int32_t)value_load(memory, value_bytes(type, kind)));
     case VALUE_BITS:
-        return make_bits(type->choices, *(const uint32_t *)memory);
+        return make_bits(type->choices, value_load(memory, value_bytes(type, kind)));
     case VALUE_TEXT:
     case VALUE_PATH:
     case VALUE_BUFFER:
         return make_text(type->is_pointer || type->length == 0 ? *(const char *const *)memory
                                                                : (const char *)memory);
     case VALUE_ADDRESS:
+        if (*(void *const *)memory == NULL) Py_RETURN_NONE;
         return PyLong_FromVoidPtr(*(void *const *)memory);
     case VALUE_NATIVE:
     case VALUE_MEMORY:
         return frame_make(kind, *(void *const *)memory, owner);
     case VALUE_HANDLE:
-        return make_handle(type, *(void *const *)memory, owner);
+        return make_handle(type, *(void *const *)memory, owner, *type->handle->type);
     case VALUE_RECORD:
         return record_make(type->record, memory, owner);
     default:
@@ -121,8 +135,8 @@ PyObject *list_make(const struct value_type *type, const void *memory, size_t co
     return tuple;
 }
 
-static PyObject *make_field(const struct record *record, const struct value_type *field,
-                            const char *memory, PyObject *owner)
+PyObject *field_make(const struct record *record, const struct value_type *field,
+                     const char *memory, PyObject *owner)
 {
     const char *at = memory + field->offset;
 
@@ -141,7 +155,7 @@ PyObject *record_make(const struct record *record, const char *memory, PyObject 
 
         if (field->name == NULL) continue;
         if (record->keys[i] == NULL) record->keys[i] = PyUnicode_InternFromString(field->name);
-        value = record->keys[i] != NULL ? make_field(record, field, memory, owner) : NULL;
+        value = record->keys[i] != NULL ? field_make(record, field, memory, owner) : NULL;
         if (value == NULL || PyDict_SetItem(made, record->keys[i], value) < 0) Py_CLEAR(made);
         Py_XDECREF(value);
     }
@@ -149,6 +163,13 @@ PyObject *record_make(const struct record *record, const char *memory, PyObject 
 }
 
 /* ---- calls ---- */
+
+size_t call_count(const struct call *call, const struct value_type *list)
+{
+    const struct record record = {.fields = call->function->arguments};
+
+    return count_of(&record, list, (const char *)call->values);
+}
 
 /* What a handle that the function returns must keep: a new reference, or NULL. */
 static PyObject *kept(const struct call *call)
@@ -177,6 +198,9 @@ static PyObject *make_out(const struct call *call, int index, PyObject *owner)
 {
     const struct value_type *type = &call->function->arguments[index];
 
+    if (type->kind == VALUE_HANDLE)
+        return make_handle(type, call->outs[index].pointer, owner,
+                           class_for(call->self, type->handle));
     if (type->kind == VALUE_RECORD && !type->is_pointer)
         return record_make(type->record, call->values[index].pointer, owner);
     if (type->kind == VALUE_LIST)
@@ -185,45 +209,47 @@ static PyObject *make_out(const struct call *call, int index, PyObject *owner)
     return value_make(type, &call->outs[index], owner);
 }
 
-static bool is_result(const struct value_type *type)
+/* What the function returns to C, which is not a status. */
+static PyObject *make_answer(const struct call *call, PyObject *owner)
 {
-    return type->is_out && type->kind != VALUE_UNUSED && type->kind != VALUE_COUNT;
+    const struct value_type *type = &call->function->arguments[call->function->count];
+    const union value *value = &call->values[call->function->count];
+
+    if (type->kind == VALUE_LIST)
+        return list_make(type, value->constant, call_count(call, type), owner);
+    return value_make(type, value, owner);
+}
+
+static PyObject *make_all(const struct call *call, PyObject *owner)
+{
+    unsigned set = call->function->results;
+    PyObject *made[CALL_ARGUMENTS], *tuple;
+    Py_ssize_t count = 0;
+
+    for (; set != 0; set &= set - 1)
+        made[count++] = make_out(call, __builtin_ctz(set), owner);
+    if (count == 0) Py_RETURN_NONE;
+    if (count == 1) return made[0];
+    tuple = PyErr_Occurred() ? NULL : PyTuple_New(count);
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (tuple != NULL)
+            PyTuple_SetItem(tuple, i, made[i]);
+        else
+            Py_XDECREF(made[i]);
+    return tuple;
 }
 
 PyObject *call_results(const struct call *call)
 {
     const struct function *function = call->function;
-    const struct value_type *last = &function->arguments[function->count];
-    PyObject *results[CALL_ARGUMENTS], *owner, *tuple;
-    Py_ssize_t count = 0;
+    bool is_found = function->returns && function->results != 0 &&
+                    function->arguments[function->count].kind == VALUE_BOOL;
+    PyObject *owner, *made;
 
-    for (int i = 0; i < function->count; i++)
-        count += is_result(&function->arguments[i]);
-    if (function->returns && count > 0 && last->kind == VALUE_BOOL &&
-        !call->values[function->count].flag)
-        Py_RETURN_NONE;
-    owner = kept(call);
-    if (owner == NULL && PyErr_Occurred()) return NULL;
-    if (function->returns && (count == 0 || last->kind != VALUE_BOOL)) {
-        const union value *value = &call->values[function->count];
-
-        tuple = last->kind == VALUE_LIST
-                    ? list_make(last, value->constant, call_count(call, last), owner)
-                    : value_make(last, value, owner);
-        Py_XDECREF(owner);
-        return tuple;
-    }
-    count = 0;
-    for (int i = 0; i < function->count; i++)
-        if (is_result(&function->arguments[i])) results[count++] = make_out(call, i, owner);
+    if (is_found && !call->values[function->count].flag) Py_RETURN_NONE;
+    owner = function->keeps ? kept(call) : NULL;
+    if (owner == NULL && function->keeps && PyErr_Occurred()) return NULL;
+    made = function->returns && !is_found ? make_answer(call, owner) : make_all(call, owner);
     Py_XDECREF(owner);
-    if (count == 0) Py_RETURN_NONE;
-    if (count == 1) return results[0];
-    tuple = PyErr_Occurred() ? NULL : PyTuple_New(count);
-    for (Py_ssize_t i = 0; i < count; i++)
-        if (tuple != NULL)
-            PyTuple_SetItem(tuple, i, results[i]);
-        else
-            Py_XDECREF(results[i]);
-    return tuple;
+    return made;
 }

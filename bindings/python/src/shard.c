@@ -1,6 +1,8 @@
 /* shard.c - weft.Shard, see shard.h. */
 #include "shard.h"
 
+#include "call.h"
+
 typedef struct {
     PyObject_HEAD void *data; /* NULL: the shard is empty */
     PyObject *spec;           /* or None */
@@ -137,6 +139,20 @@ PyObject *shard_new(const struct shard_facts *facts)
     return (PyObject *)self;
 }
 
+PyObject *frame_shard(PyObject *frame, struct shard_facts *facts)
+{
+    facts->device = ((handle_object *)frame)->context->device;
+    facts->owner = frame;
+    return shard_new(facts);
+}
+
+PyObject *frame_make(uint8_t kind, void *pointer, PyObject *frame)
+{
+    if (kind == VALUE_NATIVE) return PyLong_FromVoidPtr(weft_stream_native(pointer));
+    if (pointer == NULL) Py_RETURN_NONE;
+    return frame_shard(frame, &(struct shard_facts){.data = pointer, .dtype = WEFT_DTYPE_U8});
+}
+
 /* The same memory with another shape, strides, or None, dtype and right to write. */
 static PyObject *shard_view(PyObject *object, PyObject *args)
 {
@@ -181,6 +197,7 @@ int shard_type_add(PyObject *module)
         {"_view", shard_view, METH_VARARGS, "_view(shape, strides, dtype, is_written, /)"},
         {0}};
     static PyType_Slot slots[] = {{Py_tp_doc, "A tensor as a kernel gets it: its rank's shard."},
+                                  {Py_tp_repr, handle_repr},
                                   {Py_tp_dealloc, shard_dealloc},
                                   {Py_tp_getset, properties},
                                   {Py_tp_methods, methods},

@@ -20,4 +20,9 @@ struct shard_facts {
 
 /* A weft.Shard, which is open. */
 PyObject *shard_new(const struct shard_facts *facts);
+/* Memory that is the function's until it returns; FRAME is the call. */
+PyObject *frame_shard(PyObject *frame, struct shard_facts *facts);
+/* The address of a stream (VALUE_NATIVE), or a shard of unknown size (VALUE_MEMORY). */
+PyObject *frame_make(uint8_t kind, void *pointer, PyObject *frame);
+
 #endif

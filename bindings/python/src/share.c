@@ -1,4 +1,4 @@
-/* share.c - DLPack capsules, and the shards of a tensor for other libraries. */
+/* share.c - DLPack capsules. */
 #include "shard.h"
 
 #include <stdlib.h>
@@ -92,58 +92,4 @@ PyObject *share_capsule(const weft_dl_tensor *tensor, bool is_read_only, PyObjec
     Py_DECREF(owner);
     free(shared);
     return NULL;
-}
-
-/* The stream with a number of DLPack's: None and 1 are the default stream, -1 waits for nothing. */
-static int consumer_of(PyObject *stream, context_object *context, weft_stream **out)
-{
-    long long number;
-
-    *out = NULL;
-    if (stream == Py_None || context->device.type == WEFT_DL_CPU) return 0;
-    number = PyLong_AsLongLong(stream);
-    if (PyErr_Occurred()) return -1;
-    if (number >= -1 && number <= 1) return 0;
-    return check(weft_stream_wrap(context->raw, (void *)(intptr_t)number, out));
-}
-
-/* Share the shard of RANK with a consumer that uses it on STREAM, a number of DLPack's, or None. */
-static int export_of(PyObject *self, int rank, PyObject *stream, weft_dl_versioned **out)
-{
-    context_object *context = ((tensor_object *)self)->context;
-    weft_dlpack_options options = {.struct_size = sizeof options, .rank = rank};
-    weft_status status;
-
-    options.device_type = context->device.type;
-    if (consumer_of(stream, context, &options.consumer) < 0) return -1;
-    status = weft_tensor_to_dlpack(tensor_raw(self), &options, out);
-    weft_stream_release(context->raw, &options.consumer);
-    return check(status);
-}
-
-PyObject *tensor_local(PyObject *self, PyObject *args, PyObject *kwargs)
-{
-    static char *names[] = {"rank", "stream", NULL};
-    weft_local_info local = {.struct_size = sizeof local};
-    weft_dl_versioned *managed = NULL;
-    struct shard_facts facts = {.owner = self};
-    PyObject *shard, *stream = Py_None;
-    int rank;
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "i|O:local", names, &rank, &stream) ||
-        check(weft_tensor_local_of(tensor_raw(self), rank, &local)) < 0 ||
-        export_of(self, rank, stream, &managed) < 0)
-        return NULL;
-    facts.spec = weft_tensor_spec(tensor_raw(self));
-    facts.dtype = weft_spec_dtype(facts.spec);
-    facts.data = local.memory;
-    facts.dims = local.shard.dims;
-    facts.shape = local.shard.shape;
-    facts.strides = local.strides;
-    facts.offset = local.shard.offset;
-    facts.device = managed->tensor.device;
-    facts.is_read_only = (managed->flags & WEFT_DL_READ_ONLY) != 0;
-    shard = shard_new(&facts);
-    managed->deleter(managed);
-    return shard;
 }

@@ -1,22 +1,15 @@
-/* tensor.c - what weft.Tensor has beside its generated members: tensors of arrays. */
+/* tensor.c - what weft.Tensor has beside its generated members: tensors of arrays, and arrays of
+ * tensors. */
 #include "classes.h"
 #include "interrupt.h"
 #include "place.h"
-#include "tensor.h"
+#include "shard.h"
 
 #include <stdlib.h>
 
 weft_tensor *tensor_raw(PyObject *self)
 {
     return ((tensor_object *)self)->raw;
-}
-
-PyObject *tensor_wrap(weft_tensor *raw, context_object *context)
-{
-    static const struct value_type type = {
-        .kind = VALUE_HANDLE, .is_owned = 1, .handle = &class_weft_tensor};
-
-    return value_make(&type, &raw, (PyObject *)context);
 }
 
 /* ---- tensors of arrays ---- */
@@ -46,7 +39,7 @@ static int wait_for_array(const struct array *array, context_object *context)
     status = weft_work_record(context->raw, owned, &work);
     if (status == WEFT_OK) status = weft_stream_wait_work(NULL, work);
     weft_work_release(&work);
-    weft_stream_release(context->raw, &owned);
+    weft_stream_release(&owned);
     return check(status);
 }
 
@@ -57,7 +50,7 @@ static int wrap_array(struct array *array, context_object *context, const weft_s
     weft_status status;
 
     options->release = release_array;
-    options->argument = array;
+    options->user = array;
     options->shape = array->shape;
     options->strides = array->strides;
     if (shard_fits(array, spec, weft_rank(context->raw), "array") < 0 ||
@@ -81,7 +74,6 @@ static PyObject *wrap(PyObject *type, PyObject *args, PyObject *kwargs)
     weft_tensor *raw = NULL;
     int agree = 0;
 
-    (void)type;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO|zp:wrap", names, &given, &spec, &object,
                                      &options.name, &agree))
         return NULL;
@@ -93,11 +85,71 @@ static PyObject *wrap(PyObject *type, PyObject *args, PyObject *kwargs)
     if (array == NULL) return PyErr_NoMemory();
     context->calls++; /* the array's code cannot close it */
     if (array_open(object, array) == 0 && wrap_array(array, context, layout, &options, &raw) == 0)
-        made = tensor_wrap(raw, context);
+        made =
+            handle_make(class_for(type, &class_weft_tensor), &class_weft_tensor, raw, true, NULL);
     else
         release_array(array, NULL);
+    if (made != NULL) join_context(made, context);
     context->calls--;
     return made;
+}
+
+/* ---- shards for other libraries ---- */
+
+/* The stream with a number of DLPack's: None and 1 are the default stream, -1 waits for nothing. */
+static int consumer_of(PyObject *stream, context_object *context, weft_stream **out)
+{
+    long long number;
+
+    *out = NULL;
+    if (stream == Py_None || context->device.type == WEFT_DL_CPU) return 0;
+    number = PyLong_AsLongLong(stream);
+    if (PyErr_Occurred()) return -1;
+    if (number >= -1 && number <= 1) return 0;
+    return check(weft_stream_wrap(context->raw, (void *)(intptr_t)number, out));
+}
+
+/* Share the shard of RANK with a consumer that uses it on STREAM, a number of DLPack's, or None. */
+static int export_of(PyObject *self, int rank, PyObject *stream, weft_dl_versioned **out)
+{
+    context_object *context = ((tensor_object *)self)->context;
+    weft_dlpack_options options = {.struct_size = sizeof options, .rank = rank};
+    void *managed = NULL;
+    weft_status status;
+
+    options.device_type = context->device.type;
+    if (consumer_of(stream, context, &options.consumer) < 0) return -1;
+    status = weft_tensor_to_dlpack(tensor_raw(self), &options, &managed);
+    if (status == WEFT_OK) *out = managed;
+    weft_stream_release(&options.consumer);
+    return check(status);
+}
+
+static PyObject *tensor_local(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"rank", "stream", NULL};
+    weft_tensor_local_info local = {.struct_size = sizeof local};
+    weft_dl_versioned *managed = NULL;
+    struct shard_facts facts = {.owner = self};
+    PyObject *shard, *stream = Py_None;
+    int rank;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "i|O:local", names, &rank, &stream) ||
+        check(weft_tensor_local_of(tensor_raw(self), rank, &local)) < 0 ||
+        export_of(self, rank, stream, &managed) < 0)
+        return NULL;
+    facts.spec = weft_tensor_spec(tensor_raw(self));
+    facts.dtype = weft_spec_dtype(facts.spec);
+    facts.data = local.memory;
+    facts.dims = local.shard.dims;
+    facts.shape = local.shard.shape;
+    facts.strides = local.strides;
+    facts.offset = local.shard.offset;
+    facts.device = managed->tensor.device;
+    facts.is_read_only = (managed->flags & WEFT_DL_READ_ONLY) != 0;
+    shard = shard_new(&facts);
+    managed->deleter(managed);
+    return shard;
 }
 
 int tensor_members_add(void)

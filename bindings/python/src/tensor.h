@@ -5,25 +5,17 @@
 #include "array.h"
 
 weft_tensor *tensor_raw(PyObject *self);
-/* A new reference; it takes over the caller's reference to RAW, also if it fails. */
-PyObject *tensor_wrap(weft_tensor *raw, context_object *context);
 
 /* ---- move.c ---- */
 
 /* 0 if ARRAY has the dtype and the shape of RANK's shard of SPEC.  NAME is the argument's name. */
 int shard_fits(const struct array *array, const weft_spec *spec, int32_t rank, const char *name);
 bool has_shape(const struct array *array, const weft_shard *shard);
-/* 0 if ARRAY is contiguous and, if WRITTEN is true, may be written. */
-int check_dense(const struct array *array, const char *name, bool written);
-/* 0 if ARRAY may be written. */
-int writable(const struct array *array, const char *name);
-
 /* ---- share.c ---- */
 
 /* The capsule of TENSOR; ARGS and KWARGS are those of __dlpack__.  OWNER, whose memory it is, lives
  * as long as the capsule or its consumer; END is called with the GIL when that is over. */
 PyObject *share_capsule(const weft_dl_tensor *tensor, bool is_read_only, PyObject *owner,
                         void (*end)(PyObject *owner), PyObject *args, PyObject *kwargs);
-PyObject *tensor_local(PyObject *self, PyObject *args, PyObject *kwargs);
 
 #endif

@@ -9,8 +9,6 @@
 
 typedef struct {
     HANDLE_HEAD(weft_observation) /* RAW is NULL unless it records */
-    weft_counts counts;
-    bool is_counting;
     weft_record *records;
     unsigned long long capacity;
     _Atomic(unsigned long long) used; /* may exceed the capacity: those records are lost */
@@ -21,28 +19,18 @@ static recording_object *self_of(PyObject *self)
     return (recording_object *)self;
 }
 
-static void keep_record(void *self, const weft_record *record)
+static void keep_record(void *user, const weft_record *record)
 {
-    recording_object *recording = self;
+    recording_object *recording = user;
     unsigned long long at = atomic_fetch_add(&recording->used, 1);
 
     if (at < recording->capacity) recording->records[at] = *record;
 }
 
-static weft_status begin_counting(recording_object *self)
-{
-    weft_status status;
-
-    self->counts.struct_size = sizeof self->counts;
-    status = weft_counts_begin(self->context->raw, &self->counts);
-    self->is_counting = status == WEFT_OK;
-    return status;
-}
-
 static weft_status begin_recording(recording_object *self)
 {
     weft_observer observer = {
-        .struct_size = sizeof observer, .self = self, .finished = keep_record};
+        .struct_size = sizeof observer, .user = self, .finished = keep_record};
 
     self->records = calloc(self->capacity > 0 ? self->capacity : 1, sizeof *self->records);
     if (self->records == NULL)
@@ -50,31 +38,19 @@ static weft_status begin_recording(recording_object *self)
     return weft_observe(self->context->raw, &observer, &self->raw);
 }
 
-/* The release waits for callbacks on other threads, which do not wait for the GIL. */
-static weft_status end(recording_object *self)
-{
-    weft_status status = WEFT_OK;
-
-    weft_observation_release(&self->raw);
-    if (self->is_counting) status = weft_counts_end(self->context->raw, &self->counts);
-    self->is_counting = false;
-    return status;
-}
-
 static PyObject *recording_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"context", "capacity", NULL};
-    PyObject *given, *capacity = Py_None;
+    PyObject *given, *capacity;
     recording_object *self;
     context_object *context;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:Recording", names, &given, &capacity))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO:Recording", names, &given, &capacity))
         return NULL;
     context = context_of(given);
     self = context != NULL ? (recording_object *)dependent_new(type, NULL, context) : NULL;
     if (self == NULL) return NULL;
-    if ((capacity == Py_None || to_u64(capacity, &self->capacity)) &&
-        check(capacity == Py_None ? begin_counting(self) : begin_recording(self)) == 0)
+    if (to_u64(capacity, &self->capacity) && check(begin_recording(self)) == 0)
         return (PyObject *)self;
     Py_DECREF((PyObject *)self);
     return NULL;
@@ -82,28 +58,30 @@ static PyObject *recording_new(PyTypeObject *type, PyObject *args, PyObject *kwa
 
 static void recording_dealloc(PyObject *self)
 {
-    (void)!end(self_of(self));
+    weft_observation_release(&self_of(self)->raw);
     free(self_of(self)->records);
     dependent_free(self);
 }
 
 static PyObject *record_to_python(weft_context *context, const weft_record *record)
 {
-    const char *name = weft_operation_name((enum weft_operation)record->operation);
+    const char *name = weft_record_operation_name((enum weft_record_operation)record->operation);
     char text[256];
 
-    weft_record_print(context, record, text, sizeof text);
+    if (check(weft_record_print(context, record, text, sizeof text, NULL)) < 0) return NULL;
     return Py_BuildValue(
-        "{s:s,s:s,s:s,s:s,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:i,s:i}", "operation",
+        "{s:s,s:s,s:s,s:s,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:N,s:z}", "operation",
         name != NULL ? name : "", "text", text, "comm", weft_trace_text(context, record->comm_name),
         "label", weft_trace_text(context, record->label), "id", record->id, "sequence",
         record->sequence, "sent", record->sent, "received", record->received, "submitted_ns",
         weft_ticks_to_ns(record->submitted), "started_ns", weft_ticks_to_ns(record->started),
-        "finished_ns", weft_ticks_to_ns(record->finished), "peer", (int)record->peer, "status",
-        (int)record->status);
+        "finished_ns", weft_ticks_to_ns(record->finished), "peer",
+        record->peer >= 0 ? PyLong_FromLong(record->peer) : Py_NewRef(Py_None), "error",
+        record->status != WEFT_OK ? weft_status_name(record->status) : NULL);
 }
 
-/* (records, how many were lost, counts) */
+/* (records, how many were lost).  The release waits for callbacks on other threads, which do not
+ * wait for the GIL. */
 static PyObject *recording_stop(PyObject *object, PyObject *unused)
 {
     recording_object *self = self_of(object);
@@ -111,7 +89,7 @@ static PyObject *recording_stop(PyObject *object, PyObject *unused)
     PyObject *list;
 
     (void)unused;
-    if (check(end(self)) < 0) return NULL;
+    weft_observation_release(&self->raw);
     used = atomic_load(&self->used);
     if (used > self->capacity) lost = used - self->capacity;
     list = PyList_New((Py_ssize_t)(used - lost));
@@ -121,20 +99,18 @@ static PyObject *recording_stop(PyObject *object, PyObject *unused)
         if (item == NULL || PyList_SetItem(list, (Py_ssize_t)i, item) < 0) Py_CLEAR(list);
     }
     if (list == NULL) return NULL;
-    return Py_BuildValue("(NKN)", list, lost,
-                         record_make(&record_weft_counts_out, (const char *)&self->counts, NULL));
+    return Py_BuildValue("(NK)", list, lost);
 }
 
 int trace_types_add(PyObject *module)
 {
     static PyMethodDef methods[] = {
         {"stop", recording_stop, METH_NOARGS,
-         "stop()\n\nStop, and return a dictionary per operation that has finished, how many found "
-         "no room, and the counts."},
+         "stop()\n\nStop, and return a dictionary per operation that has finished, and how many "
+         "found no room."},
         {0}};
     static PyType_Slot slots[] = {
-        {Py_tp_doc, "Recording(context, capacity=None)\n\nRecord the operations from now on.  "
-                    "Without a capacity, count them."},
+        {Py_tp_doc, "Recording(context, capacity)\n\nRecord the operations from now on."},
         {Py_tp_new, recording_new},
         {Py_tp_dealloc, recording_dealloc},
         {Py_tp_methods, methods},

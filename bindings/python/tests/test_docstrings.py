@@ -1,9 +1,14 @@
 """Docstrings that the build makes of C's contracts speak of Python."""
 
+import builtins
 import inspect
+import pydoc
 import re
 
+import pytest
+
 import weft
+import weft.ops
 from weft import _weft
 
 # What only C has: names of statuses, results behind pointers, sizes of structs, ownership.
@@ -25,7 +30,7 @@ DOCSTRINGS = [(place, text) for place, text in docstrings() if text]
 
 
 def test_no_docstring_has_words_of_c():
-    assert len(DOCSTRINGS) > 400
+    assert len(DOCSTRINGS) > 300
     found = {place: WORDS_OF_C.search(text) for place, text in DOCSTRINGS}
     assert {place: match[0] for place, match in found.items() if match} == {}
 
@@ -40,12 +45,13 @@ def test_exceptions_and_members_that_docstrings_name_exist():
             if thing is None:
                 missing.add((place, name))
         for name in re.findall(r"\b(?<!\.)[A-Z]\w+Error\b", text):
-            missing.add((place, name))  # without `weft.`
+            if not hasattr(builtins, name):
+                missing.add((place, name))  # without `weft.`
     assert missing == set()
 
 
 def test_lines_are_short_and_sentences_begin_and_end():
-    generated = [(place, text) for place, text in DOCSTRINGS if not re.match(r"(?:op|checkpoint|attention)_|Shard|clip_", place)]
+    generated = [(place, text) for place, text in DOCSTRINGS if not re.match(r"_?(?:op|checkpoint|attention)_|Shard|clip_", place)]
     assert [place for place, text in generated if max(map(len, text.splitlines())) > 100 and place not in BY_HAND] == []
     assert [place for place, text in generated if not text.rstrip().endswith((".", ")")) and place not in BY_HAND] == []
 
@@ -56,13 +62,15 @@ BY_HAND = {"Context", "Move", "Symm", "Recording.stop", "Symm.memory", "Tensor.l
 def test_an_error_has_the_name_of_its_exception():
     assert "weft.NotFoundError: `self` has no such axis" in weft.Mesh.find_axis.__doc__
     assert "weft.OutOfMemoryError: a rank has no memory" in weft.Experts.route.__doc__
-    assert "weft.SystemCallError: a file cannot be written" in _weft.Context.dump.__doc__
+    assert "weft.SystemCallError: a file cannot be written" in _weft.Context._dump.__doc__
+    assert weft.Mesh.rank_at.__doc__.splitlines()[-1] == "IndexError: `self` has no such position."
 
 
 def test_what_c_writes_is_the_result():
     assert _weft.Checkpoint.find.__doc__.startswith("Return the number of the tensor `name`.")
     assert _weft.Plan.info.__doc__ == "The properties of `self`."
-    assert _weft.Spec.run.__doc__.splitlines()[3].startswith("None if the shard has no index")
+    assert _weft.Spec._run.__doc__.splitlines()[3].startswith("None if the shard has no index")
+    assert "Entry i of the result, from 0 to `owners` - 1, is the owner of tensor i" in weft.owners_balance.__doc__.replace("\n", " ")
     assert "Returns (`received_max`, `received_total`)." in _weft.Plan.measure.__doc__.replace("\n", " ")
 
 
@@ -72,6 +80,48 @@ def test_classes_by_hand_have_signatures():
     assert str(inspect.signature(weft.describe)) == "(array, /)"
 
 
+def test_every_class_has_a_signature():
+    public = [getattr(weft, name) for name in weft.__all__]
+    made = [thing for thing in public if isinstance(thing, type) and not issubclass(thing, BaseException)]
+    without = {"Routing", "FSDPGroup", "Saving", "Shard", "FixedMove", "Choice"}  # that other objects make
+    assert {kind.__name__ for kind in made if not signature_of(kind)} <= without
+    assert str(inspect.signature(weft.Checkpoint)) == "(path)" and str(inspect.signature(weft.Mesh)) == "(text)"
+    assert str(inspect.signature(weft.Timeline)) == "(schedule, *, costs=None, memory_limit=0)"
+
+
+def signature_of(kind):
+    try:
+        return str(inspect.signature(kind)) not in ("()", "(*args, **kwargs)", "(/, *args, **kwargs)")
+    except ValueError:
+        return False
+
+
+def test_help_shows_the_package():
+    text = pydoc.plain(pydoc.render_doc(weft))
+    assert "annotations" not in dir(weft)
+    for name in weft.__all__:
+        assert re.search(rf"\b{name}\b", text), name
+    assert text.index("redistribute ") < text.index("Tensor ") < text.index("Context, init") < text.index("CLASSES")
+    public = {name for name, thing in vars(weft).items() if not name.startswith("_") and not inspect.ismodule(thing)}
+    assert public == set(weft.__all__)
+
+
+def test_fields_of_named_tuples_are_described():
+    for kind in (weft.Action, weft.Problem, weft.ops.Run, weft.Node, weft.Reordered):
+        for name in kind._fields:
+            assert not getattr(kind, name).__doc__.startswith("Alias"), (kind, name)
+
+
+@pytest.mark.parametrize("place", [
+    "redistribute", "init", "plan", "Context", "Comm", "Tensor", "Mesh", "Spec", "Plan", "ops.apply", "load", "save", "Pipeline", "FSDP",
+    "Schedule", "Checkpoint"])  # fmt: skip
+def test_main_entry_points_have_an_example(place):
+    thing = weft
+    for part in place.split("."):
+        thing = getattr(thing, part)
+    assert ">>> " in thing.__doc__
+
+
 def test_a_docstring_says_what_it_compares_with():
     assert [place for place, text in DOCSTRINGS if re.match(r"The same(?:,| for | with )", text)] == []
-    assert _weft.Context.save_begin.__doc__.startswith("As weft.Context.save, while the caller goes on")
+    assert _weft.Context._save_begin.__doc__.startswith("As weft.save, while the caller goes on")

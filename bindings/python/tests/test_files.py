@@ -43,7 +43,7 @@ def test_what_was_written_is_read(model):
     shard = np.empty((2, 6), np.float32)
     checkpoint.read_shard("a.weight", shard, weft.spec("f32[8,6] S(0)", "4"), 3)
     assert np.array_equal(shard, arrays["a.weight"][6:])
-    with pytest.raises(ValueError, match="target has 24 bytes; the call needs 192"):
+    with pytest.raises(ValueError, match=r"out is f32\[3,2\], but the box of tensor a.weight is f32\[8,6\]"):
         checkpoint.read("a.weight", out=part)
     with pytest.raises(weft.NotFoundError, match="a.weight"):
         checkpoint.read("a.weigth")
@@ -55,7 +55,7 @@ def test_a_checkpoint_is_closed_after_those_that_are_made_from_it(model):
         assert "a.weight" in checkpoint and "d" not in checkpoint and list(checkpoint) == checkpoint.names
         assert checkpoint.checksum(0) == checkpoint.checksum("a.weight")
         assert checkpoint.info["bytes"] == checkpoint.bytes == sum(array.nbytes for array in arrays.values())
-        mapped = checkpoint.map(weft.Rules("x.weight = a.weight\n* = *\n"))
+        mapped = checkpoint.map(weft.Rules.parse("x.weight = a.weight\n* = *\n"))
         with pytest.raises(RuntimeError, match="the Checkpoint is in use by an object that was made from it"):
             checkpoint.close()
         assert np.array_equal(np.asarray(mapped.read("x.weight")), arrays["a.weight"])
@@ -68,12 +68,12 @@ def test_a_checkpoint_is_closed_after_those_that_are_made_from_it(model):
 def test_a_tensor_that_is_missing_is_named_with_its_file(model, tmp_path, alone):
     path, _ = model
     weft.reshard(path, tmp_path / "folder")
-    rules = weft.Rules("x.weight = a.weight\n* = *\n")
+    rules = weft.Rules.parse("x.weight = a.weight\n* = *\n")
     for where in (path, tmp_path / "folder"):
         text = re.escape(str(where)) + ' has no tensor "b.weigth"; did you mean "b.weight"'
-        with pytest.raises(weft.NotFoundError, match=f"weft_checkpoint_find: {text}"):
+        with pytest.raises(weft.NotFoundError, match=f"weft.Checkpoint.find: {text}"):
             weft.load(where, "R", "1", ["b.weigth"], context=alone)
-        with pytest.raises(weft.NotFoundError, match=f"weft_checkpoint_find: {text}"):
+        with pytest.raises(weft.NotFoundError, match=f"weft.Checkpoint.find: {text}"):
             weft.Checkpoint(where).checksum("b.weigth")
         with pytest.raises(weft.NotFoundError, match=f"after its rules, {text}"):
             weft.load(where, "R", "1", ["b.weigth"], rules=rules, context=alone)
@@ -115,7 +115,7 @@ def test_tensors_are_loaded_and_saved(model, tmp_path, ranks):
             assert "exists" in str(error), error
         else:
             raise AssertionError("it was replaced")
-        saving = weft.save_begin({str(tmp_path / "ranks")!r}, tensors, layout=weft.Layout.open({str(layout)!r}))
+        saving = weft.save_begin({str(tmp_path / "ranks")!r}, tensors, layout=weft.LayoutFile({str(layout)!r}))
         saving.wait()
         assert saving.ended
         tensors["c.bias"].fill(1)
@@ -138,7 +138,7 @@ def test_checkpoints_are_resharded(model, tmp_path):
     assert ranks.format == "ranks" and str(ranks.mesh) == "tp=4"
     assert str(ranks.describe("a.weight")["spec"]) == "f32[8,6] S(0)"
     assert weft.verify(path, ranks) == []
-    rules = weft.Rules("x.weight = a.weight\n* = *\n")
+    rules = weft.Rules.parse("x.weight = a.weight\n* = *\n")
     weft.reshard(path, tmp_path / "renamed.safetensors", rules=rules)
     assert weft.Checkpoint(tmp_path / "renamed.safetensors").names == ["b.weight", "c.bias", "x.weight"]
     with pytest.raises(weft.AbortedError):
@@ -148,25 +148,25 @@ def test_checkpoints_are_resharded(model, tmp_path):
 
 
 def test_what_a_resharding_uses_stays_open(model, tmp_path):
-    source, layout = weft.Checkpoint(model[0]), weft.Layout(LAYOUT)
+    source, layout = weft.Checkpoint(model[0]), weft.LayoutFile.parse(LAYOUT)
     for used in (source, layout):
         with pytest.raises(RuntimeError, match="is in use by an object that was made from it"):
             weft.reshard(source, tmp_path / "failed", layout, progress=lambda done, total: used.close())
     weft.reshard(source, tmp_path / "ranks", layout)
     source.close()
     layout.close()
-    with pytest.raises(RuntimeError, match="the Layout was closed"):
+    with pytest.raises(RuntimeError, match="the LayoutFile was closed"):
         weft.reshard(model[0], tmp_path / "failed", layout)
 
 
 def test_mistakes_with_checkpoints_are_named(tmp_path, alone):
     tensor = weft.Tensor(alone, weft.spec("f32[4] R", "1"))
     tensor.fill(1)
-    with pytest.raises(TypeError, match="names must be a str, not 1"):
+    with pytest.raises(TypeError, match="an entry of names must be a str, not 1"):
         weft.save(tmp_path / "a.safetensors", {1: tensor}, context=alone)
-    with pytest.raises(weft.InvalidError, match=r"2 names \(name_count\) for 1 tensors"):
+    with pytest.raises(weft.InvalidError, match="2 names for 1 tensors"):
         weft.save(tmp_path / "a.safetensors", [tensor], names=["t", "u"], context=alone)
-    with pytest.raises(weft.InvalidError, match=r"0 names \(name_count\) for 1 tensors"):
+    with pytest.raises(weft.InvalidError, match="0 names for 1 tensors"):
         weft.save(tmp_path / "a.safetensors", [tensor], names=[], context=alone)
     with pytest.raises(ValueError, match="format is 'zip'; expected one of: safetensors, huggingface, ranks"):
         weft.save(tmp_path / "a.zip", {"t": tensor}, format="zip", context=alone)
@@ -174,7 +174,7 @@ def test_mistakes_with_checkpoints_are_named(tmp_path, alone):
     weft.save(tmp_path / "b.safetensors", {"t": tensor}, context=alone, stream=stream, metadata={"k": "v"})
     del stream
     assert weft.Checkpoint(tmp_path / "b.safetensors").metadata == {"k": "v"}
-    with pytest.raises(TypeError, match=r"Reshard.create\(\) has no argument 'jbos'"):
+    with pytest.raises(TypeError, match=r"reshard\(\) has no argument 'jbos'; did you mean 'jobs'\?"):
         weft.reshard(tmp_path / "b.safetensors", tmp_path / "c.safetensors", jbos=1)
     del tensor
     with pytest.raises(ValueError, match=r"'S\(0\)' is not a file; .* give their mesh"):

@@ -1,5 +1,7 @@
 """Arguments whose code closes or calls what the call uses, and what objects keep."""
+import gc
 import sys
+import weakref
 
 import numpy as np
 import pytest
@@ -53,8 +55,8 @@ def ones(count=4):
 
 @pytest.mark.parametrize("call", [
     lambda context, code: weft.Tensor.wrap(context, SOURCE, code),
-    lambda context, code: weft.move_array(context, code, SOURCE, TARGET, ones()),
-    lambda context, code: weft.move_array(context, ones(), SOURCE, TARGET, code),
+    lambda context, code: weft._weft.move_array(context, code, SOURCE, TARGET, ones()),
+    lambda context, code: weft._weft.move_array(context, ones(), SOURCE, TARGET, code),
 ])  # fmt: skip
 def test_an_array_cannot_close_the_context_of_its_call(context, call):
     code = Code(ones(), context.close)
@@ -65,7 +67,7 @@ def test_an_array_cannot_close_the_context_of_its_call(context, call):
 def test_a_stream_cannot_close_the_context_of_its_call(context):
     code = Code("none", context.close)
     with pytest.raises(TypeError):
-        weft.move_array(context, ones(), SOURCE, TARGET, ones(), code)
+        weft._weft.move_array(context, ones(), SOURCE, TARGET, ones(), code)
     assert "a call that uses it is running" in code.errors[0]
 
 
@@ -145,7 +147,7 @@ def test_lists_with_one_count_have_one_length(context):
         weft.move_into([tensor], [])
     with pytest.raises(ValueError, match="targets has 1 entries; expected 0, as the list beside it"):
         weft.move_into([], [tensor])
-    with pytest.raises(TypeError, match="targets must be a list, not None"):
+    with pytest.raises(TypeError, match="targets must be a list of weft.Tensor, not None"):
         weft.move_into([tensor], None)
 
 
@@ -163,7 +165,7 @@ def test_arguments_and_objects_of_failed_calls_are_released(context):
     calls = (
         lambda: move([good], [bad]), lambda: move([good], [boom]), lambda: move([good], [good], boom),
         lambda: move.fix([good], [bad]), lambda: weft.Move(context, [SOURCE], [bad]),
-        lambda: weft.Move(context, [None], [TARGET]), lambda: weft.move_array(context, good, SOURCE, TARGET, boom),
+        lambda: weft.Move(context, [None], [TARGET]), lambda: weft._weft.move_array(context, good, SOURCE, TARGET, boom),
         lambda: weft.Tensor.wrap(context, SOURCE, bad), lambda: weft.Tensor.wrap(context, SOURCE, boom),
         lambda: weft.Tensor(context, SOURCE, boom), lambda: tensor.uniform(boom), lambda: weft.move_into([tensor], [boom]),
     )
@@ -192,7 +194,8 @@ def test_an_object_that_another_thread_closes_keeps_its_context(ranks, tmp_path)
 
         context = weft.init()
         other = pathlib.Path({str(tmp_path)!r}) / "other"
-        overlap = weft.Overlap(weft.Comm(context), 1024)
+        mesh = weft.mesh("tp=2")
+        overlap = weft.Overlap(context, mesh, "tp", 1024)
         if context.rank == 1:
             while not other.exists():
                 time.sleep(0.01)
@@ -201,7 +204,7 @@ def test_an_object_that_another_thread_closes_keeps_its_context(ranks, tmp_path)
         if context.rank == 0:
             for _ in range(6000):
                 try:
-                    overlap.predict(rows=1, width=1, dtype="f32")
+                    overlap.predict(weft.spec("f32[2,1] S(0)", mesh))
                 except RuntimeError as error:
                     assert "was closed" in str(error)
                     break
@@ -214,3 +217,66 @@ def test_an_object_that_another_thread_closes_keeps_its_context(ranks, tmp_path)
         closing.join()
         overlap.close()
     """)
+
+
+@pytest.mark.parametrize("ends", ["collected", "closed"])
+def test_a_function_that_refers_to_its_object_is_freed(context, ends):
+    class Trainer:
+        def __init__(self):
+            schedule = weft.Schedule("gpipe", 1, 1)
+            self.calls = 0
+            self.pipeline = weft.Pipeline(context, weft.mesh("pp=1"), "pp", schedule, [], self.run, self.run)
+
+        def run(self, action):
+            self.calls += 1
+
+    trainer = Trainer()
+    trainer.pipeline.run()
+    assert trainer.calls == 2
+    if ends == "closed":
+        trainer.pipeline.close()
+    alive = weakref.ref(trainer)
+    del trainer
+    gc.collect()
+    assert alive() is None  # and the context can be closed, which the fixture does
+
+
+def test_a_function_of_a_plan_of_files_that_refers_to_the_plan_is_freed(tmp_path):
+    with weft.Writer(tmp_path / "one.safetensors", [("x", "f32", (4,))]) as writer:
+        writer.write("x", ones())
+
+    class Progress:
+        def __call__(self, done, total):
+            return True
+
+    progress = Progress()
+    progress.plan = weft._weft.Reshard(weft.Checkpoint(tmp_path / "one.safetensors"), str(tmp_path / "two"), progress=progress)
+    alive = weakref.ref(progress)
+    del progress
+    gc.collect()
+    assert alive() is None
+
+
+def test_subclasses_make_objects_of_themselves(context):
+    class Weights(weft.Tensor):
+        def double(self):
+            return 2 * self.spec.shape[0]
+
+    class Layout(weft.Spec):
+        pass
+
+    made = Weights(context, SOURCE, "w")
+    made.scale = 3  # a subclass has attributes
+    wrapped = Weights.wrap(context, SOURCE, ones())
+    assert type(made) is type(wrapped) is Weights and made.double() == wrapped.double() == 8 and made.name == "w"
+    assert type(made.move(TARGET)) is weft.Tensor  # a result of C
+    layout = Layout("f32[4] S(0)", "1")
+    assert type(layout) is Layout and layout == SOURCE and hash(layout) == hash(SOURCE)
+
+
+def test_a_subclass_of_communicators_is_refused(context):
+    class Mine(weft.Comm):
+        pass
+
+    with pytest.raises(TypeError, match="weft makes all communicators, so Mine has no objects"):
+        Mine(context)

@@ -45,16 +45,18 @@ def test_numbers_of_symmetric_memory(alone):
 
 
 def test_numbers_of_overlaps(alone):
-    comm = weft.Comm(alone)
+    mesh = weft.mesh("tp=1")
     for number in OUT_OF_64:
-        refused(weft.Overlap, comm, number)
-    overlap = weft.Overlap(comm, 4096)
+        refused(weft.Overlap, alone, mesh, "tp", number)
+    overlap = weft.Overlap(alone, mesh, "tp", 4096)
+    spec = weft.spec("f32[4,4] S(0)", mesh)
+    tensor = weft.Tensor(alone, spec)
     for number in OUT_OF_64:
-        refused(overlap.gather, np.zeros((4, 4), np.float32), 4, print, flops=number)
-        refused(overlap.reduce_scatter, np.zeros((4, 4), np.float32), 4, print, flops=number)
-        refused(overlap.predict, 4, 4, "f32", flops=number)
+        refused(overlap.gather, tensor, print, flops=number)
+        refused(overlap.reduce_scatter, tensor, print, flops=number)
+        refused(overlap.predict, spec, flops=number)
     overlap.close()
-    del overlap, comm
+    del overlap, tensor
 
 
 def test_numbers_of_other_calls(alone):
@@ -90,6 +92,6 @@ def test_time_limits(alone):
 
 def test_waits_without_a_limit(alone):
     stream = weft.Stream(alone)
-    for timeout in (-1, 1e300, math.inf):
+    for timeout in (None, 1e300, math.inf):
         weft.Work(alone, stream).wait(timeout)
     del stream

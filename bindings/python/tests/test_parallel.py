@@ -13,7 +13,7 @@ def test_schedules_are_made_printed_and_simulated():
     assert {"gpipe", "1f1b"} <= set(weft.Schedule.known())
     schedule = weft.Schedule("1f1b", 2, 4)
     assert schedule.info["stages"] == 2 and schedule.info["microbatches"] == 4 and not schedule.info["lowered"]
-    assert schedule.rank_of(1) == 1 and schedule.rank_of(2) == -1
+    assert schedule.rank_of(1) == 1
     assert schedule.actions(0)[:3] == [("F", 0, 0, False), ("F", 0, 1, False), ("B", 0, 0, False)]
     again = weft.Schedule.parse(str(schedule))
     assert again.info["digest"] == schedule.info["digest"]
@@ -116,7 +116,7 @@ def test_arrays_keep_symmetric_memory(ranks):
     ranks(2, """
         import gc, numpy as np, weft
         context = weft.init("gloo-cpu")
-        world = weft.Comm(context)
+        world, line = weft.Comm(context), weft.mesh("pp=2")
         mine = np.from_dlpack(weft.Symm(world.split(0), 64).memory())
         gc.collect()
         mine[:] = 7
@@ -132,54 +132,54 @@ def test_arrays_keep_symmetric_memory(ranks):
 def test_overlapped_matmuls(ranks):
     ranks(2, """
         import numpy as np, pytest, weft
-        world = weft.Comm(weft.init("gloo-cpu"))
-        rank, size, rows = world.rank, world.size, 8
+        context = weft.init("gloo-cpu")
+        world, mesh = weft.Comm(context), weft.mesh("tp=2")
+        rank, rows = world.rank, 8
         whole = np.arange(rows * 4, dtype=np.float32).reshape(rows, 4)
         weights = np.arange(12, dtype=np.float32).reshape(4, 3)
-        overlap = weft.Overlap(world, rows * 4 * 4)
+        overlap = weft.Overlap(context, mesh, "tp", rows * 4 * 4)
+        assert overlap.ranks == 2 and overlap.bytes == rows * 4 * 4
+        spec = weft.spec("f32[8,4] S(0)", mesh)
+        own = weft.Tensor.wrap(context, spec, whole[4 * rank:4 * rank + 4])
         for chunks in (-1, 2):
             result = np.zeros((rows, 3), np.float32)
             def consume(shard, first, stream):
                 part = np.asarray(shard)
                 assert not part.flags.writeable
                 result[first:first + len(part)] = part @ weights
-            overlap.gather(whole[4 * rank:4 * rank + 4], rows, consume, chunks=chunks)
+            overlap.gather(own, consume, chunks=chunks)
             assert np.array_equal(result, whole @ weights)
             mine = np.zeros((4, 4), np.float32)
             def produce(shard, first, stream):
                 part = np.from_dlpack(shard)
                 part[:] = whole[first:first + len(part)] * (rank + 1)
-            overlap.reduce_scatter(mine, rows, produce, chunks=chunks)
+            overlap.reduce_scatter(weft.Tensor.wrap(context, spec, mine), produce, chunks=chunks)
             assert np.array_equal(mine, whole[4 * rank:4 * rank + 4] * 3)
-        assert "gather_plain_ns" in overlap.predict(rows, 4, "f32", flops=100)
-        with pytest.raises(ValueError, match="two dimensions"):
-            overlap.gather(np.ones(4, np.float32), rows, consume)
-        for count in (1, 3, 5):
-            for call, function in ((overlap.gather, consume), (overlap.reduce_scatter, produce)):
-                with pytest.raises(ValueError, match=f"{count} rows; this rank's share of 8 is 4"):
-                    call(np.zeros((count, 4), np.float32), rows, function)
-        with pytest.raises(ValueError, match="-8 rows of width 4; they must be at least 0 and 1"):
-            overlap.gather(np.ones((4, 4), np.float32), -8, consume)
+        assert "gather_plain_ns" in overlap.predict(spec, flops=100)
+        copies = weft.Tensor(context, weft.spec("f32[8,4] R", mesh))
+        for call in (overlap.gather, overlap.reduce_scatter):
+            with pytest.raises(weft.InvalidError, match="do not share the rows of the tensor as S"):
+                call(copies, consume)
         uneven = np.zeros((4 - rank, 4), np.float32)
-        overlap.reduce_scatter(uneven, 7, produce)
+        overlap.reduce_scatter(weft.Tensor.wrap(context, weft.spec("f32[7,4] S(0)", mesh), uneven), produce)
         assert np.array_equal(uneven, whole[4 * rank:7][:4] * 3)
         def close(shard, first, stream):
             with pytest.raises(RuntimeError, match="running"):
                 overlap.close()
-        overlap.gather(whole[4 * rank:4 * rank + 4], rows, close)
+        overlap.gather(own, close)
         left = []
         def fail(shard, first, stream):
             left.append(shard)
             raise KeyError("no weights")
         with pytest.raises(KeyError if rank == 1 else weft.AbortedError):
-            overlap.gather(whole[4 * rank:4 * rank + 4], rows, fail if rank == 1 else consume, chunks=-1)
+            overlap.gather(own, fail if rank == 1 else consume, chunks=-1)
             world.barrier()
         for shard in left:
             with pytest.raises(BufferError, match="has returned"):
                 np.from_dlpack(shard)
         overlap.close()
         with pytest.raises(RuntimeError, match="closed"):
-            overlap.predict(rows, 4, "f32")
+            overlap.predict(spec)
     """)
 
 
@@ -194,7 +194,7 @@ def test_experts_get_their_tokens(ranks):
         info = routing.info
         assert info["tokens"] == sum(counts) and info["first_expert"] == 2 * rank
         assert info["counts"] == ((3, 2) if rank == 0 else (1, 4)) and info["received"] == 5
-        assert len(info["by_rank"]) == 4 and experts.count == 4 and routing.first_expert == 2 * rank
+        assert len(info["by_rank"]) == 4 and experts.experts == 4 and routing.first_expert == 2 * rank
         tokens = np.repeat(np.arange(4), counts)[:, None] + np.array([[0.0, 10.0 * rank]])
         tokens = tokens.astype(np.float32)
         received = np.empty((info["received"], 2), np.float32)
@@ -227,7 +227,7 @@ def test_a_pipeline_trains(ranks):
     ranks(2, """
         import numpy as np, pytest, weft
         context = weft.init("gloo-cpu")
-        world = weft.Comm(context)
+        world, line = weft.Comm(context), weft.mesh("pp=2")
         rank, batches = world.rank, 4
         rng = np.random.default_rng(0)
         x, weights = rng.normal(size=(batches, 3, 5)).astype(np.float32), [rng.normal(size=s).astype(np.float32) for s in ((5, 4), (4, 2))]
@@ -250,7 +250,7 @@ def test_a_pipeline_trains(ranks):
             else:
                 gradient += x[action.microbatch].T @ np.from_dlpack(action.d_outputs[0])
 
-        pipeline = weft.Pipeline(world, weft.Schedule("1f1b", 2, batches), [["f32[3,4]"]], forward, backward)
+        pipeline = weft.Pipeline(context, line, "pp", weft.Schedule("1f1b", 2, batches), [["f32[3,4]"]], forward, backward)
         assert pipeline.schedule.info["lowered"] and pipeline.info["sent"] >= 4 * 3 * 4 * 4
         pipeline.run()
         d_y = np.full((3, 2), 1 / batches, np.float32)
@@ -261,30 +261,30 @@ def test_a_pipeline_trains(ranks):
         del pipeline
 
         def wrong(action): raise RuntimeError("no loss")
-        pipeline = weft.Pipeline(world, weft.Schedule("gpipe", 2, 2), [["f32[3,4]"]], forward, wrong if rank == 1 else backward)
+        pipeline = weft.Pipeline(context, line, "pp", weft.Schedule("gpipe", 2, 2), [["f32[3,4]"]], forward, wrong if rank == 1 else backward)
         with pytest.raises(RuntimeError if rank == 1 else weft.AbortedError, match="no loss"):
             pipeline.run()
         del pipeline
         kept = []
         keep = lambda action: kept.append(np.from_dlpack(action.outputs[0])) if action.stage == 0 else None
-        pipeline = weft.Pipeline(world, weft.Schedule("gpipe", 2, 2), [["f32[3,4]"]], keep, backward)
+        pipeline = weft.Pipeline(context, line, "pp", weft.Schedule("gpipe", 2, 2), [["f32[3,4]"]], keep, backward)
         with pytest.raises(BufferError if rank == 0 else weft.AbortedError):
             pipeline.run()
         kept.clear()
         del pipeline
-        for values in ([], [["f32[3"]], [["f99[3]"]], [["f32[3]"] * 17]):
+        for values in ([], [["f32[3"]], [["f99[3]"]]):
             with pytest.raises((ValueError, weft.Error)):
-                weft.Pipeline(world, weft.Schedule("gpipe", 2, 2), values, forward, backward)
+                weft.Pipeline(context, line, "pp", weft.Schedule("gpipe", 2, 2), values, forward, backward)
         def close(action):
             with pytest.raises(RuntimeError, match="running"):
                 pipeline.close()
-        pipeline = weft.Pipeline(world, weft.Schedule("gpipe", 2, 2), [["f32[3,4]"]], close, close)
+        pipeline = weft.Pipeline(context, line, "pp", weft.Schedule("gpipe", 2, 2), [["f32[3,4]"]], close, close)
         pipeline.run()
         pipeline.close()
         with pytest.raises(RuntimeError, match="closed"):
             pipeline.run()
         with pytest.raises(TypeError, match="forward must be a function"):
-            weft._weft.Pipeline(world, weft.Schedule("gpipe", 2, 2), forward=3)
+            weft._weft.Pipeline(context, line, "pp", schedule=weft.Schedule("gpipe", 2, 2), forward=3)
         del world, pipeline
         context.close()
     """)
@@ -294,7 +294,7 @@ def test_a_pipeline_asks_for_shapes_and_runs_pairs(ranks):
     ranks(2, """
         import numpy as np, pytest, weft
         context = weft.init("gloo-cpu")
-        world, rank = weft.Comm(context), context.rank
+        world, rank, line = weft.Comm(context), context.rank, weft.mesh("pp=2")
         asked, pairs, seen = [], [], []
 
         def shapes(stage, inputs):
@@ -321,14 +321,14 @@ def test_a_pipeline_asks_for_shapes_and_runs_pairs(ranks):
             backward(second)
 
         schedule = weft.Schedule.parse("0F0,0F1,(0F2;0B0)OVERLAP_F_B,0B1,0B2\\n1F0,1B0,1F1,1B1,1F2,1B2\\n")
-        pipeline = weft.Pipeline(world, schedule, None, forward, backward, overlap=overlap, shapes=shapes)
+        pipeline = weft.Pipeline(context, line, "pp", schedule, None, forward, backward, overlap=overlap, shapes=shapes)
         assert asked == ([(0, [])] if rank == 0 else []), asked
         assert pipeline.values(0) == ["f32[3,4]", ("i64[]", True)]
         pipeline.run()
         assert pairs == ([("F", 2, "B", 0)] if rank == 0 else []), pairs
         assert len(seen) == 6, seen
         del pipeline
-        pipeline = weft.Pipeline(world, schedule, [["f32[3,4]", ("i64[]", True)]], forward, backward)
+        pipeline = weft.Pipeline(context, line, "pp", schedule, [["f32[3,4]", ("i64[]", True)]], forward, backward)
         pipeline.run()
         assert len(pairs) == (1 if rank == 0 else 0)
         with pytest.raises(weft.InvalidError, match="stage"):
@@ -336,13 +336,13 @@ def test_a_pipeline_asks_for_shapes_and_runs_pairs(ranks):
         del pipeline
 
         def wrong(first, second): raise RuntimeError("no pair")
-        pipeline = weft.Pipeline(world, schedule, None, forward, backward, overlap=wrong, shapes=shapes)
+        pipeline = weft.Pipeline(context, line, "pp", schedule, None, forward, backward, overlap=wrong, shapes=shapes)
         with pytest.raises(RuntimeError if rank == 0 else weft.AbortedError, match="no pair"):
             pipeline.run()
         del pipeline
         kept = []
         keep = lambda first, second: kept.append(np.from_dlpack(first.outputs[0]))
-        pipeline = weft.Pipeline(world, schedule, None, forward, backward, overlap=keep, shapes=shapes)
+        pipeline = weft.Pipeline(context, line, "pp", schedule, None, forward, backward, overlap=keep, shapes=shapes)
         with pytest.raises(BufferError if rank == 0 else weft.AbortedError):
             pipeline.run()
         kept.clear()
@@ -350,12 +350,12 @@ def test_a_pipeline_asks_for_shapes_and_runs_pairs(ranks):
 
         def unknown(stage, inputs): raise KeyError("no shapes")
         with pytest.raises(KeyError if rank == 0 else weft.Error, match="no shapes"):
-            weft.Pipeline(world, schedule, None, forward, backward, shapes=unknown)
+            weft.Pipeline(context, line, "pp", schedule, None, forward, backward, shapes=unknown)
         with pytest.raises(ValueError if rank == 0 else weft.Error):
-            weft.Pipeline(world, schedule, None, forward, backward, shapes=lambda stage, inputs: ["f32[3"])
+            weft.Pipeline(context, line, "pp", schedule, None, forward, backward, shapes=lambda stage, inputs: ["f32[3"])
         for values, function in (None, None), ([["f32[3,4]"]], shapes):
             with pytest.raises(weft.InvalidError):
-                weft.Pipeline(world, schedule, values, forward, backward, shapes=function)
+                weft.Pipeline(context, line, "pp", schedule, values, forward, backward, shapes=function)
         del world
         context.close()
     """)
@@ -365,7 +365,7 @@ def test_a_pipeline_with_many_tensors_that_its_functions_use(ranks):
     ranks(2, """
         import gc, numpy as np, pytest, weft
         context = weft.init("gloo-cpu")
-        world = weft.Comm(context)
+        world, line = weft.Comm(context), weft.mesh("pp=2")
 
         def train():
             seen = []
@@ -376,14 +376,14 @@ def test_a_pipeline_with_many_tensors_that_its_functions_use(ranks):
                 assert pipeline.info["actions"] > 0
                 seen.append([float(np.from_dlpack(gradient).sum()) for gradient in action.d_outputs])
                 if action.stage == 1:
-                    np.from_dlpack(action.d_inputs[15])[:] = 1
-                    return range(15)
-            pipeline = weft.Pipeline(world, weft.Schedule("gpipe", 2, 1), [["f32[3]"] * 16], forward, backward)
+                    np.from_dlpack(action.d_inputs[39])[:] = 1
+                    return range(39)
+            pipeline = weft.Pipeline(context, line, "pp", weft.Schedule("gpipe", 2, 1), [["f32[3]"] * 40], forward, backward)
             pipeline.run()
             return seen
 
         seen = train()
-        expected = [[0] * 15 + [3]] if world.rank == 0 else [[]]
+        expected = [[0] * 39 + [3]] if world.rank == 0 else [[]]
         assert seen == expected, seen
         gc.collect()
         del world
@@ -429,7 +429,9 @@ def test_attention_over_a_shared_sequence(ranks):
         for variant in ("ring", "gather"):
             plan = weft.AttentionPlan(weft.mesh("cp=2"), "cp", length, "causal", "head_tail", variant)
             assert plan.info["length"] == length and sum(n for _, n in plan.runs(rank)) == 6
-            attention = weft.Attention(context, plan, batch, heads, depth, "f32")
+            attention = weft.Attention(context, weft.mesh("cp=2"), "cp", length, batch, heads, depth, "f32",
+                                       mask="causal", balance="head_tail", variant=variant)
+            assert attention.plan.runs(rank) == plan.runs(rank)
             mine = [np.empty((batch, heads, 6, depth), np.float32) for _ in range(4)]
             for whole, part in zip((q, k, v, d_out), mine):
                 attention.shard(whole, part, 2)
@@ -456,9 +458,9 @@ def test_attention_over_a_shared_sequence(ranks):
         with pytest.raises(weft.InvalidError, match="order_count is 3, but the sequence has length 4"):
             weft.AttentionPlan(weft.mesh("cp=2"), "cp", 4, order=[3, 1, 0], **ordered)
         blocks = [(0, 0, "causal"), {"query": 1, "key": 0}]
-        plan = weft.AttentionPlan(weft.mesh("cp=2"), "cp", 4, "blocks", variant="gather", blocks=blocks, block_size=2)
+        plan = weft.AttentionPlan(weft.mesh("cp=2"), "cp", 4, "blocks", variant="gather", blocks=blocks, block_length=2)
         assert plan.info["work_total"] == 3 + 4
         with pytest.raises(TypeError, match="dictionary or a tuple"):
-            weft.AttentionPlan(weft.mesh("cp=2"), "cp", 4, "blocks", variant="gather", blocks=[7], block_size=2)
+            weft.AttentionPlan(weft.mesh("cp=2"), "cp", 4, "blocks", variant="gather", blocks=[7], block_length=2)
         context.close()
     """)

@@ -1,4 +1,4 @@
-"""The functions of C are where docs/python-functions.md says."""
+"""The functions of C are where `ci/checks/python.py --page` says."""
 
 import importlib.util
 import pathlib

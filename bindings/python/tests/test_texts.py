@@ -23,7 +23,8 @@ def test_texts_do_not_end_with_an_empty_line(simulated):
     plan = weft.plan("f32[8]", "4", "S(0)", "R")
     tensor = weft.Tensor(simulated, weft.spec("f32[4] S(0)", "4"), "x")
     for thing in (plan, tensor):
-        assert str(thing) == repr(thing) and str(thing) == str(thing).rstrip("\n") and "\n" in str(thing)
+        assert str(thing) == str(thing).rstrip("\n") and "\n" in str(thing)
+    assert repr(plan) == "<weft.Plan, f32[8] S(0) to f32[8] R, 1 steps>"
 
 
 def test_a_tensor_has_its_shape_and_its_dtype(simulated):

@@ -78,3 +78,16 @@ def test_forms_that_gloo_does_not_have(torchrun_text):  # noqa: F811
         assert whole.tolist() == [2, 2] and wide.tolist() == [2, 2, 2]
         dist.destroy_process_group()
     """)
+
+
+def test_mistakes_are_told_what_to_pass():
+    import weft.torch as wt
+
+    with pytest.raises(TypeError, match=r"tensor must be a DTensor, not a Tensor; weft.redistribute\(tensor"):
+        wt.redistribute(torch.ones(4), None, None)
+    with pytest.raises(TypeError, match="tensor must be a DTensor"):
+        wt.full_tensor(torch.ones(4))
+    with pytest.raises(TypeError, match=r"such as Shard\(0\), not 'S\(1\)'"):
+        wt.to_placements(["S(1)"])
+    with pytest.raises(ValueError, match="no context for devices of the type 'xpu'; tensors must be on cpu or cuda"):
+        wt.context_for("xpu")

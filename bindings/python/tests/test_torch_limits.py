@@ -38,9 +38,11 @@ PROGRAM = """
 """
 
 
-@pytest.mark.parametrize("variables", [{"LIMIT": "1"}, {"LIMIT": "3600", "WEFT_TIMEOUT": "1"}])
+@pytest.mark.parametrize("variables", [{"LIMIT": "4"}, {"LIMIT": "3600", "WEFT_TIMEOUT": "4"}])
 def test_the_limit_of_the_first_group_and_of_the_environment(torchrun_text, variables):  # noqa: F811
     torchrun_text(2, PROGRAM + """
+    agent.set(f"here/{rank}", "yes")  # the limit holds for the start of the group, too: both ranks begin together
+    agent.wait(["here/0", "here/1"])
     dist.init_process_group("weft", timeout=datetime.timedelta(seconds=float(os.environ["LIMIT"])))
     late(lambda: dist.all_reduce(x), "all_reduce")
     os._exit(0)  # the group has failed

@@ -13,12 +13,17 @@ def test_parameters_are_gathered_and_gradients_reduced(simulated):
     on = weft.mesh("dp=4")
     stored = weft.Tensor(simulated, weft.FSDP.shard_spec(weft.spec("f32[8,3] R", on), "dp"), "w")
     stored.normal(7)
-    fsdp = weft.FSDP(simulated)
+    fsdp = weft.FSDP(simulated, on, "dp")
     group = fsdp.group([stored], name="layer")
-    assert len(group) == 1 and group.parameter(0) is None and group.state == "sharded" and group.info["bytes_gathered"] == 0
+    assert len(group) == 1 and group.state == "sharded" and group.info["bytes_gathered"] == 0
+    with pytest.raises(RuntimeError, match=r"not gathered \(sharded\); call unshard first"):
+        group.parameter(0)
+    for wrong in (group.parameter, group.gradient, group.gradient_spec):
+        with pytest.raises(IndexError, match="index is 5, but the group has 1 parameters"):
+            wrong(5)
     group.unshard()
     whole = group.parameter(0)
-    assert whole.spec.placements == "R" and whole.compare(stored)["equal"]
+    assert whole.spec.placements == "R" and whole.compare(stored)["equal"] and [one.name for one in group] == [whole.name]
     del whole
     gradient = group.gradient_create(0)
     assert gradient.spec.placements == "P(sum)" and gradient.spec == group.gradient_spec(0)
@@ -41,7 +46,7 @@ def test_parameters_are_gathered_and_gradients_reduced(simulated):
 def test_fsdp_keeps_its_stream_and_is_closed(simulated):
     stored = weft.Tensor(simulated, weft.spec("f32[8,3] S(0)", "4"), "w")
     stored.normal(7)
-    fsdp = weft.FSDP(simulated, compute=weft.Stream(simulated))
+    fsdp = weft.FSDP(simulated, stored.spec.mesh, 0, compute=weft.Stream(simulated))
     gc.collect()
     group = fsdp.group([stored], name="layer", frozen=[0])
     other = fsdp.group([weft.Tensor(simulated, stored.spec)])
@@ -54,8 +59,10 @@ def test_fsdp_keeps_its_stream_and_is_closed(simulated):
         (lambda: fsdp.group([stored], frozen=[1]), IndexError, "frozen"),
         (lambda: fsdp.group([None]), weft.InvalidError, "tensor"),
         (lambda: group.prefetch([None]), weft.InvalidError, "group"),
-        (lambda: weft.FSDP(simulated, compute=1.5), TypeError, "weft.Stream"),
-        (lambda: group.unshard_begin("sideways"), ValueError, "forward, backward"),
+        (lambda: weft.FSDP(simulated, stored.spec.mesh, 0, compute=1.5), TypeError, "weft.Stream"),
+        (lambda: weft.FSDP(simulated, stored.spec.mesh, "dp"), weft.NotFoundError, "dp"),
+        (lambda: fsdp.group(stored), TypeError, "tensors must be a list of weft.Tensor"),
+        (lambda: fsdp.group([stored], shards="dp"), TypeError, r"FSDP.group\(\) has no argument 'shards'; did you mean 'shard'"),
     ):
         with pytest.raises(error, match=text):
             call()
@@ -77,14 +84,14 @@ def test_gradients_are_clipped(simulated):
     gradients = [weft.Tensor(simulated, weft.spec(f"f32[8,2] {p}", "4")) for p in ("S(0)", "R")]
     for gradient in gradients:
         gradient.fill(3)
-    norm = weft.clip_grad_norm(simulated, gradients, 1.0)
+    norm = weft.clip_gradient_norm(simulated, gradients, 1.0)
     assert norm == pytest.approx(3 * math.sqrt(32))
-    assert weft.clip_grad_norm(simulated, [*gradients, None], 100.0) == pytest.approx(1.0, rel=1e-5)
-    assert weft.clip_grad_norm(simulated, gradients, 1.0, p=math.inf) == pytest.approx(1 / math.sqrt(32), rel=1e-5)
-    weft.clip_grad_value(simulated, gradients, 0.125)
-    assert weft.clip_grad_norm(simulated, gradients, 1e9, p=math.inf) == 0.125
+    assert weft.clip_gradient_norm(simulated, [*gradients, None], 100.0) == pytest.approx(1.0, rel=1e-5)
+    assert weft.clip_gradient_norm(simulated, gradients, 1.0, p=math.inf) == pytest.approx(1 / math.sqrt(32), rel=1e-5)
+    weft.clip_gradient_value(simulated, gradients, 0.125)
+    assert weft.clip_gradient_norm(simulated, gradients, 1e9, p=math.inf) == 0.125
     with pytest.raises(ValueError, match="nonfinite is 'ignore'"):
-        weft.clip_grad_norm(simulated, gradients, 1.0, nonfinite="ignore")
+        weft.clip_gradient_norm(simulated, gradients, 1.0, nonfinite="ignore")
     del gradients
     gc.collect()
 

@@ -1,5 +1,13 @@
 """weft moves tensors between distributed layouts on any hardware.
 
+redistribute    moves an array of NumPy, PyTorch or another library to another layout
+Tensor          a layout and this rank's memory
+Context, init   this process's connection to its job; simulated ranks need no job
+Comm            collectives and messages on arrays
+mesh, spec      layouts; plan tells how a tensor would move, and what it costs
+load, save      checkpoints in any layout
+weft.ops        operators on layouts; weft.torch: PyTorch
+
 >>> import weft
 >>> mesh = weft.mesh("dp=2,tp=4")
 >>> plan = weft.plan("bf16[4096,4096]", mesh, "S(0),R", "R,S(1)")
@@ -7,26 +15,26 @@
 4194304
 """
 
-from __future__ import annotations
-
 import atexit as _atexit
 import copyreg as _copyreg
+import re as _re
 from array import array as _array
-from collections.abc import Sequence as _Sequence
+from collections.abc import Callable as _Callable, Sequence as _Sequence
 from operator import index as _index
-from typing import Any as _Any
+from typing import TYPE_CHECKING as _TYPE_CHECKING, Any as _Any, Literal as _Literal, TypeVar as _TypeVar, overload as _overload
 
+from . import _errors, _weft
 from ._generated import *  # noqa: F403  classes and functions that nothing here refines
 from ._errors import *  # noqa: F403
 from ._errors import Error as Error
 from ._attention import Attention as Attention, AttentionPlan as AttentionPlan, Problem as Problem
-from ._clip import clip_grad_norm as clip_grad_norm, clip_grad_value as clip_grad_value
+from ._clip import clip_gradient_norm as clip_gradient_norm, clip_gradient_value as clip_gradient_value
 from ._comm import Comm as Comm
 from ._context import Context as Context
 from ._device import Stream as Stream, Symm as Symm
 from ._experts import Experts as Experts, Overlap as Overlap, Routing as Routing
 from ._files import (  # fmt: skip
-    Checkpoint as Checkpoint, Writer as Writer, load as load, reshard as reshard, save as save, save_begin as save_begin, verify as verify,
+    Checkpoint as Checkpoint, Writer as Writer, load as load, load_into as load_into, reshard as reshard, save as save, save_begin as save_begin, verify as verify,
 )
 from ._fsdp import FSDP as FSDP, FSDPGroup as FSDPGroup
 from ._layouts import Mesh as Mesh, Plan as Plan, Spec as Spec
@@ -37,10 +45,13 @@ from ._schedules import Schedule as Schedule
 from ._styles import Styles as Styles, style_layouts as style_layouts
 from ._tensors import Tensor as Tensor
 from ._trace import Counts as Counts, Trace as Trace, counts as counts, dump as dump, trace as trace
-from ._weft import (  # fmt: skip
-    FixedMove as FixedMove, Move as Move, describe as describe, move_array as move_array,
-)
+from ._weft import FixedMove as FixedMove, Move as Move, Shard as Shard, describe as describe, move_array as _move_array
 from ._weft import version as __version__
+
+if _TYPE_CHECKING:
+    from ._weft import _Array, _StreamLike
+
+    _Shard = _TypeVar("_Shard", bound=_Array)
 
 _current: Context | None = None
 _contexts: list[Context] = []  # those that are left when the process ends
@@ -54,11 +65,23 @@ def _adopt(context: Context) -> None:
         _current = context
 
 
-def init(backend: str | None = None, **options: _Any) -> Context:
-    """Join the job, and make its context the current one.  Collective."""
+def init(
+    backend: str | None = None, *, rank: int = 0, size: int = 0, rendezvous: str | None = None, token: str | None = None,
+    plugin_path: str | None = None, device: int = -1, timeout: float = 0, simulated_ranks: int = 0,
+    exchange: _Callable[[bytes], bytes] | None = None,
+) -> Context:  # fmt: skip
+    """Join the job, and make its context the current one.  Collective.  The arguments are those of Context.
+
+    >>> import weft
+    >>> weft.init(simulated_ranks=2)
+    <weft.Context, rank 0 of 2 on gloo-cpu>
+    >>> weft.current().close()
+    """
     if _current is not None and not _current.closed:
         raise RuntimeError("weft.init was called before; weft.current() is its context")
-    context = Context(backend, **options)
+    context = Context(
+        backend, rank=rank, size=size, rendezvous=rendezvous, token=token, plugin_path=plugin_path, device=device,
+        timeout=timeout, simulated_ranks=simulated_ranks, exchange=exchange)  # fmt: skip
     _adopt(context)
     return context
 
@@ -92,18 +115,32 @@ def mesh(text: Mesh | str) -> Mesh:
     return text if isinstance(text, Mesh) else Mesh(text)
 
 
-def spec(text: Spec | str, on: Mesh | str) -> Spec:
+def spec(text: Spec | str, mesh: Mesh | str) -> Spec:
     """The layout with this text, such as "f32[64,64] S(0),R", on a mesh."""
-    return text if isinstance(text, Spec) else Spec(text, mesh(on))
+    return text if isinstance(text, Spec) else Spec(text, mesh)
 
 
-def plan(tensor: str, on: Mesh | str, source: str, target: str, **options: _Any) -> Plan:
-    """The plan that moves a tensor, such as "bf16[4096,4096]", between two layouts on a mesh."""
-    on = mesh(on)
-    return Plan(Spec(f"{tensor} {source}", on), Spec(f"{tensor} {target}", on), **options)
+def plan(
+    tensor: str, mesh: Mesh | str, source: str, target: str, *, minimize: _Literal["time", "bytes", "memory"] = "time",
+    memory_limit: int = 0, costs: str | None = None,
+) -> Plan:  # fmt: skip
+    """The plan that moves a tensor, such as "bf16[4096,4096]", between two layouts on a mesh.
+
+    minimize is what counts; memory_limit is in bytes of scratch, 0: none; costs is the name or the file of a cost table.
+
+    >>> import weft
+    >>> weft.plan("f32[8]", "2", "S(0)", "R").steps[0]["kind"]
+    'all-gather'
+    """
+    for name, text in (("tensor", tensor), ("source", source), ("target", target)):
+        if not isinstance(text, str):
+            raise TypeError(f"{name} must be a str, such as {'bf16[4096,4096]' if name == 'tensor' else 'S(0),R'!r}, not {text!r}")
+    begin = Spec(f"{tensor} {source}", mesh)
+    return Plan(begin, begin.with_(target), minimize=minimize, memory_limit=memory_limit, costs=costs)
 
 
 _DIMS = 8  # at most, of a tensor
+_SHAPES = "shapes of shards"  # the name of a tensor
 _LAYOUTS = 4096  # at most, that a context keeps
 
 
@@ -128,41 +165,46 @@ def _refuse_simulated(context: Context) -> None:
             f"(weft run -n {context.size})") from error
 
 
-def _shapes_of_all(context: Context, on: Mesh, local: tuple[int, ...]) -> bytes:
+def _shapes_of_all(context: Context, mesh: Mesh, local: tuple[int, ...]) -> bytes:
     """Per rank of the mesh, the number of dimensions and the shape of its shard, padded to _DIMS.  Collective."""
-    size = on.size
-    pair = context._layouts.get(on)
-    if pair is None:
-        _refuse_simulated(context)
-        line = Mesh(f"{size}@{','.join(map(str, on.ranks))}")
-        rows = Tensor(context, Spec(f"i64[{size},{1 + _DIMS}] S(0)", line), "shapes of shards")
-        pair = context._layouts[on] = (rows, rows.full())
-    pair[0].from_host(_array("q", (len(local), *local, *(0,) * (_DIMS - len(local)))))
-    pair[0].move_into(pair[1])
+    size = mesh.size
+    pair = context._layouts.get(mesh)
+    try:
+        if pair is None:
+            _refuse_simulated(context)
+            line = Mesh(f"{size}@{','.join(map(str, mesh.ranks))}")
+            rows = Tensor(context, Spec(f"i64[{size},{1 + _DIMS}] S(0)", line), _SHAPES)
+            pair = context._layouts[mesh] = (rows, rows.full())
+        _weft.Tensor.from_host(pair[0], _array("q", (len(local), *local, *(0,) * (_DIMS - len(local)))))
+        _weft.move_into(pair[:1], pair[1:])
+    except Error as error:  # of a call that the user does not know
+        text = str(error).replace(f'tensor "{_SHAPES}"', f"the exchange of the {_SHAPES}")
+        error.args = (_re.sub(r"\bweft\.(?:Tensor(?:\.\w+)?|move_into)", "weft.redistribute", text),)
+        raise
     shapes = bytearray(8 * size * (1 + _DIMS))
-    pair[1].to_host(shapes)
+    _weft.Tensor.to_host(pair[1], shapes)
     return bytes(shapes)
 
 
-def _source_of(context: Context, on: Mesh, placements: str, dtype: str, local: tuple[int, ...]) -> Spec:
+def _source_of(context: Context, mesh: Mesh, placements: str, dtype: str, local: tuple[int, ...]) -> Spec:
     """The layout whose shards have the shapes that all ranks have.  Collective."""
-    if context.rank not in on.ranks:
+    if context.rank not in mesh:
         raise InvalidError("a rank outside the mesh has no shard; give the shape")  # noqa: F405
-    shapes = _shapes_of_all(context, on, local)
-    key = (on, placements, dtype, shapes)
+    shapes = _shapes_of_all(context, mesh, local)
+    key = (mesh, placements, dtype, shapes)
     spec: Spec | None = context._layouts.get(key)
     if spec is None:
-        rows: _Any = memoryview(shapes).cast("q", (on.size, 1 + _DIMS)).tolist()
-        for rank, row in zip(on.ranks, rows):
+        rows: _Any = memoryview(shapes).cast("q", (mesh.size, 1 + _DIMS)).tolist()
+        for rank, row in zip(mesh.ranks, rows):
             if row[0] != rows[0][0]:
                 raise MismatchError(  # noqa: F405
-                    f"the shard of rank {on.ranks[0]} has {rows[0][0]} dimensions, "
+                    f"the shard of rank {mesh.ranks[0]} has {rows[0][0]} dimensions, "
                     f"and that of rank {rank} has {row[0]}")
         sizes = _array("q", [size for row in rows for size in row[1 : 1 + len(local)]])
         if local:
-            spec = Spec.from_shards(on, dtype, placements, len(local), memoryview(sizes))
+            spec = Spec.from_shards(mesh, dtype, placements, len(local), memoryview(sizes))
         else:
-            spec = Spec(f"{dtype}[] {placements}", on)
+            spec = Spec(f"{dtype}[] {placements}", mesh)
         _keep(context, key, spec)
     return spec
 
@@ -175,40 +217,76 @@ def _sizes(shape: _Sequence[int]) -> tuple[int, ...]:
         raise TypeError(f"shape must be the sizes of the whole tensor, such as (4, 6), not {shape!r}") from None
 
 
-def _ends(on: Mesh | str, source: str, target: str, dtype: str, shape: Spec | tuple[int, ...]) -> tuple[Spec, Spec]:
+def _ends(mesh: Mesh | str, source: str, target: str, dtype: str, shape: Spec | tuple[int, ...]) -> tuple[Spec, Spec]:
     """The layouts of a redistribution."""
     for name, text in (("source", source), ("target", target)):
         if not isinstance(text, str):
             raise TypeError(f'{name} must be placements in one str, such as "S(0),R", not {text!r}')
-    begin = shape if isinstance(shape, Spec) else Spec(f"{dtype}[{','.join(map(str, shape))}] {source}", mesh(on))
+    begin = shape if isinstance(shape, Spec) else Spec(f"{dtype}[{','.join(map(str, shape))}] {source}", mesh)
     return begin, begin.with_(target)
 
 
+_mesh = mesh  # which an argument of redistribute hides
+
+
+@_overload
 def redistribute(
-    x: _Any, on: Mesh | str, source: str, target: str, shape: _Sequence[int] | None = None, *, out: _Any = None,
+    x: "bytes | bytearray | _array[_Any]", mesh: Mesh | str, source: str, target: str, shape: _Sequence[int] | None = None, *,
+    out: None = None, stream: "_StreamLike" = None, context: Context | None = None,
+) -> memoryview: ...  # fmt: skip
+@_overload
+def redistribute(
+    x: "_Shard", mesh: Mesh | str, source: str, target: str, shape: _Sequence[int] | None = None, *, out: None = None,
+    stream: "_StreamLike" = None, context: Context | None = None,
+) -> "_Shard": ...  # fmt: skip
+@_overload
+def redistribute(
+    x: "_Array", mesh: Mesh | str, source: str, target: str, shape: _Sequence[int] | None = None, *, out: "_Shard",
+    stream: "_StreamLike" = None, context: Context | None = None,
+) -> "_Shard": ...  # fmt: skip
+def redistribute(
+    x: _Any, mesh: Mesh | str, source: str, target: str, shape: _Sequence[int] | None = None, *, out: _Any = None,
     stream: _Any = None, context: Context | None = None,
 ) -> _Any:  # fmt: skip
     """Move x, this rank's shard, from one layout to another.  Collective.
 
-    The result is an array of the library of x.  Without `shape`, the ranks exchange the shapes of
+    The result is an array of the library of x, or out.  Without `shape`, the ranks exchange the shapes of
     their shards in every call, and the global shape follows from them.
+
+    >>> import array, weft
+    >>> with weft.Context() as context:  # a job of one rank
+    ...     weft.redistribute(array.array("f", [1, 2]), "tp=1", "S(0)", "R", context=context).tolist()
+    [1.0, 2.0]
     """
     if context is None:
         context = current()
     dtype, local = describe(x)
     whole: Spec | tuple[int, ...] = ()
     if shape is None:
-        on = mesh(on)
+        mesh = _mesh(mesh)
         if type(source) is str and type(target) is str:
-            whole = _source_of(context, on, source, dtype, local)
+            whole = _source_of(context, mesh, source, dtype, local)
     else:
         whole = shape if type(shape) is tuple else _sizes(shape)
-    key = (on, source, target, dtype, whole)
+    key = (mesh, source, target, dtype, whole)
     try:
         specs = context._layouts.get(key)
     except TypeError:  # of an argument that has no hash, which _ends refuses
         specs = None
     if specs is None:
-        specs = _ends(on, source, target, dtype, whole)
+        specs = _ends(mesh, source, target, dtype, whole)
         _keep(context, key, specs)
-    return move_array(context, x, specs[0], specs[1], out, stream)
+    return _move_array(context, x, specs[0], specs[1], out, stream)
+
+
+__all__ = [
+    "redistribute", "Tensor", "Context", "init", "current", "Comm", "Mesh", "Spec", "Plan", "mesh", "spec", "plan",
+    "load", "load_into", "save", "save_begin", "reshard", "verify", "Checkpoint", "Writer", "LayoutFile", "Rules", "Reshard", "Saving",
+    "Move", "FixedMove", "Shard", "describe", "move_into", "Stream", "Work", "Symm", "CostTable", "Random", "dtype_bytes",
+    "FSDP", "FSDPGroup", "clip_gradient_norm", "clip_gradient_value", "owners_balance", "Styles", "style_layouts", "Schedule",
+    "Timeline", "Pipeline", "Action", "AttentionPlan", "Attention", "Problem", "Experts", "Routing", "Overlap", "reorder",
+    "Node", "Reordered", "counts", "Counts", "trace", "Trace", "dump", *_errors.__all__,
+]  # fmt: skip
+for _name in __all__:  # help and texts show where users find them
+    if (_thing := globals()[_name]).__module__.startswith("weft._"):
+        _thing.__module__ = "weft"

@@ -39,7 +39,7 @@ def share(like: Any, tensor: Any) -> Any:
 
 def move_shared(context: Any, like: Any, source: Any, target: Any, stream: Any) -> Any:
     """Move to the memory of a tensor, for a library that has no arrays that others write."""
-    tensor = _weft.Tensor.create(context, target)
+    tensor: Any = _weft.Tensor(context, target)
     _weft.move_array(context, like, source, target, tensor.local(context.rank), stream)
     if stream is None and hasattr(like, "__cuda_array_interface__"):
         stream = cuda_facts(like)[5]
@@ -66,10 +66,28 @@ def refuse_type(given: Any) -> None:
         f"{type(given).__name__} is not an array: it has neither __dlpack__, the buffer protocol nor __cuda_array_interface__")
 
 
+def check_part(name: str, array: Any, dtype: str | None, shape: tuple[int, ...], what: str) -> None:
+    """ValueError unless an array has the dtype and the shape of what is copied from or to it.
+
+    One dimension of bytes stands for any of them: C compares its size.
+    """
+    found, its_shape = _weft.describe(array)
+    is_raw = found == "u8" and len(its_shape) == 1
+    if is_raw or (found == dtype and its_shape == shape):
+        return
+    if dtype is None:
+        raise ValueError(f"{name} is {_text(found, its_shape)}, but weft has no dtype for {what}; give its bytes: u8 in one dimension")
+    raise ValueError(
+        f"{name} is {_text(found, its_shape)}, but {what} is {_text(dtype, shape)}; give such an array, or its bytes: u8 in one dimension")
+
+
+def _text(dtype: str, shape: tuple[int, ...]) -> str:
+    return f"{dtype}[{','.join(map(str, shape))}]"
+
+
 def refuse_shape(name: str, dtype: str, shape: tuple[int, ...], rank: int, its_dtype: str, its_shape: tuple[int, ...]) -> None:
     """The error for an array that is not the shard of a rank."""
-    sizes, its_sizes = (",".join(map(str, one)) for one in (shape, its_shape))
-    raise ValueError(f"{name} is {dtype}[{sizes}], but the shard of rank {rank} is {its_dtype}[{its_sizes}]")
+    raise ValueError(f"{name} is {_text(dtype, shape)}, but the shard of rank {rank} is {_text(its_dtype, its_shape)}")
 
 
 def refuse(error: Any) -> None:

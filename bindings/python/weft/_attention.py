@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from . import _weft
 from ._layouts import Mesh
+from ._texts import fields
 
 if TYPE_CHECKING:
     from ._weft import Shard, _Array, _StreamLike
@@ -31,7 +32,7 @@ class AttentionPlan(_weft.AttentionPlan):
     def __new__(
         cls,
         mesh: Mesh,
-        axis: str,
+        axis: str | int,
         length: int,
         mask: _Mask = "full",
         balance: _Balance = "contiguous",
@@ -40,21 +41,56 @@ class AttentionPlan(_weft.AttentionPlan):
         documents: Sequence[int] | None = None,
         order: Sequence[int] | None = None,
         blocks: Sequence[Mapping[str, Any] | Sequence[Any]] | None = None,
-        block_size: int = 0,
+        block_length: int = 0,
     ) -> AttentionPlan:
-        return _weft.AttentionPlan.create(
-            mesh, axis, length, mask=mask, balance=balance, variant=variant, window=window, documents=documents,
-            order=order, blocks=blocks, block_size=block_size)  # fmt: skip
+        return super().__new__(
+            cls, mesh, axis, length=length, mask=mask, balance=balance, variant=variant, window=window, documents=documents,
+            order=order, blocks=blocks, block_length=block_length)  # fmt: skip
+
+    def _check_coordinate(self, coordinate: int) -> None:
+        if not 0 <= coordinate < self.ranks:
+            raise IndexError(f"coordinate is {coordinate}, but the axis has {self.ranks} ranks, from 0 on")
+
+    def length(self, coordinate: int) -> int:
+        """The number of indices that a rank holds."""
+        self._check_coordinate(coordinate)
+        return super().length(coordinate)
+
+    def work(self, coordinate: int) -> int:
+        """The pairs of a query and a key that a rank computes."""
+        self._check_coordinate(coordinate)
+        return super().work(coordinate)
 
     def runs(self, coordinate: int) -> list[tuple[int, int]]:
         """The indices of a rank, as pairs of start and length."""
+        self._check_coordinate(coordinate)
         found, at = [], 0
-        while (run := self.run(coordinate, at)) is not None:
+        while (run := self._run(coordinate, at)) is not None:
             found.append((run["start"], run["length"]))
             at += run["length"]
         return found
 
 
+@fields(
+    mask='"full", "causal", "window" or "custom".',
+    diagonal="Of a causal mask: query i sees keys j <= i + diagonal.",
+    window='Of the mask "window": how many keys a query sees.',
+    query_index="The first index of the queries in the sequence.",
+    key_index="The first index of the keys.",
+    first_head="The first head of the queries.",
+    first_key_head="The first head of the keys.",
+    is_backward="Whether gradients are computed.",
+    stream="The address of the stream to compute on; 0: the default stream.",
+    q="The queries.",
+    k="The keys.",
+    v="The values.",
+    out="The result, which a forward writes.",
+    lse="The logarithm of the sum of exponentials of each query, which a forward writes.",
+    d_out="The gradient of out; None in a forward, as those below.",
+    d_q="The gradient of q, which a backward writes.",
+    d_k="The gradient of k, which a backward writes.",
+    d_v="The gradient of v, which a backward writes.",
+)
 class Problem(NamedTuple):
     """What a kernel computes: some queries of this rank against some keys.
 
@@ -71,13 +107,13 @@ class Problem(NamedTuple):
     first_head: int
     first_key_head: int
     is_backward: bool
-    stream: int  # the address of the stream to compute on
+    stream: int
     q: Shard
     k: Shard
     v: Shard
     out: Shard
     lse: Shard
-    d_out: Shard | None  # of a backward, as those below
+    d_out: Shard | None
     d_q: Shard | None
     d_k: Shard | None
     d_v: Shard | None
@@ -122,9 +158,10 @@ def _function(kernel: _Kernel) -> Callable[[dict[str, Any]], object]:
 
 @_weft.use
 class Attention(_weft.Attention):
-    """The attention of a plan: Attention(context, plan, batch, heads, depth, dtype).  Collective.
+    """Attention over a sequence of length indices: Attention(context, mesh, axis, length, batch, heads, depth, dtype).
 
-    kernel is a function of a Problem, and weft merges its results.  It must not keep arrays of the shards.
+    Collective.  kernel is a function of a Problem, and weft merges its results.  It must not keep arrays of the
+    shards.  The other arguments are those of AttentionPlan; attention.plan is the plan.
     """
 
     __slots__ = ()
@@ -132,22 +169,36 @@ class Attention(_weft.Attention):
     def __new__(
         cls,
         context: _weft.Context,
-        plan: AttentionPlan,
+        mesh: Mesh,
+        axis: str,
+        length: int,
         batch: int,
         heads: int,
         depth: int,
         dtype: str,
         key_heads: int = 0,
         sequence_dim: int = 2,
+        mask: _Mask = "full",
+        balance: _Balance = "contiguous",
+        variant: _Variant = "ring",
+        window: int = 0,
+        documents: Sequence[int] | None = None,
+        order: Sequence[int] | None = None,
+        blocks: Sequence[Mapping[str, Any] | Sequence[Any]] | None = None,
+        block_length: int = 0,
     ) -> Attention:
-        return _weft.Attention.create(
-            context, plan, batch=batch, heads=heads, depth=depth, dtype=dtype, key_heads=key_heads,
-            sequence_dim=sequence_dim)  # fmt: skip
+        return super().__new__(
+            cls, context, mesh, axis, length=length, batch=batch, heads=heads, depth=depth, dtype=dtype,
+            key_heads=key_heads, sequence_dim=sequence_dim, mask=mask, balance=balance, variant=variant, window=window,
+            documents=documents, order=order, blocks=blocks, block_length=block_length)  # fmt: skip
 
     def forward(
         self, kernel: _Kernel, q: _Array, k: _Array, v: _Array, out: _Array, lse: _Array, stream: _StreamLike = None
     ) -> None:
-        """Write out and lse, f32[batch, heads, sequence], of this rank's queries.  Collective."""
+        """Write out and lse, f32[batch, heads, sequence], of this rank's queries.  Collective.
+
+        q, k, v and out may have gaps between their rows, such as views of one packed array.
+        """
         _weft.attention_run(self, _function(kernel), (q, k, v, out, lse), stream)
 
     def backward(

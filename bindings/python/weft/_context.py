@@ -77,8 +77,17 @@ refuse_second_library()
 class Context(_weft.Context):
     """This process's connection to its job.
 
-    Without rank and size they come from the launcher.  timeout is in seconds; 0: WEFT_TIMEOUT, math.inf: no limit.
-    exchange is a function that gets the bytes of this rank and returns those of all ranks, joined.
+    backend names what communicates, such as "gloo-cpu"; None: WEFT_BACKEND.  device is its number on this host; -1: by the
+    rank.  timeout is in seconds; 0: WEFT_TIMEOUT, math.inf: no limit.  plugin_path lists folders of plugins.
+
+    Without rank and size they come from the launcher.  With them, ranks find each other at rendezvous, "unix:my-job" or
+    "HOST-OF-RANK-0:29400" with the same secret token on all ranks, or by exchange, a function that gets the bytes of this
+    rank and returns those of all ranks, joined.  With simulated_ranks this process alone holds the shards of so many ranks.
+
+    >>> import weft
+    >>> with weft.Context(simulated_ranks=4) as context:
+    ...     print(context)
+    <weft.Context, rank 0 of 4 on gloo-cpu>
     """
 
     __slots__ = ("_layouts",)

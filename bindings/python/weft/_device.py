@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _weft
 from ._comm import Comm
 
-_COMPARISONS = {"==": "eq", "!=": "ne", ">=": "ge", ">": "gt", "<=": "le", "<": "lt"}
+if TYPE_CHECKING:
+    from ._weft import _Compare, _SignalOp
+
+_COMPARISONS: dict[str, _Compare] = {"==": "eq", "!=": "ne", ">=": "ge", ">": "gt", "<=": "le", "<": "lt"}
 
 
 @_weft.use
@@ -18,10 +21,10 @@ class Stream(_weft.Stream):
 
     def __cuda_stream__(self) -> tuple[int, int]:
         """The version of the protocol and the stream."""
-        return 0, self.native
+        return 0, self.native or 0
 
 
-def _comparison(text: str) -> Any:
+def _comparison(text: str) -> _Compare:
     if text not in _COMPARISONS:
         raise ValueError(f"compare is {text!r}; expected one of: {', '.join(_COMPARISONS)}")
     return _COMPARISONS[text]
@@ -37,7 +40,7 @@ class Symm(_weft.Symm):
     __slots__ = ()
 
     def __new__(cls, comm: Comm, bytes: int, channels: int = 0) -> Symm:
-        return _weft.Symm.create(comm, bytes, channels=channels)
+        return super().__new__(cls, comm, bytes, channels=channels)
 
     def __exit__(self, *exception: object) -> None:
         """An exception of the block is not replaced: the memory then ends with the object."""
@@ -55,24 +58,24 @@ class Symm(_weft.Symm):
         peer: int,
         offset: int = 0,
         signal: tuple[int, int] | None = None,
-        op: Any = "set",
+        op: _SignalOp = "set",
         stream: _weft._StreamLike = None,
     ) -> None:
         """Copy an array to a peer's memory; signal is (channel, value), which arrives after the data."""
         if signal is None:
-            self.put_to(source, peer, offset, stream)
+            self._put_to(source, peer, offset, stream)
         elif isinstance(signal, tuple) and len(signal) == 2:
-            self.put_signal_to(source, peer, offset, *signal, op, stream)
+            self._put_signal_to(source, peer, offset, *signal, op, stream)
         else:
             raise TypeError("signal must be None or a tuple (channel, value)")
 
     def get(self, peer: int, target: _weft._Array, offset: int = 0, stream: _weft._StreamLike = None) -> None:
         """Copy from a peer's memory to an array."""
-        self.get_from(peer, offset, target, stream)
+        self._get_from(peer, offset, target, stream)
 
-    def signal(self, peer: int, channel: int, value: int, op: Any = "set", stream: _weft._StreamLike = None) -> None:
+    def signal(self, peer: int, channel: int, value: int, op: _SignalOp = "set", stream: _weft._StreamLike = None) -> None:
         """Set a peer's signal, or add."""
-        self.signal_to(peer, channel, value, op, stream)
+        self._signal_to(peer, channel, value, op, stream)
 
     def wait(
         self,
@@ -89,8 +92,8 @@ class Symm(_weft.Symm):
         """
         if not timeout >= 0:
             raise ValueError(f"timeout is {timeout}; expected a number of seconds, 0 for the default, or math.inf")
-        self.wait_from(peer, channel, _comparison(compare), value, timeout and max(timeout, 1e-9), stream)
+        self._wait_from(peer, channel, _comparison(compare), value, timeout and max(timeout, 1e-9), stream)
 
     def test(self, peer: int, channel: int, value: int, compare: str = ">=") -> bool:
         """Whether a signal has arrived."""
-        return self.test_from(peer, channel, _comparison(compare), value)
+        return self._test_from(peer, channel, _comparison(compare), value)

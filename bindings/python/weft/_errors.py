@@ -1,12 +1,13 @@
 """The exceptions of weft: one class for each status of the C library."""
 
 import builtins
+import functools
 import re
 
 __all__ = [  # what users catch
     "Error", "InvalidError", "UnsupportedError", "NotFoundError", "OutOfMemoryError", "SystemCallError", "DeviceError", "PeerError",
     "TimeoutError", "AbortedError", "VersionError", "InternalError", "MismatchError", "ParseError", "NoBackendError",
-    "NoLibraryError", "OldLibraryError", "NoDeviceError",
+    "NoLibraryError", "OldLibraryError", "NoDeviceError", "NoFileError",
 ]  # fmt: skip
 
 
@@ -35,12 +36,22 @@ class NotFoundError(Error, LookupError):
     """There is no such thing."""
 
 
+class NoFileError(NotFoundError, FileNotFoundError):
+    """There is no such file.  `errno` and `filename` are set."""
+
+    def __str__(self) -> str:
+        return str(self.args[0]) if self.args else ""
+
+
 class OutOfMemoryError(Error, MemoryError):
     """Memory ran out."""
 
 
 class SystemCallError(Error, OSError):
-    """The operating system refused."""
+    """The operating system refused.  `errno` and `filename` are set where the text has them."""
+
+    def __str__(self) -> str:
+        return str(self.args[0]) if self.args else ""
 
 
 class DeviceError(Error):
@@ -110,16 +121,81 @@ BY_CODE = {
     -16: OldLibraryError,
     -17: NoDeviceError,
 }
-for _class in (Error, *BY_CODE.values()):
+for _class in (Error, NoFileError, *BY_CODE.values()):
     _class.__module__ = "weft"  # where users find it, as tracebacks show
+
+@functools.cache
+def _words() -> re.Pattern[str]:
+    """A name of C, with the field of a struct; a field alone, as in `.size`; a constant; what Python does not have."""
+    return re.compile(
+        r"(?<![\w/.\"-])(?P<name>weft_\w+)(?P<field>\.\w+)?(?:\(\))?(?![\w/\"])|(?P<absent> or \.threads)|(?<= )\.(?P<other>[a-z]\w+)|(?<![\w/\"])(?P<constant>WEFT_[A-Z_]+)(?: \(\d+\))?"
+        r"|\b(?P<none>NULL)\b| \((?P<count>\w+_count)\)|\bthe callback (?P<callback>\w+)")
+
+
+def spoken(text: str) -> str:
+    """A text of C with the names of Python."""
+    text = text.replace(", but the plan was not bound with in_place", "; give each target memory of its own")
+    if not _words().search(text):
+        return text
+    from ._names import NAMES  # few programs see an error
+
+    def word(match: re.Match[str]) -> str:
+        name, field, constant = match["name"], match["field"], match["constant"]
+        if field and NAMES.get(name, "").startswith("weft."):  # a function, and the end of a sentence
+            return NAMES[name] + field
+        if field:
+            return NAMES.get(name + field, field[1:])
+        if match["count"] or match["absent"]:
+            return ""
+        return NAMES.get(name or constant, match[0]) if name or constant else "None" if match["none"] else match["other"] or match["callback"]
+
+    return _words().sub(word, text)
+
+
+@functools.cache
+def _system_texts() -> dict[str, int]:
+    import errno
+    import os
+
+    return {os.strerror(number): number for number in sorted(errno.errorcode, reverse=True)}
+
+
+def _system_error(text: str) -> tuple[int, str] | None:
+    """The number of the operating system's error that a text has, and the file before it."""
+    found = max((known for known in _system_texts() if f": {known}" in text), key=len, default=None)
+    if found is None:
+        return None
+    parts = text.partition(f": {found}")[0].split(": ")
+    file = parts[1] if len(parts) > 1 and parts[0].startswith("weft.") else parts[0]
+    return _system_texts()[found], re.sub(r" (?:cannot (?:be|have)|and) .*", "", file)
+
+
+def nearest(name: str, known: list[str]) -> str:
+    """`; did you mean "jobs"?`, if a name is like a known one."""
+    import difflib  # few programs misspell
+
+    found = difflib.get_close_matches(name, known, 1)
+    return f"; did you mean '{found[0]}'?" if found else ""
+
+
+def refuse_option(function: str, name: str, known: list[str | None]) -> None:
+    """The error for an argument that a function does not have."""
+    raise TypeError(f"{function}() has no argument '{name}'{nearest(name, [one for one in known if one])}")
 
 
 def error_of(code: int, name: str, text: str, vendor: str | None = None, vendor_code: int = 0) -> Error:
     """The exception of a status."""
-    error = BY_CODE.get(code, Error)(text)
+    text = spoken(text)
+    kind = BY_CODE.get(code, Error)
+    system = _system_error(text) if kind in (NotFoundError, SystemCallError) else None
+    if system is not None and kind is NotFoundError:
+        kind = NoFileError
+    error = kind(text)
+    if system is not None and isinstance(error, OSError):
+        error.errno, error.filename = system
     error.code = code
     error.name = name
     error.vendor = None if vendor is None else (vendor, vendor_code)
-    named = re.search(r"\brank (\d+)\b", text)
+    named = re.search(r"\branks? (\d+)\b", text)
     error.rank = int(named[1]) if named else None
     return error

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from . import _weft
-from ._arrays import empty
+from . import _arrays, _weft
 from ._errors import MismatchError, NotFoundError
 from ._layouts import Mesh, Spec
 from ._tensors import Tensor
-from ._weft import Context, Layout, Rules, Saving
+from ._weft import Context, LayoutFile, Rules, Saving
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from ._weft import _Array
+
+    class _SaveOptions(_weft._ContextSaveOptions, total=False):
+        context: Context | None
 
 _Path: TypeAlias = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 _Format: TypeAlias = Literal["safetensors", "huggingface", "ranks", "dcp-safetensors", "dcp", "npy"]
@@ -23,6 +30,14 @@ class Checkpoint(_weft.Checkpoint):
     """Named tensors in files: safetensors, Hugging Face folders, DCP, files per rank, .npy.
 
     A tensor is stated by its name, or by its number in the order of names.
+
+    >>> import tempfile, weft
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with weft.Writer(f"{folder}/x.safetensors", [("x", "u8", (2, 2))]) as writer:
+    ...         writer.write("x", memoryview(b"abcd").cast("B", (2, 2)))
+    ...     with weft.Checkpoint(f"{folder}/x.safetensors") as checkpoint:
+    ...         print(checkpoint.names, checkpoint.read("x").tolist())
+    ['x'] [[97, 98], [99, 100]]
     """
 
     __slots__ = ()
@@ -52,49 +67,69 @@ class Checkpoint(_weft.Checkpoint):
     @property
     def names(self) -> list[str]:
         """The names of the tensors, in ascending order."""
-        return [self.tensor(index)["name"] for index in range(self.tensors)]
+        return [self._tensor(index)["name"] for index in range(self.tensors)]
 
     @property
-    def metadata(self) -> dict[str, str]:  # type: ignore[override]
+    def metadata(self) -> dict[str, str]:
         """The metadata of the first file."""
-        return dict(map(super().metadata, range(self.info["metadata"])))
+        return dict(map(self._metadata, range(self.metadata_count)))
+
+    @property
+    def unlisted(self) -> list[dict[str, Any]]:
+        """The tensors of safetensors files that model.safetensors.index.json does not list."""
+        return list(map(self._unlisted, range(self.unlisted_count)))
 
     def describe(self, name: int | str) -> dict[str, Any]:
         """The dtype, the shape and the place of a tensor.
 
         stored is the dtype in the file; dtype is None if weft does not have it.
         """
-        found = self.tensor(self._number(name))
+        found = self._tensor(self._number(name))
         found["stored"] = found.pop("dtype_name")
         if not isinstance(found["dtype"], str):
             found["dtype"] = None
         return found
 
     def read_into(
-        self, name: int | str, target: Any, offset: Sequence[int] | None = None, sizes: Sequence[int] | None = None
+        self, name: int | str, target: _Array, offset: Sequence[int] | None = None, sizes: Sequence[int] | None = None
     ) -> None:
-        """Read a box of a tensor to an array."""
-        super().read(self._number(name), target, offset, sizes)
+        """Read a box of a tensor to an array of its dtype and of the box's shape, or to its bytes (u8, one dimension)."""
+        self._read("target", name, target, offset, sizes)
 
-    def read_shard(self, name: int | str, target: Any, spec: Spec, rank: int) -> None:  # type: ignore[override]
-        """Read a rank's shard of a tensor to an array."""
-        super().read_shard(self._number(name), spec, rank, target)
+    def _read(self, argument: str, name: int | str, target: _Array, offset: Sequence[int] | None, sizes: Sequence[int] | None) -> None:
+        number, about = self._number(name), self.describe(name)
+        _arrays.check_part(argument, target, about["dtype"], self._box(name, about, offset, sizes), f"the box of tensor {name}")
+        super().read(number, target, offset, sizes)
+
+    @staticmethod
+    def _box(name: int | str, about: dict[str, Any], offset: Sequence[int] | None, sizes: Sequence[int] | None) -> tuple[int, ...]:
+        """The shape of a box; without sizes it ends with the tensor."""
+        if sizes is not None:
+            return tuple(sizes)
+        start = offset if offset is not None else (0,) * len(about["shape"])
+        if any(first > size for size, first in zip(about["shape"], start)):
+            raise ValueError(f"offset is {tuple(start)}, but tensor {name} has the shape {about['shape']}")
+        return tuple(size - first for size, first in zip(about["shape"], start))
+
+    def read_shard(self, name: int | str, target: _Array, spec: Spec, rank: int) -> None:  # type: ignore[override]
+        """Read a rank's shard of a tensor to an array of its dtype and shape, or to its bytes (u8, one dimension)."""
+        number, dtype = self._number(name), self.describe(name)["dtype"]
+        _arrays.check_part("target", target, dtype, spec.shard(rank)[0], f"the shard of rank {rank} of tensor {name}")
+        super().read_shard(number, spec, rank, target)
 
     def read(  # type: ignore[override]
         self, name: int | str, offset: Sequence[int] | None = None, sizes: Sequence[int] | None = None, *, out: Any = None
     ) -> Any:
-        """A box of a tensor; without offset and sizes the whole tensor.  Without out, a memoryview."""
+        """A box of a tensor; without offset and sizes the whole tensor.  Without out, a memoryview.
+
+        out is an array of the dtype of the tensor and of the shape of the box, or bytes: u8 in one dimension.
+        """
         if out is None:
             about = self.describe(name)
-            if sizes is None:
-                start = offset if offset is not None else (0,) * len(about["shape"])
-                if any(first > size for size, first in zip(about["shape"], start)):
-                    raise ValueError(f"offset is {tuple(start)}, but tensor {name} has the shape {about['shape']}")
-                sizes = tuple(size - first for size, first in zip(about["shape"], start))
             if about["dtype"] is None:
                 raise TypeError(f"tensor {name} is {about['stored']}, for which weft has no dtype; give out")
-            out = empty(memoryview(b""), tuple(sizes), about["dtype"])
-        self.read_into(name, out, offset, sizes)
+            out = _arrays.empty(memoryview(b""), self._box(name, about, offset, sizes), about["dtype"])
+        self._read("out", name, out, offset, sizes)
         return out
 
     def checksum(self, name: int | str) -> int:
@@ -129,10 +164,9 @@ class Writer(_weft.Writer):
         file_bytes: int = 0,
         metadata: Mapping[str, str] | None = None,
     ) -> Writer:
-        entries = [(entry[0], entry[1], tuple(entry[2]), *entry[3:]) for entry in entries]
-        made = _weft.checkpoint_create(
-            path, entries, format=format, replace=replace, mesh=mesh, file_bytes=file_bytes, metadata=_pairs(metadata)
-        )
+        entries = [_checked(entry) for entry in entries]
+        made = super().__new__(
+            cls, path, entries, format=format, replace=replace, mesh=mesh, file_bytes=file_bytes, metadata=None if metadata is None else dict(metadata))  # fmt: skip
         made._entries = {
             entry[0]: (index, len(entry[2]), entry[1].replace("_", "").lower()) for index, entry in enumerate(entries)
         }
@@ -143,7 +177,7 @@ class Writer(_weft.Writer):
         if name not in self._entries:
             raise KeyError(f"the checkpoint has no tensor {name!r}")
         (number, dims, dtype), (found, shape) = self._entries[name], _weft.describe(array)
-        if _weft.dtype_parse(dtype) != found:
+        if _weft._dtype_parse(dtype) != found:
             raise TypeError(f"tensor {name} is {dtype}, the array {found}")
         if len(shape) != dims:
             raise ValueError(f"tensor {name} has {dims} dimensions, the array {len(shape)}")
@@ -157,8 +191,17 @@ class Writer(_weft.Writer):
             self.close()
 
 
-def _pairs(metadata: Mapping[str, str] | None) -> list[tuple[str, str]] | None:
-    return None if metadata is None else list(metadata.items())
+def _checked(entry: Any) -> Any:
+    """An entry of a Writer: three or four parts, with a dtype that weft or a file has."""
+    if isinstance(entry, str) or not isinstance(entry, Sequence) or len(entry) not in (3, 4):
+        raise ValueError(f"an entry must be (name, dtype, shape) or (name, dtype, shape, placements), not {entry!r}")
+    dtype = entry[1]
+    if not isinstance(dtype, str):
+        raise TypeError(f'the dtype of an entry must be a str such as "f32", not {dtype!r}')
+    if dtype in _arrays.NUMPY_NAMES.values():
+        known = next(name for name, other in _arrays.NUMPY_NAMES.items() if other == dtype)
+        raise ValueError(f"the dtype of an entry is {dtype!r}; did you mean {known!r}?")
+    return (entry[0], dtype, tuple(entry[2]), *entry[3:])
 
 
 def checkpoint(path: _Source) -> Checkpoint:
@@ -166,19 +209,19 @@ def checkpoint(path: _Source) -> Checkpoint:
     return path if isinstance(path, Checkpoint) else Checkpoint(path)
 
 
-def layout(text: Layout | str | os.PathLike[str], mesh: Mesh | None = None) -> Layout:
+def layout(text: LayoutFile | str | os.PathLike[str], mesh: Mesh | None = None) -> LayoutFile:
     """The layout of a text or a file: a text has a line `mesh ...`, or is placements for all tensors."""
-    if isinstance(text, Layout):
+    if isinstance(text, LayoutFile):
         return text
     text = str(text)
     if "\n" in text or text.startswith("mesh "):
-        return Layout(text, mesh)
+        return LayoutFile.parse(text, mesh)
     if "/" not in text and "." not in text:
         if mesh is not None:
-            return Layout(f"mesh {mesh}\n* {text}\n")
+            return LayoutFile.parse(f"mesh {mesh}\n* {text}\n")
         if not os.path.exists(text):
             raise ValueError(f"'{text}' is not a file; if it is placements of all tensors, give their mesh")
-    return Layout.open(text, mesh)
+    return LayoutFile(text, mesh)
 
 
 def _source(path: _Source, rules: Rules | None) -> Checkpoint:
@@ -186,7 +229,7 @@ def _source(path: _Source, rules: Rules | None) -> Checkpoint:
     return source if rules is None else source.map(rules)
 
 
-def _target(placements: Layout | str | os.PathLike[str], mesh: Mesh | str | None) -> Layout:
+def _target(placements: LayoutFile | str | os.PathLike[str], mesh: Mesh | str | None) -> LayoutFile:
     import weft
 
     return layout(placements, weft.mesh(mesh) if mesh is not None else None)
@@ -200,7 +243,7 @@ def _context(context: Context | None) -> Context:
 
 def load(
     path: _Source,
-    placements: Layout | str | os.PathLike[str],
+    placements: LayoutFile | str | os.PathLike[str],
     mesh: Mesh | str | None = None,
     names: Sequence[str] | None = None,
     *,
@@ -210,37 +253,84 @@ def load(
 ) -> dict[str, Tensor]:
     """Load the tensors of a checkpoint in a layout, by name.  Collective.
 
-    placements is a Layout, its text or file, or with a mesh the placements of all tensors.
+    placements is a LayoutFile, its text or file, or with a mesh the placements of all tensors.
+
+    >>> import tempfile, weft
+    >>> with weft.Context() as context, tempfile.TemporaryDirectory() as folder:  # a job of one rank
+    ...     with weft.Writer(f"{folder}/x.safetensors", [("x", "u8", (4,))]) as writer:
+    ...         writer.write("x", b"abcd")
+    ...     tensors = weft.load(f"{folder}/x.safetensors", "S(0)", "tp=1", context=context)
+    ...     print(tensors["x"].spec, tensors["x"].local(0).shape)
+    ...     del tensors
+    u8[4] S(0) (4,)
     """
     source = _source(path, rules)
-    tensors = _context(context).load(source, _target(placements, mesh), names=names, jobs=jobs)
+    tensors = _context(context)._load(source, _target(placements, mesh), names=names, jobs=jobs)
     return dict(zip(source.names if names is None else names, tensors))
 
 
 _Tensors: TypeAlias = Mapping[str, Tensor] | Sequence[Tensor]
 
 
-def _save_arguments(tensors: _Tensors, options: dict[str, Any]) -> tuple[Context, list[Tensor], dict[str, Any]]:
+def load_into(
+    path: _Source,
+    tensors: _Tensors,
+    *,
+    rules: Rules | None = None,
+    jobs: int = 0,
+    stream: Any = None,
+    context: Context | None = None,
+) -> None:
+    """Read the elements of tensors that exist, a dictionary by name or a list, from a checkpoint.  Collective.
+
+    Tensors of a list have the names that they were made with.  The call waits for the work on stream first.
+
+    >>> import tempfile, weft
+    >>> with weft.Context() as context, tempfile.TemporaryDirectory() as folder:  # a job of one rank
+    ...     with weft.Writer(f"{folder}/x.safetensors", [("x", "u8", (4,))]) as writer:
+    ...         writer.write("x", b"abcd")
+    ...     x = weft.Tensor(context, weft.spec("u8[4] S(0)", "tp=1"))
+    ...     weft.load_into(f"{folder}/x.safetensors", {"x": x}, context=context)
+    ...     x.to_host(elements := bytearray(4))
+    ...     print(bytes(elements))
+    ...     del x
+    b'abcd'
+    """
+    found, given, options = _save_arguments(tensors, {"context": context})
+    found._load_into(_source(path, rules), given, names=options.get("names"), jobs=jobs, stream=stream)
+
+
+def _save_arguments(tensors: _Tensors, options: Any) -> tuple[Context, list[Tensor], dict[str, Any]]:
+    if isinstance(tensors, Tensor) or not isinstance(tensors, (Mapping, Sequence)):
+        raise TypeError(f"tensors must be a dictionary of tensors by name, such as {{'x': tensor}}, or a list of them, not {tensors!r}")
     if isinstance(tensors, Mapping):
         options["names"] = list(tensors)
         tensors = list(tensors.values())
-    options["metadata"] = _pairs(options.get("metadata"))
     return _context(options.pop("context", None)), list(tensors), options
 
 
-def save(path: _Path, tensors: _Tensors, **options: Any) -> None:
+def save(path: _Path, tensors: _Tensors, **options: Unpack[_SaveOptions]) -> None:
     """Write tensors of any layouts, a dictionary by name or a list, to a checkpoint.  Collective.
 
     The options are names, layout, format, replace, file_bytes, metadata, stream, jobs and context.
+
+    >>> import tempfile, weft
+    >>> with weft.Context() as context, tempfile.TemporaryDirectory() as folder:  # a job of one rank
+    ...     x = weft.Tensor(context, weft.spec("f32[4] S(0)", "tp=1"))
+    ...     x.fill(1)
+    ...     weft.save(f"{folder}/x.safetensors", {"x": x}, metadata={"step": "10"}, context=context)
+    ...     weft.Checkpoint(f"{folder}/x.safetensors").metadata
+    ...     del x
+    {'step': '10'}
     """
-    context, given, options = _save_arguments(tensors, options)
-    context.save(path, given, **options)
+    context, given, arguments = _save_arguments(tensors, options)
+    context._save(path, given, **arguments)
 
 
-def save_begin(path: _Path, tensors: _Tensors, **options: Any) -> Saving:
+def save_begin(path: _Path, tensors: _Tensors, **options: Unpack[_SaveOptions]) -> Saving:
     """As save, while the caller goes on: the result has wait and info.  Collective."""
-    context, given, options = _save_arguments(tensors, options)
-    return context.save_begin(path, given, **options)
+    context, given, arguments = _save_arguments(tensors, options)
+    return context._save_begin(path, given, **arguments)
 
 
 def _files(plan: _weft.Reshard) -> Iterator[dict[str, Any]]:
@@ -260,14 +350,13 @@ def _go_on(done: int, total: int) -> None:
 def reshard(
     source: _Source,
     path: _Path,
-    placements: Layout | str | os.PathLike[str] | None = None,
+    placements: LayoutFile | str | os.PathLike[str] | None = None,
     mesh: Mesh | str | None = None,
     *,
     rules: Rules | None = None,
-    progress: Callable[[int, int], object] | None = None,
     dry: bool = False,
     predict: bool = False,
-    **options: Any,
+    **options: Unpack[_weft._ReshardOptions],
 ) -> dict[str, Any]:
     """Write a checkpoint in another layout or format, without a job.  The figures of the run are returned.
 
@@ -277,7 +366,8 @@ def reshard(
     """
     if placements is not None:
         options["layout"] = _target(placements, mesh)
-    with _weft.Reshard(_source(source, rules), path, progress=progress or _go_on, **options) as plan:
+    options["progress"] = options.get("progress") or _go_on
+    with _weft.Reshard(_source(source, rules), path, **options) as plan:
         predicted = plan.predict() if predict else None
         if not dry:
             plan.run()

@@ -1,14 +1,14 @@
-"""Pipelines: the stages of a model on the ranks of a communicator."""
+"""Pipelines: the stages of a model on the ranks along a mesh axis."""
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _weft
-from ._comm import Comm
+from ._layouts import Mesh
 from ._schedules import Schedule
+from ._texts import fields
 from .ops import _tensors
 
 if TYPE_CHECKING:
@@ -17,20 +17,33 @@ if TYPE_CHECKING:
 _Value = str | tuple[str, bool]  # a tensor that a stage passes on, and True if it has no gradient
 
 
+@fields(
+    kind='"F", "B", "I" or "W"; otherwise "UNSHARD", "RESHARD" or "REDUCE_GRAD".',
+    stage="The number of the stage.",
+    microbatch='The number of the microbatch; -1 for "UNSHARD", "RESHARD" and "REDUCE_GRAD".',
+    parts="Of a backward action: 1 for gradients of inputs, plus 2 for those of weights; otherwise 0.",
+    is_last="Whether it is the last forward of the stage, or the last that computes gradients of its weights.",
+    loss_scale="What the last stage multiplies the gradient of the loss of a microbatch by.",
+    inputs="What the stage before passes on.",
+    outputs="What the stage passes on; a forward writes them.",
+    d_outputs="The gradients of the outputs; None where there is none.",
+    d_inputs="The gradients of the inputs, which a backward writes; None where there is none.",
+    stream="The address of the stream to compute on; 0: the default stream.",
+)
 class Action(NamedTuple):
     """What a function of a pipeline computes.  Tensors are shards, which from_dlpack makes arrays of."""
 
-    kind: str  # "F", "B", "I" or "W"; otherwise "UNSHARD", "RESHARD" or "REDUCE_GRAD"
+    kind: str
     stage: int
     microbatch: int
-    parts: int  # of a backward action: 1 for gradients of inputs, plus 2 for those of weights
-    is_last: bool  # of the stage
+    parts: int
+    is_last: bool
     loss_scale: float
     inputs: tuple[Shard, ...]
-    outputs: tuple[Shard, ...]  # a forward writes them
-    d_outputs: tuple[Shard | None, ...]  # gradients; None where there is none
-    d_inputs: tuple[Shard | None, ...]  # a backward writes them
-    stream: int  # the address of the stream to compute on
+    outputs: tuple[Shard, ...]
+    d_outputs: tuple[Shard | None, ...]
+    d_inputs: tuple[Shard | None, ...]
+    stream: int
 
 
 _Function = Callable[[Action], object]
@@ -49,14 +62,14 @@ def _stage(values: Sequence[_Value]) -> dict[str, list[tuple[str, tuple[int, ...
 def _texts(stage: dict[str, Any]) -> list[_Value]:
     """The other way: texts, and pairs of a text and True."""
     found: list[_Value] = []
-    for tensor in stage["tensors"]:
+    for tensor in stage["tensors"] or ():
         text = f"{tensor['dtype']}[{','.join(map(str, tensor['shape']))}]"
         found.append((text, True) if tensor["without_gradient"] else text)
     return found
 
 
 class _Functions:
-    """The functions of a pipeline as weft calls them.  C keeps none of the user's, so that cycles of objects end."""
+    """The functions of a pipeline as weft calls them."""
 
     def __init__(self, context: _weft.Context, **functions: Callable[..., Any] | None) -> None:
         self.context = context
@@ -64,10 +77,9 @@ class _Functions:
 
     def of_c(self) -> dict[str, Callable[..., object]]:
         """The functions for weft_pipeline_options."""
-        me = weakref.ref(self)
 
         def made(name: str) -> Callable[..., object]:
-            return lambda *calls: me()._shapes(*calls) if name == "shapes" else me()._run(name, calls)  # type: ignore[union-attr]
+            return self._shapes if name == "shapes" else lambda *calls: self._run(name, calls)
 
         return {name: made(name) for name, function in self.functions.items() if function is not None}
 
@@ -107,14 +119,27 @@ class Pipeline(_weft.Pipeline):
     are functions of an Action; a backward may return the numbers of the inputs whose gradients it leaves out.  overlap
     is a function of two Actions that may run together, a forward and a backward, in the order of the schedule
     (OVERLAP_F_B), and returns what the backward would.  They must not keep arrays of the shards.
+
+    >>> import weft
+    >>> with weft.Context() as context:  # a job of one rank, which has the only stage
+    ...     mesh, schedule = weft.mesh("pp=1"), weft.Schedule("gpipe", 1, 2)
+    ...     run = lambda action: print(action.kind, action.stage, action.microbatch)
+    ...     with weft.Pipeline(context, mesh, "pp", schedule, [], run, run) as pipeline:
+    ...         pipeline.run()
+    ...     del pipeline
+    F 0 0
+    F 0 1
+    B 0 0
+    B 0 1
     """
 
-    __slots__ = ("_functions",)
-    _functions: _Functions
+    __slots__ = ()
 
     def __new__(
         cls,
-        comm: Comm,
+        context: _weft.Context,
+        mesh: Mesh,
+        axis: str,
         schedule: Schedule,
         values: Sequence[Sequence[_Value]] | None,
         forward: _Function,
@@ -127,13 +152,15 @@ class Pipeline(_weft.Pipeline):
         shapes: Callable[[int, list[_Value]], Sequence[_Value]] | None = None,
         loss_scale: float = 0,
     ) -> Pipeline:
+        for name, function in (("forward", forward), ("backward", backward)):
+            if not callable(function):
+                raise TypeError(f"{name} must be a function of an Action, not {function!r}")
         functions = _Functions(
-            comm.context, forward=forward, backward=backward, unshard=unshard, reshard=reshard, reduce=reduce,
+            context, forward=forward, backward=backward, unshard=unshard, reshard=reshard, reduce=reduce,
             overlap=overlap, shapes=shapes)  # fmt: skip
         passed = None if values is None else [_stage(stage) for stage in values]
-        made = _weft.Pipeline.create(comm, schedule, values=passed, loss_scale=loss_scale, **functions.of_c())
-        made._functions = functions
-        return made
+        return super().__new__(
+            cls, context, mesh, axis, schedule=schedule, values=passed, loss_scale=loss_scale, **functions.of_c())
 
     def values(self, stage: int) -> list[_Value]:  # type: ignore[override]
         """What a stage passes on, in the form of the argument `values`."""

@@ -14,9 +14,12 @@ class Random:
     Ranks that draw the same tensor must have the same state.
     """
 
-    __slots__ = ("seed", "offset")
+    __slots__ = {"seed": "The seed, from 0 to 2**64 - 1.", "offset": "How many draws there were."}
 
     def __init__(self, seed: int, offset: int = 0) -> None:
+        for name, number in (("seed", seed), ("offset", offset)):
+            if not 0 <= number < 2**64:
+                raise ValueError(f"{name} is {number}; expected a number from 0 to 2**64 - 1")
         self.seed = seed
         self.offset = offset
 

@@ -6,32 +6,53 @@ from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple
 
 from . import _weft
+from ._texts import fields
 
 
+@fields(
+    kind='"compute", "start", which begins a collective, or "wait", which waits for its first input, a start.',
+    inputs="The indices of nodes before it whose results it needs.",
+    comm="The number of the communicator that it touches; -1: none.",
+    time="Its time in nanoseconds.",
+    alloc="Bytes of its result, which are freed after its last use.",
+    given="Whether it exists before the first node runs.",
+    kept="Whether its result stays to the end.",
+)
 class Node(NamedTuple):
     """A part of a program.  Times are in nanoseconds, memory in bytes."""
 
-    kind: Literal["compute", "start", "wait"] = "compute"  # "start" begins a collective, "wait" waits for its first input, a start
-    inputs: tuple[int, ...] = ()  # the indices of nodes before it whose results it needs
-    comm: int = -1  # the number of the communicator that it touches; -1: none
+    kind: Literal["compute", "start", "wait"] = "compute"
+    inputs: tuple[int, ...] = ()
+    comm: int = -1
     time: int = 0
-    alloc: int = 0  # bytes of its result, which are freed after its last use
-    given: bool = False  # it exists before the first node runs
-    kept: bool = False  # its result stays to the end
+    alloc: int = 0
+    given: bool = False
+    kept: bool = False
 
 
+@fields(
+    order="The indices of the nodes, in the new order.",
+    collectives="A dictionary for each start.",
+    time_before="Nanoseconds of the given order.",
+    time_after="Nanoseconds of the new order.",
+    exposed_before="Nanoseconds in which compute waits for communication, in the given order.",
+    exposed_after="The same, in the new order.",
+    peak_before="Bytes of memory that the given order needs.",
+    peak_after="Bytes of memory that the new order needs.",
+    digest="A hash of the order; ranks compare it before they use the order.",
+)
 class Reordered(NamedTuple):
     """A better order of the nodes, with times in nanoseconds and memory in bytes."""
 
-    order: list[int]  # indices of nodes
-    collectives: list[dict[str, Any]]  # a dictionary for each start
+    order: list[int]
+    collectives: list[dict[str, Any]]
     time_before: int
     time_after: int
-    exposed_before: int  # while compute waits for communication
+    exposed_before: int
     exposed_after: int
     peak_before: int
     peak_after: int
-    digest: int  # of the order; ranks compare it before they use it
+    digest: int
 
 
 def reorder(
@@ -48,7 +69,7 @@ def reorder(
     [0, 1, 3, 2]
     """
     given = [node._asdict() for node in nodes]
-    made = _weft.Reorder.create(given, pass_=method, memory_limit=memory_limit)
+    made = _weft._Reorder(given, pass_=method, memory_limit=memory_limit)
     figures = made.info
     collectives = [made.collective(index) for index in range(figures.pop("collectives"))]
     return Reordered([made.at(position) for position in range(len(given))], collectives, **figures)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Literal, TypeAlias
 
 from . import _weft
+
+_Name: TypeAlias = Literal["gpipe", "1f1b", "interleaved", "looped-bfs", "zb1p", "zbv", "dualpipev"]  # Schedule.known()
 
 
 @_weft.use
@@ -20,8 +23,11 @@ class Schedule(_weft.Schedule):
 
     __slots__ = ()
 
-    def __new__(cls, name: str, ranks: int, microbatches: int, chunks: int = 0) -> Schedule:
-        return _weft.Schedule.create(name, ranks, chunks, microbatches)
+    def __new__(cls, name: _Name, ranks: int, microbatches: int, chunks: int = 0) -> Schedule:
+        return super().__new__(cls, name, ranks, chunks, microbatches)
+
+    def __str__(self) -> str:
+        return self.text()
 
     def __repr__(self) -> str:
         return f"<weft.Schedule {self.name}, {self.ranks} ranks, {self.microbatches} microbatches>"
@@ -30,7 +36,7 @@ class Schedule(_weft.Schedule):
     def known() -> list[str]:
         """The names of the schedules that weft makes."""
         found: list[str] = []
-        while (name := _weft.schedule_known(len(found))) is not None:
+        while (name := _weft._schedule_known(len(found))) is not None:
             found.append(name)
         return found
 
@@ -43,4 +49,4 @@ class Schedule(_weft.Schedule):
 
         Its keys are forward, input, weight, send_forward, send_backward, unshard, reduce, activation and parameters.
         """
-        return _weft.Timeline.create(self, stages=costs, memory_limit=memory_limit)
+        return _weft.Timeline(self, costs=costs, memory_limit=memory_limit)

@@ -5,14 +5,10 @@ from __future__ import annotations
 from typing import Literal, TypeAlias
 
 from . import _weft
-from ._layouts import Mesh, Spec
+from ._layouts import Spec
 
 _Style: TypeAlias = Literal["column", "row", "sequence", "loss", "placed"]
 _Part: TypeAlias = Literal["weight", "bias", "input", "output"]
-
-
-def _axis_of(mesh: Mesh, axis: int | str) -> int:
-    return mesh.find_axis(axis) if isinstance(axis, str) else axis
 
 
 def style_layouts(
@@ -28,8 +24,8 @@ def style_layouts(
     >>> print(*weft.style_layouts("row", "output", y, "tp", passed="S(1)"), sep="; ")
     f32[8,16] P(sum); f32[8,16] S(1); f32[8,16] S(1); f32[8,16] R
     """
-    return spec.style_layouts(
-        part, _axis_of(spec.mesh, axis), kind=style, embedding=embedding, sequence_dim=sequence_dim, given=given, passed=passed)
+    return spec._style_layouts(
+        part, spec.mesh.axis(axis), kind=style, embedding=embedding, sequence_dim=sequence_dim, given=given, passed=passed)
 
 
 @_weft.use
@@ -45,4 +41,4 @@ class Styles(_weft.Styles):
 
     def find(self, name: str, axis: int | str) -> str:
         """The pattern of the first line that matches a name on an axis."""
-        return super().find(name, _axis_of(self.mesh, axis))
+        return super().find(name, self.mesh.axis(axis))

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _arrays, _weft
-from ._errors import UnsupportedError
 from ._layouts import Spec
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from typing_extensions import Buffer
 
 
 @_weft.use
@@ -23,11 +27,6 @@ class Tensor(_weft.Tensor):
 
     __slots__ = ()
 
-    def __new__(cls, context: _weft.Context, spec: Spec, name: str | None = None) -> Tensor:
-        if name is None:
-            return _weft.Tensor.create(context, spec)
-        return _weft.Tensor.create(context, spec, name=name)
-
     def __str__(self) -> str:
         return super().__str__().rstrip("\n")
 
@@ -40,22 +39,61 @@ class Tensor(_weft.Tensor):
         return self.spec.shape
 
     @property
+    def memory(self) -> int | None:
+        """The address of this rank's shard; local(rank) has its shape."""
+        return super().memory
+
+    @property
     def dtype(self) -> str:
         """The dtype, such as "f32"."""
         return self.spec.dtype
 
-    def move(self, target: Spec | str, stream: _weft._StreamLike = None) -> Tensor:
-        """The tensor in another layout, a spec or placements.  Collective."""
-        return super().move(self.spec.with_(target) if isinstance(target, str) else target, stream)
+    def move(self, target: Spec | str, stream: _weft._StreamLike = None, **options: Unpack[_weft._TensorMoveOptions]) -> Tensor:
+        """The tensor in another layout, a spec or placements.  Collective.  memory_limit is in bytes of scratch."""
+        return super().move(self.spec.with_(target) if isinstance(target, str) else target, stream, **options)
 
-    def full(self, rank: int = -1, stream: _weft._StreamLike = None) -> Tensor:
-        """The whole tensor on one rank, or on every rank.  Collective."""
-        return super().full(rank, stream)
+    def full(self, rank: int = -1, stream: _weft._StreamLike = None, **options: Unpack[_weft._TensorFullOptions]) -> Tensor:
+        """The whole tensor on one rank, or on every rank.  Collective.  Options as in move."""
+        return super().full(rank, stream, **options)
 
     def compare(self, other: Tensor, stream: _weft._StreamLike = None) -> dict[str, Any]:
         """How two tensors differ.  Collective."""
         found = super().compare(other, stream)
         return {**found, "index": found["index"][: self.spec.dims]}
+
+    def move_into(self, target: Tensor, stream: Any = None, **options: Unpack[_weft._MoveIntoOptions]) -> None:
+        """Move this tensor to target, which exists.  Collective.  options are those of weft.move_into."""
+        _weft.move_into([self], [target], stream=stream, **options)
+
+    def to_host(self, host: Buffer, stream: _weft._StreamLike = None) -> None:
+        """Copy this rank's shard to an array in host memory of its dtype and shape, or to its bytes, and wait for it.
+
+        If ranks are simulated, the array has the shards of all ranks, one after the other, in one dimension.
+        """
+        self._check_host(host)
+        super().to_host(host, stream)
+
+    def from_host(self, host: Buffer, stream: _weft._StreamLike = None) -> None:
+        """Set this rank's shard from an array in host memory of its dtype and shape, or from its bytes, and wait for it.
+
+        If ranks are simulated, the array has the shards of all ranks, one after the other, in one dimension.
+        """
+        self._check_host(host)
+        super().from_host(host, stream)
+
+    def _check_host(self, host: Any) -> None:
+        try:
+            dtype, shape = _weft.describe(host)
+        except TypeError:
+            raise TypeError(f"host must be an array in host memory, such as one of NumPy, not {host!r}") from None
+        spec, rank = self.spec, self.context.rank
+        mine = spec._shard(rank)["shape"]
+        if shape == mine and dtype == spec.dtype:
+            return
+        bits = f"u{8 * _weft.dtype_bytes(spec.dtype)}" if spec.dtype not in _arrays.NUMPY_NAMES else ""
+        if 0 in mine or (dtype in (spec.dtype, bits) and len(shape) == 1 and self.context.is_simulated):
+            return
+        _arrays.check_part("host", host, dtype if dtype == bits else spec.dtype, mine, f"the shard of rank {rank}")
 
     # Other libraries: the memory of this rank.
 
@@ -64,11 +102,7 @@ class Tensor(_weft.Tensor):
         rank, size = self.context.rank, self.context.size
         shard = self.local(rank, stream)
         is_whole = shard.shape == self.spec.shape and "P" not in self.spec.placements
-        if size == 1 or is_whole:
-            return shard
-        try:
-            self.local((rank + 1) % size)
-        except UnsupportedError:  # a job with one process per rank
+        if size == 1 or is_whole or not self.context.is_simulated:
             return shard
         raise TypeError(
             f"the tensor has a shard on each of {size} simulated ranks, but an array is one shard; use tensor.local(rank), "

@@ -3,36 +3,50 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from . import _weft
-from ._generated import _WEFT_OPERATION, _WEFT_STEP_KIND
+from ._errors import spoken
+from ._generated import _WEFT_RECORD_OPERATION, _WEFT_STEP_KIND
+
+
+def _counted(count: Callable[[Any], int], names: Iterable[str]) -> dict[str, int]:
+    """The numbers above 0, by name."""
+    return {name: number for name in names if (number := count(name))}
 
 
 class Counts:
     """The numbers of operations of a `with` block."""
 
+    def __repr__(self) -> str:
+        return f"<weft.Counts, {'ended' if self._result is not None else 'counting' if self._counting else 'not begun'}>"
+
     __slots__ = ("_context", "_counting", "_result")
 
     def __init__(self, context: _weft.Context) -> None:
         self._context = context
-        self._counting: _weft.Recording | None = None
+        self._counting: _weft._RecordCounts | None = None
         self._result: dict[str, Any] | None = None
 
     def __enter__(self) -> Counts:
         if self._counting is not None:
             raise RuntimeError("the block has begun")
-        self._counting, self._result = _weft.Recording(self._context), None
+        self._counting, self._result = _weft._RecordCounts(self._context), None
         return self
 
     def __exit__(self, *exception: object) -> None:
         counting, self._counting = self._counting, None
         if counting is not None:
-            _, _, found = counting.stop()
-            for key, names in (("operations", _WEFT_OPERATION), ("steps", _WEFT_STEP_KIND)):
-                found[key] = {names.get(number, str(number)): count for number, count in enumerate(found[key]) if count}
-            found["axes"] = {axis.pop("axes"): axis for axis in found["axes"]}
-            self._result = found
+            counting.end()
+            axes = (counting.axes(index) for index in range(counting.axes_count))
+            self._result = {
+                "operations": _counted(counting.operations, _WEFT_RECORD_OPERATION),
+                "steps": _counted(counting.steps, _WEFT_STEP_KIND),
+                "axes": {one.pop("axes"): one for one in axes},
+                **counting.info,
+            }
+            counting.close()
 
     @property
     def result(self) -> dict[str, Any]:
@@ -45,15 +59,22 @@ class Counts:
 class Trace:
     """The operations that finish in a `with` block."""
 
-    __slots__ = ("_capacity", "_context", "_records", "_recording", "lost", "rank")
+    def __repr__(self) -> str:
+        ended = f"{len(self._records)} records" if self._records is not None else "recording" if self._recording else "not begun"
+        return f"<weft.Trace, rank {self.rank}, {ended}>"
+
+    __slots__ = {
+        "_capacity": "", "_context": "", "_records": "", "_recording": "",
+        "lost": "How many operations found no room.", "rank": "The rank whose operations these are.",
+    }  # fmt: skip
 
     def __init__(self, context: _weft.Context, capacity: int = 65536) -> None:
         self._context = context
         self._capacity = capacity
         self._recording: _weft.Recording | None = None
         self._records: list[dict[str, Any]] | None = None
-        self.lost = 0  # operations for which there was no room
-        self.rank = context.rank  # whose operations these are
+        self.lost = 0
+        self.rank = context.rank
 
     def __enter__(self) -> Trace:
         if self._recording is not None:
@@ -64,11 +85,17 @@ class Trace:
     def __exit__(self, *exception: object) -> None:
         recording, self._recording = self._recording, None
         if recording is not None:
-            self._records, self.lost, _ = recording.stop()
+            self._records, self.lost = recording.stop()
+            for record in self._records:
+                record["label"] = spoken(record["label"])  # of an operation that a function makes: its name
 
     @property
     def records(self) -> list[dict[str, Any]]:
-        """A dictionary per operation that has finished."""
+        """A dictionary per operation that has finished.
+
+        peer is the other rank of a message, or the root; None: there is none.  error is None, or the name of the status,
+        such as "ERR_TIMEOUT".  sent and received are bytes.
+        """
         if self._records is None:
             raise RuntimeError("the trace has not ended")
         return self._records
@@ -109,5 +136,5 @@ def trace(context: _weft.Context | None = None, capacity: int = 65536) -> Trace:
 
 
 def dump(context: _weft.Context, prefix: str | None = None) -> None:
-    """Write the ring of recent operations as PREFIX.RANK and PREFIX-RANK.json; None: the value of WEFT_DUMP."""
-    context.dump(prefix or "")
+    """Write the recorder, which has the recent operations, as PREFIX.RANK and PREFIX-RANK.json; None: the value of WEFT_DUMP."""
+    context._dump(prefix or "")

@@ -237,7 +237,7 @@ static weft_status run_probe(struct session *s, const struct probe *probe, weft_
 {
     struct timed timed = {.session = s, .run = run_bound};
     uint64_t bytes = (uint64_t)side * (uint64_t)side * 4;
-    weft_step_info step = {.struct_size = sizeof step};
+    weft_plan_step_info step = {.struct_size = sizeof step};
     weft_plan *plan = NULL;
     weft_status status;
 
@@ -300,7 +300,7 @@ static weft_status measure_group(struct session *s, const int32_t *ranks, int32_
                                  struct line *lines)
 {
     weft_comm *world = weft_world(s->context), *comm = NULL;
-    weft_status status = weft_comm_create(world, count, ranks, NULL, &comm);
+    weft_status status = weft_comm_create(world, (size_t)count, ranks, NULL, &comm);
 
     if (status == WEFT_OK && comm != NULL) status = time_group(s, comm, lines);
     weft_comm_release(&comm);
@@ -377,7 +377,7 @@ static weft_status read_base(weft_context *context, const char *name, struct cos
     weft_cost_table *base = NULL;
     weft_status status;
 
-    WF_TRY(weft_cost_table_find(name, &base));
+    WF_TRY(weft_cost_table_open(name, &base));
     status = cost_sheet_read(base, out);
     weft_cost_table_release(&base);
     snprintf(out->name, sizeof out->name, "%.20s-calibrated", plugin->name);

@@ -7,7 +7,7 @@
 #include "carry.h"
 
 #include "comm/agree.h"
-#include "common/plug_collective.h"
+#include "kit/collective.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -68,18 +68,18 @@ static void keep_root(const struct exchange *e, struct side *side)
 static void lay_out(struct exchange *e)
 {
     const weft_collective_args *args = e->args;
-    uint32_t need = plug_collective_needs(args->collective);
-    struct plug_use use = plug_collective_use(args, e->comm->rank, e->comm->size);
-    bool is_root = args->root == e->comm->rank, rooted = (need & PLUG_ROOTED) != 0;
+    uint32_t need = kit_collective_needs(args->collective);
+    struct kit_use use = kit_collective_use(args, e->comm->rank, e->comm->size);
+    bool is_root = args->root == e->comm->rank, rooted = (need & KIT_ROOTED) != 0;
     uint64_t sent = args->collective == WEFT_COLL_ALL_GATHER_V ? use.send : args->count;
 
-    if (!rooted || (need & PLUG_SEND) != 0 || is_root)
-        lay(e, &e->out, (need & PLUG_SPLIT_SEND) != 0, sent,
+    if (!rooted || (need & KIT_SEND) != 0 || is_root)
+        lay(e, &e->out, (need & KIT_SPLIT_SEND) != 0, sent,
             use.send_arrays ? args->send_counts : NULL, args->send_offsets);
-    if (!rooted || (need & PLUG_RECV) != 0 || is_root)
-        lay(e, &e->in, (need & PLUG_SPLIT_RECV) != 0, args->count,
+    if (!rooted || (need & KIT_RECV) != 0 || is_root)
+        lay(e, &e->in, (need & KIT_SPLIT_RECV) != 0, args->count,
             use.recv_arrays ? args->recv_counts : NULL, args->recv_offsets);
-    if (rooted) keep_root(e, (need & PLUG_SEND) != 0 ? &e->out : &e->in);
+    if (rooted) keep_root(e, (need & KIT_SEND) != 0 ? &e->out : &e->in);
     measure(&e->out, e->comm->size);
     measure(&e->in, e->comm->size);
 }
@@ -108,7 +108,7 @@ static weft_status give_up(const struct exchange *e, weft_status status)
 
 static weft_status wait(const struct exchange *e)
 {
-    return weft_stream_wait(e->comm->context, e->args->stream, e->comm->timeout_ns);
+    return weft_context_wait(e->comm->context, e->args->stream, e->comm->timeout_ns);
 }
 
 /* The arguments of COLLECTIVE on bytes, with the stream and the identity of E. */
@@ -389,7 +389,7 @@ static weft_status meet(weft_comm *comm, const weft_collective_args *args)
 {
     struct wf_gathered got;
     char label[192];
-    weft_status status = weft_stream_wait(comm->context, args->stream, comm->timeout_ns);
+    weft_status status = weft_context_wait(comm->context, args->stream, comm->timeout_ns);
 
     snprintf(label, sizeof label, "weft_barrier on %s", comm->name);
     status = wf_comm_agree(comm, label, status, (weft_blob){"", 0}, &got);

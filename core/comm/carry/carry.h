@@ -37,10 +37,6 @@ enum wf_transport wf_transport_of(weft_comm *comm);
 const char *wf_transport_name(enum wf_transport transport);
 /* The error of WHAT, which needs a transport, on COMM, which has none. */
 weft_status wf_transport_refuse(const weft_comm *comm, const char *what);
-/* WEFT_OK if COMM's backend has messages, which WHAT ("a pipeline") needs; otherwise the error of
- * FUNCTION. */
-weft_status wf_messages_require(const weft_comm *comm, const char *function,
-                                const char *what) WF_NODISCARD;
 
 /* ---- carry.c ---- */
 

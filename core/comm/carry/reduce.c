@@ -99,13 +99,13 @@ static weft_status run(const struct contributions *all)
     bool mine = args->collective != WEFT_COLL_REDUCE || args->root == all->comm->rank;
 
     WF_TRY(gather(all));
-    if (bytes == 0 || !mine) return weft_stream_wait(context, args->stream, all->comm->timeout_ns);
+    if (bytes == 0 || !mine) return weft_context_wait(context, args->stream, all->comm->timeout_ns);
     WF_TRY(device->copy(context->device, all->host, all->device, bytes * (uint64_t)all->comm->size,
                         args->stream));
-    WF_TRY(weft_stream_wait(context, args->stream, all->comm->timeout_ns));
+    WF_TRY(weft_context_wait(context, args->stream, all->comm->timeout_ns));
     reduce(all);
     WF_TRY(device->copy(context->device, args->recv, all->host, bytes, args->stream));
-    return weft_stream_wait(context, args->stream, all->comm->timeout_ns);
+    return weft_context_wait(context, args->stream, all->comm->timeout_ns);
 }
 
 static weft_status drop(struct contributions *all, weft_status status)

@@ -67,12 +67,3 @@ weft_status wf_transport_refuse(const weft_comm *comm, const char *what)
                    "all_gather of u8",
                    what, comm->name, comm->plugin->name);
 }
-
-weft_status wf_messages_require(const weft_comm *comm, const char *function, const char *what)
-{
-    if (comm->size == 1 || wf_backend_has_messages(comm)) return WEFT_OK;
-    return wf_fail(WEFT_ERR_UNSUPPORTED,
-                   "%s: backend %s has no messages (its send returns WEFT_ERR_UNSUPPORTED); %s "
-                   "needs a plugin with send and receive",
-                   function, comm->plugin->name, what);
-}

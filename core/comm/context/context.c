@@ -30,7 +30,7 @@ static weft_status restore(const struct deferred_error *deferred)
 
 /* ---- backend and device ---- */
 
-static weft_status choose_backend(weft_context *context, const weft_options *options)
+static weft_status choose_backend(weft_context *context, const weft_init_options *options)
 {
     weft_backend_options wanted = {.struct_size = sizeof wanted,
                                    .backend = options->backend,
@@ -38,9 +38,9 @@ static weft_status choose_backend(weft_context *context, const weft_options *opt
     size_t index;
 
     WF_TRY(weft_backends_create(&wanted, &context->backends));
-    index = wf_backends_pick(context->backends, WEFT_ROLE_COMM);
+    index = wf_backends_pick(context->backends, WEFT_BACKEND_ROLE_COMM);
     if (index == WF_NO_CANDIDATE) /* it sets the error text */
-        return weft_backends_choose(context->backends, WEFT_ROLE_COMM, &index);
+        return weft_backends_choose(context->backends, WEFT_BACKEND_ROLE_COMM, &index);
     context->plugin = wf_backends_plugin(context->backends, index);
     if (context->plugin == NULL || context->plugin->comm == NULL)
         return wf_fail(WEFT_ERR_INTERNAL, "the chosen backend has no comm table");
@@ -51,7 +51,7 @@ static weft_status choose_backend(weft_context *context, const weft_options *opt
  */
 static void log_choice(const weft_context *context)
 {
-    static const enum weft_role roles[] = {WEFT_ROLE_COMM, WEFT_ROLE_SYMM};
+    static const enum weft_backend_role roles[] = {WEFT_BACKEND_ROLE_COMM, WEFT_BACKEND_ROLE_SYMM};
     size_t index;
 
     if (context->rank != 0 || context->backends == NULL || context->plugin == NULL) return;
@@ -60,7 +60,7 @@ static void log_choice(const weft_context *context)
             wf_log(WF_LOG_DEBUG, "%s", weft_last_error());
 }
 
-static weft_status open_device(weft_context *context, const weft_options *options)
+static weft_status open_device(weft_context *context, const weft_init_options *options)
 {
     weft_device_options wanted = {.struct_size = sizeof wanted,
                                   .local_rank = context->local_rank,
@@ -88,7 +88,7 @@ static void add_digest(struct wf_choices *choices, const char *name, const void 
     wf_choices_add(choices, name, bytes > 0 ? hex : "");
 }
 
-static void list_choices(const weft_context *context, const weft_options *options,
+static void list_choices(const weft_context *context, const weft_init_options *options,
                          struct wf_choices *choices)
 {
     const weft_plugin *plugin = context->plugin;
@@ -167,7 +167,7 @@ static weft_status list_all_ranks(const weft_context *context, int32_t **out)
 }
 
 /* Exchange choices with the other ranks and compare them. */
-static weft_status compare(weft_context *context, const weft_options *options,
+static weft_status compare(weft_context *context, const weft_init_options *options,
                            const struct deferred_error *deferred, const int32_t *ranks,
                            uint64_t *serial)
 {
@@ -197,7 +197,7 @@ static weft_status compare(weft_context *context, const weft_options *options,
 }
 
 /* All ranks are this process. */
-static weft_status make_simulated_world(weft_context *context, const weft_options *options,
+static weft_status make_simulated_world(weft_context *context, const weft_init_options *options,
                                         const struct deferred_error *deferred)
 {
     struct wf_comm_request request = {
@@ -223,7 +223,7 @@ static weft_status make_simulated_world(weft_context *context, const weft_option
     return status;
 }
 
-static weft_status make_real_world(weft_context *context, const weft_options *options,
+static weft_status make_real_world(weft_context *context, const weft_init_options *options,
                                    struct deferred_error *deferred)
 {
     struct wf_comm_request request = {
@@ -245,7 +245,7 @@ static weft_status make_real_world(weft_context *context, const weft_options *op
     return status;
 }
 
-static weft_status make_world(weft_context *context, const weft_options *options,
+static weft_status make_world(weft_context *context, const weft_init_options *options,
                               struct deferred_error *deferred)
 {
     if (context->is_simulated)
@@ -259,10 +259,10 @@ static weft_status make_world(weft_context *context, const weft_options *options
 
 /* ---- joining and leaving ---- */
 
-static weft_status read_options(const weft_options *options, weft_options *out)
+static weft_status read_options(const weft_init_options *options, weft_init_options *out)
 {
-    *out = (weft_options){0};
-    WF_TRY(wf_options_read("weft_options", options, out, sizeof *out));
+    *out = (weft_init_options){0};
+    WF_TRY(wf_options_read("weft_init_options", options, out, sizeof *out));
     if (out->timeout_ns < WEFT_FOREVER || out->join_timeout_ns < 0 || out->size < 0)
         return wf_fail(WEFT_ERR_INVALID,
                        "weft_init: size is %d, timeout_ns is %" PRId64
@@ -274,7 +274,8 @@ static weft_status read_options(const weft_options *options, weft_options *out)
     return WEFT_OK;
 }
 
-static weft_status begin(const weft_plugin *plugin, const weft_options *options, weft_context **out)
+static weft_status begin(const weft_plugin *plugin, const weft_init_options *options,
+                         weft_context **out)
 {
     weft_context *context;
     weft_status status;
@@ -300,10 +301,10 @@ static weft_status begin(const weft_plugin *plugin, const weft_options *options,
     return WEFT_OK;
 }
 
-weft_status wf_context_create(const weft_options *options, const weft_plugin *plugin,
+weft_status wf_context_create(const weft_init_options *options, const weft_plugin *plugin,
                               weft_context **out)
 {
-    weft_options given;
+    weft_init_options given;
     weft_context *context;
     struct deferred_error deferred = {0};
     struct wf_client_events events = {.gone = wf_fault_gone,
@@ -335,7 +336,7 @@ weft_status wf_context_create(const weft_options *options, const weft_plugin *pl
     return WEFT_OK;
 }
 
-weft_status weft_init(const weft_options *options, weft_context **out)
+weft_status weft_init(const weft_init_options *options, weft_context **out)
 {
     if (out == NULL) return wf_fail_null("weft_init", "out");
     return wf_context_create(options, NULL, out);
@@ -370,6 +371,7 @@ void weft_context_release(weft_context **held)
     *held = NULL;
     if (!wf_is_usable(context->made, WF_KIND_CONTEXT))
         return; /* a parent process's, or released before */
+    wf_dependents_leave(context);
     wf_modules_leave(context);
     wf_tracing_clock(context);
     wf_fault_write_record(context, &record);
@@ -425,6 +427,11 @@ int32_t weft_local_rank(const weft_context *context)
 int32_t weft_local_size(const weft_context *context)
 {
     return context != NULL ? context->local_size : 0;
+}
+
+bool weft_is_simulated(const weft_context *context)
+{
+    return context != NULL && context->is_simulated;
 }
 
 weft_comm *weft_world(weft_context *context)

@@ -56,13 +56,18 @@ static weft_status read_table(const char *name, int fd, struct wf_text *out)
 weft_status weft_cost_table_open(const char *name, weft_cost_table **out)
 {
     struct wf_text text = {0};
+    weft_cost_table *built_in;
     weft_status status;
     int fd = -1;
 
     WF_TRY(wf_require(out, "weft_cost_table_open: out"));
     if (name == NULL) name = wf_config_knob("WEFT_COSTS");
     if (name == NULL) name = "default";
-    if (weft_cost_table_find(name, out) == WEFT_OK) return WEFT_OK;
+    built_in = wf_cost_built_in(name);
+    if (built_in != NULL) {
+        *out = built_in;
+        return WEFT_OK;
+    }
     WF_TRY(open_table(name, &fd));
     status = read_table(name, fd, &text);
     close(fd);
@@ -80,11 +85,12 @@ weft_status wf_costs_choose(weft_context *context)
     const char *name = context->config->costs;
     weft_status status;
 
-    if (name == NULL)
-        return weft_cost_table_find(
-            plugin != NULL && plugin->comm != NULL && WF_HAS(plugin->comm, pull) ? "cpu"
-                                                                                 : "default",
-            &context->costs);
+    if (name == NULL) {
+        bool can_pull = plugin != NULL && plugin->comm != NULL && WF_HAS(plugin->comm, pull);
+
+        context->costs = wf_cost_built_in(can_pull ? "cpu" : "default");
+        return WEFT_OK;
+    }
     status = weft_cost_table_open(name, &context->costs);
     return status == WEFT_OK ? status : wf_fail_context(status, "WEFT_COSTS");
 }
@@ -93,15 +99,11 @@ weft_status wf_costs_choose(weft_context *context)
  * access. */
 static weft_status suit_device(weft_context *context)
 {
-    weft_cost_table *table = NULL, *general = NULL;
-    weft_status status;
+    weft_cost_table *table = NULL;
 
     if (!WF_HAS(context->plugin->comm, pull) || (context->features & WEFT_FEATURE_HOST_MEMORY) != 0)
         return WEFT_OK;
-    WF_TRY(weft_cost_table_find("default", &general));
-    status = wf_cost_copy(general, context->plugin->name, &table);
-    weft_cost_table_release(&general);
-    if (status != WEFT_OK) return status;
+    WF_TRY(wf_cost_copy(wf_cost_default(), context->plugin->name, &table));
     table->one_sided = true;
     weft_cost_table_release(&context->costs);
     context->costs = table;

@@ -99,27 +99,105 @@ void wf_dependents_end(weft_comm *comm, const char *cause)
     }
 }
 
+/* NULL: all have left.  The lock is held. */
+static struct wf_dependent *next_to_leave(const weft_context *context)
+{
+    for (const weft_comm *comm = context->comms; comm != NULL; comm = comm->next)
+        for (struct wf_dependent *at = comm->dependents; at != NULL; at = at->next)
+            if (at->leave != NULL && !at->has_left) return at;
+    return NULL;
+}
+
+void wf_dependents_leave(weft_context *context)
+{
+    struct wf_dependent *next;
+
+    do {
+        pthread_mutex_lock(&context->lock);
+        next = next_to_leave(context);
+        if (next != NULL) next->has_left = true;
+        pthread_mutex_unlock(&context->lock);
+        if (next != NULL) next->leave(next);
+    } while (next != NULL);
+}
+
 /* ---- streams ---- */
+
+/* The streams of all contexts that were not released, by wf_stream_place; also those of contexts
+ * that have ended.  LOCK is taken after a context's. */
+static struct {
+    pthread_mutex_t lock;
+    struct wf_stream_note *at[WF_STREAM_PLACES];
+    _Atomic uint32_t generation; /* that made them */
+} table = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 void wf_stream_add(weft_context *context, struct wf_stream_note *note)
 {
+    struct wf_stream_note **at = &table.at[wf_stream_place(note->stream)];
+
+    note->context = context;
     pthread_mutex_lock(&context->lock);
     note->number = ++context->stream_count;
     note->next = context->streams;
     context->streams = note;
-    note->next_alike = context->streams_by_place[wf_stream_place(note->stream)];
-    context->streams_by_place[wf_stream_place(note->stream)] = note;
     pthread_mutex_unlock(&context->lock);
+    pthread_mutex_lock(&table.lock);
+    atomic_store_explicit(&table.generation, atomic_load(&wf_generation), memory_order_relaxed);
+    note->next_alike = *at;
+    *at = note;
+    pthread_mutex_unlock(&table.lock);
+}
+
+/* NULL: no context has such a stream.  The note is valid until the stream is released. */
+static struct wf_stream_note *find_in_table(const void *stream)
+{
+    struct wf_stream_note *note;
+
+    pthread_mutex_lock(&table.lock);
+    note = table.at[wf_stream_place(stream)];
+    while (note != NULL && note->stream != stream)
+        note = note->next_alike;
+    pthread_mutex_unlock(&table.lock);
+    return note;
+}
+
+bool wf_streams_are_parents(void)
+{
+    return atomic_load_explicit(&table.generation, memory_order_relaxed) !=
+           atomic_load_explicit(&wf_generation, memory_order_relaxed);
+}
+
+weft_context *wf_stream_maker(const void *stream)
+{
+    const struct wf_stream_note *note = wf_streams_are_parents() ? NULL : find_in_table(stream);
+
+    return note != NULL ? note->context : NULL;
+}
+
+weft_status wf_stream_context(const void *stream, const char *function, weft_context **out)
+{
+    weft_context *context;
+
+    if (stream == NULL)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "%s: stream is NULL; for the default stream, use weft_context_wait",
+                       function);
+    context = wf_stream_maker(stream);
+    if (context == NULL && wf_streams_are_parents()) return wf_fail_fork(function);
+    if (context == NULL)
+        return wf_fail(WEFT_ERR_INVALID, "%s: the stream was released, or is not a weft_stream",
+                       function);
+    WF_TRY(wf_context_check(context, function));
+    *out = context;
+    return WEFT_OK;
 }
 
 /* NULL: CONTEXT has no such stream.  The lock is held. */
 static struct wf_stream_note *find_note(weft_context *context, const void *stream)
 {
-    struct wf_stream_note *note = context->streams_by_place[wf_stream_place(stream)];
+    struct wf_stream_note *note = find_in_table(stream);
 
-    while (note != NULL && note->stream != stream)
-        note = note->next_alike;
-    return note;
+    return note != NULL && note->context == context ? note : NULL;
 }
 
 weft_status wf_stream_find(weft_context *context, const void *stream, const char *function)
@@ -223,10 +301,12 @@ static struct wf_stream_note *take_note(weft_context *context, const void *strea
     note = *at;
     if (note == NULL) return NULL;
     *at = note->next;
-    at = &context->streams_by_place[place];
+    pthread_mutex_lock(&table.lock);
+    at = &table.at[place];
     while (*at != note)
         at = &(*at)->next_alike;
     *at = note->next_alike;
+    pthread_mutex_unlock(&table.lock);
     atomic_store_explicit(&context->known_streams[place], NULL, memory_order_relaxed);
     atomic_fetch_add_explicit(&streams_ended, 1, memory_order_relaxed);
     return note;

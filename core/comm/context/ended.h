@@ -1,9 +1,8 @@
-/* ended.h - objects that outlive their context or communicator.  A part of comm.h, which includes
- * it after the structs. */
+/* ended.h - objects that outlive their context or communicator. */
 #ifndef WEFT_COMM_CONTEXT_ENDED_H
 #define WEFT_COMM_CONTEXT_ENDED_H
 
-#include "comm/comm.h"
+#include "comm/objects.h"
 
 /* Fail FUNCTION because CONTEXT, or COMM, is NULL, released, or a parent process's. */
 weft_status wf_context_refuse(const weft_context *context, const char *function);
@@ -33,6 +32,10 @@ struct wf_dependent {
     weft_comm *comm;                 /* NULL: not in a list */
     /* Free what belongs to COMM's context, then refuse calls with CAUSE: "... was released". */
     void (*end)(struct wf_dependent *self, const char *cause);
+    /* The rank is about to leave the job, and can still agree with the other ranks.  May be NULL.
+     */
+    void (*leave)(struct wf_dependent *self);
+    bool has_left; /* it was called */
     /* True if it is a tensor that its user has not released; describe it in OUT, unless that is
      * NULL.  NULL: it is not a tensor. */
     bool (*is_tensor)(const struct wf_dependent *self, struct wf_text *out);
@@ -45,6 +48,8 @@ void wf_dependent_add(struct wf_dependent *dependent, weft_comm *comm);
 /* Does nothing if it is in no list. */
 void wf_dependent_remove(struct wf_dependent *dependent);
 void wf_dependents_end(weft_comm *comm, const char *cause);
+/* Before CONTEXT leaves the job. */
+void wf_dependents_leave(weft_context *context);
 
 static inline size_t wf_stream_place(const void *stream)
 {
@@ -60,6 +65,15 @@ static inline bool wf_stream_is_known(const weft_context *context, const void *s
                                                   memory_order_relaxed) == stream;
 }
 
+/* True in a fork of the process that made the streams.  The table of streams cannot be used then:
+ * another thread may have held its lock when the process forked. */
+bool wf_streams_are_parents(void);
+/* Set *OUT to the context of STREAM, which can be used.  WEFT_ERR_INVALID by FUNCTION: STREAM is
+ * NULL or was released, or its context was released.  [any thread] */
+weft_status wf_stream_context(const void *stream, const char *function, weft_context **out);
+/* The context that STREAM was made with, even if the context has ended.  NULL: no such stream
+ * exists, or it is a parent process's.  [any thread] */
+weft_context *wf_stream_maker(const void *stream);
 /* WEFT_ERR_INVALID by FUNCTION if STREAM is not one of CONTEXT. */
 weft_status wf_stream_find(weft_context *context, const void *stream, const char *function);
 static inline weft_status wf_stream_check(weft_context *context, const void *stream,

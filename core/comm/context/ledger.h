@@ -24,7 +24,8 @@ struct wf_ledger_entry {
     bool is_ordered;
 };
 
-#define WF_ROOMS 256
+#define WF_ROOM_BITS 8
+#define WF_ROOMS     (1 << WF_ROOM_BITS)
 
 /* Memory that calls used: BYTES from MEMORY on are in one allocation, as far as the device knows,
  * unless memory was freed since FREES of the ledger. */

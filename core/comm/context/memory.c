@@ -180,10 +180,37 @@ weft_status weft_context_bind_thread(weft_context *context)
 
 /* ---- streams: the plugin's own handles under our type ---- */
 
-/* Return NOTE's stream to the user if STATUS, which is returned, is OK. */
-static weft_status give_stream(weft_context *context, struct wf_stream_note *note,
-                               weft_status status, weft_stream **out)
+/* A stream that was not released when its context ended is destroyed, and the plugin may use its
+ * address for another one.  The user still releases it, so that the new one needs another address:
+ * create streams until one has it.  TRIES bounds that, for a plugin with few addresses. */
+static weft_status make_unlike(weft_context *context, bool is_wrapped, void *native, int tries,
+                               void **out)
 {
+    const weft_device_table *device = context->plugin->device;
+    void *made;
+
+    WF_TRY(is_wrapped ? device->stream_wrap(context->device, native, &made)
+                      : device->stream_create(context->device, &made));
+    if (tries > 0 && wf_stream_maker(made) != NULL) {
+        weft_status status = make_unlike(context, is_wrapped, native, tries - 1, out);
+
+        device->stream_destroy(context->device, made);
+        return status;
+    }
+    *out = made;
+    return WEFT_OK;
+}
+
+static weft_status make_stream(weft_context *context, bool is_wrapped, void *native,
+                               weft_stream **out)
+{
+    struct wf_stream_note *note = wf_alloc(sizeof *note);
+    weft_status status;
+
+    if (note == NULL) return wf_fail_memory(sizeof *note);
+    note->is_wrapped = is_wrapped;
+    note->name = 0;
+    status = make_unlike(context, is_wrapped, native, 64, &note->stream);
     if (status != WEFT_OK) {
         wf_free(note);
         return status;
@@ -195,37 +222,29 @@ static weft_status give_stream(weft_context *context, struct wf_stream_note *not
 
 weft_status weft_stream_create(weft_context *context, weft_stream **out)
 {
-    struct wf_stream_note *note;
-    weft_status status;
-
     WF_TRY(wf_context_check(context, "weft_stream_create"));
     if (out == NULL) return wf_fail_null("weft_stream_create", "out");
-    note = wf_alloc(sizeof *note);
-    if (note == NULL) return wf_fail_memory(sizeof *note);
-    note->is_wrapped = false;
-    note->name = 0;
-    status = context->plugin->device->stream_create(context->device, &note->stream);
-    return give_stream(context, note, status, out);
+    return make_stream(context, false, NULL, out);
 }
 
-void weft_stream_release(weft_context *context, weft_stream **stream)
+void weft_stream_release(weft_stream **stream)
 {
     struct wf_span span;
     weft_stream *mine;
+    weft_context *context;
 
     if (stream == NULL || *stream == NULL) return;
     mine = *stream;
-    if (context != NULL && wf_is_usable(context->made, WF_KIND_CONTEXT) &&
-        wf_stream_check(context, mine, "weft_stream_release") != WEFT_OK) {
-        wf_log(WF_LOG_WARNING, "%s", weft_last_error());
-        return;
-    }
     *stream = NULL;
-    if (context == NULL || context->made == wf_ended(WF_KIND_CONTEXT)) {
+    context = wf_stream_maker(mine);
+    if (context != NULL && context->made == wf_ended(WF_KIND_CONTEXT)) {
         wf_stream_forget(mine);
         return;
     }
-    if (!wf_is_usable(context->made, WF_KIND_CONTEXT)) return; /* a parent process's */
+    if (wf_stream_context(mine, "weft_stream_release", &context) != WEFT_OK) {
+        if (!wf_streams_are_parents()) wf_log(WF_LOG_WARNING, "%s", weft_last_error());
+        return;
+    }
     wf_modules_stream_ends(context, mine);
     span = wf_span_begin(context, mine);
     context->plugin->device->stream_destroy(context->device, mine);
@@ -238,28 +257,21 @@ void weft_stream_release(weft_context *context, weft_stream **stream)
 
 weft_status weft_stream_wrap(weft_context *context, void *native, weft_stream **out)
 {
-    struct wf_stream_note *note;
-    weft_status status;
-
     WF_TRY(wf_context_check(context, "weft_stream_wrap"));
     if (out == NULL) return wf_fail_null("weft_stream_wrap", "out");
     if (!WF_HAS(context->plugin->device, stream_wrap))
         return wf_fail(WEFT_ERR_UNSUPPORTED,
                        "weft_stream_wrap: backend %s does not support vendor streams",
                        context->plugin->name);
-    note = wf_alloc(sizeof *note);
-    if (note == NULL) return wf_fail_memory(sizeof *note);
-    note->is_wrapped = true;
-    note->name = 0;
-    status = context->plugin->device->stream_wrap(context->device, native, &note->stream);
-    return give_stream(context, note, status, out);
+    return make_stream(context, true, native, out);
 }
 
-void *weft_stream_native(weft_context *context, weft_stream *stream)
+void *weft_stream_native(weft_stream *stream)
 {
+    weft_context *context = stream != NULL ? wf_stream_maker(stream) : NULL;
+
     if (context == NULL || !wf_is_usable(context->made, WF_KIND_CONTEXT) ||
-        !WF_HAS(context->plugin->device, stream_native) ||
-        wf_stream_check(context, stream, "weft_stream_native") != WEFT_OK)
+        !WF_HAS(context->plugin->device, stream_native))
         return NULL;
     return context->plugin->device->stream_native(context->device, stream);
 }
@@ -270,13 +282,13 @@ static weft_status judge(weft_context *context, const struct wf_span *span, weft
     return wf_span_judge(context, span, status);
 }
 
-weft_status weft_stream_test(weft_context *context, weft_stream *stream)
+weft_status weft_stream_test(weft_stream *stream)
 {
     struct wf_span span;
     weft_status status;
+    weft_context *context;
 
-    WF_TRY(wf_context_check(context, "weft_stream_test"));
-    WF_TRY(wf_stream_check(context, stream, "weft_stream_test"));
+    WF_TRY(wf_stream_context(stream, "weft_stream_test", &context));
     span = wf_span_begin(context, stream);
     status = context->plugin->device->stream_query(context->device, stream);
     if (status == WEFT_IN_PROGRESS) return status;
@@ -292,7 +304,7 @@ static void log_positions(weft_context *context)
     pthread_mutex_lock(&context->lock);
     for (weft_comm *comm = context->comms; comm != NULL && count < WF_COUNT(unfinished);
          comm = comm->next)
-        if (atomic_load(&comm->ring.posted) != atomic_load(&comm->ring.finished))
+        if (atomic_load(&comm->recent.posted) != atomic_load(&comm->recent.finished))
             unfinished[count++] = comm;
     pthread_mutex_unlock(&context->lock);
     for (size_t i = 0; i < count; i++)
@@ -316,20 +328,33 @@ weft_status wf_context_waited(weft_context *context, const char *function, const
                    function, context->rank, stream[0] != '\0' ? " on stream " : "", stream, limit);
 }
 
-weft_status weft_stream_wait(weft_context *context, weft_stream *stream, int64_t timeout_ns)
+/* STREAM is one of CONTEXT. */
+static weft_status wait_for(weft_context *context, weft_stream *stream, int64_t timeout_ns,
+                            const char *function)
 {
-    struct wf_span span;
+    struct wf_span span = wf_span_begin(context, stream);
     weft_status status;
 
-    WF_TRY(wf_context_check(context, "weft_stream_wait"));
-    WF_TRY(wf_stream_check(context, stream, "weft_stream_wait"));
-    span = wf_span_begin(context, stream);
     status = context->plugin->device->stream_wait(context->device, stream, timeout_ns);
     if (status == WEFT_ERR_TIMEOUT && /* the wait's own, or that of work on the stream? */
         context->plugin->device->stream_query(context->device, stream) != WEFT_ERR_TIMEOUT)
-        return wf_context_waited(context, "weft_stream_wait", wf_stream_name(context, stream),
-                                 timeout_ns);
+        return wf_context_waited(context, function, wf_stream_name(context, stream), timeout_ns);
     return judge(context, &span, status);
+}
+
+weft_status weft_stream_wait(weft_stream *stream, int64_t timeout_ns)
+{
+    weft_context *context;
+
+    WF_TRY(wf_stream_context(stream, "weft_stream_wait", &context));
+    return wait_for(context, stream, timeout_ns, "weft_stream_wait");
+}
+
+weft_status weft_context_wait(weft_context *context, weft_stream *stream, int64_t timeout_ns)
+{
+    WF_TRY(wf_context_check(context, "weft_context_wait"));
+    WF_TRY(wf_stream_check(context, stream, "weft_context_wait"));
+    return wait_for(context, stream, timeout_ns, "weft_context_wait");
 }
 
 /* ---- the end of the context ---- */

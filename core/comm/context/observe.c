@@ -2,6 +2,7 @@
 #include "comm/recording.h"
 
 #include "rendezvous/launch.h"
+#include "trace/counts.h"
 #include "trace/dump/dump.h"
 #include "trace/metrics.h"
 #include "trace/rank_file.h"
@@ -57,7 +58,8 @@ void wf_tracing_clock(weft_context *context)
     wf_export_clock(export, clock.at_ns, clock.offset_ns, clock.bound_ns);
 }
 
-_Static_assert(WF_CONFIG_RING_MOST == WF_RECORDS_MOST, "the values that WEFT_RING may have");
+_Static_assert(WF_CONFIG_RECORDER_MOST == WF_RECORDS_MOST,
+               "the values that WEFT_RECORDER may have");
 
 /* Two variables may not name one file, because a rank would write both contents to it. */
 static weft_status check_files(const weft_context *context)
@@ -94,8 +96,9 @@ weft_status wf_tracing_begin(weft_context *context)
                                              context->plugin != NULL ? context->plugin->name : ""};
 
     WF_TRY(check_files(context));
-    WF_TRY(wf_trace_create(&identity, (uint64_t)context->config->ring, &context->trace));
-    if (counts_file(context) != NULL) WF_TRY(wf_counts_begin(context->trace, NULL));
+    WF_TRY(wf_trace_create(&identity, (uint64_t)context->config->recorder, &context->trace));
+    if (counts_file(context) != NULL)
+        WF_TRY(wf_counts_begin(context->trace, context, &context->counts));
     if (context->config->metrics != NULL)
         WF_TRY(wf_metrics_begin(context->trace, context->config->metrics, WF_METRICS_INTERVAL_NS,
                                 &context->trace->metrics));
@@ -125,13 +128,15 @@ void wf_tracing_mark_ranges(weft_context *context)
 
 static void write_counts(weft_context *context)
 {
-    weft_counts counts;
+    weft_record_counts *counts = context->counts;
 
-    if (counts_file(context) == NULL || context->world == NULL ||
-        wf_counts_end(context->trace, NULL, &counts) != WEFT_OK)
-        return;
-    if (wf_counts_append(&counts, counts_file(context), context->rank) != WEFT_OK)
+    if (counts == NULL) return;
+    wf_counts_end(context->trace, counts);
+    if (context->world != NULL &&
+        wf_counts_append(&counts->grown, counts_file(context), context->rank) != WEFT_OK)
         wf_log(WF_LOG_WARNING, "WEFT_COUNTS: %s", weft_last_error());
+    wf_free(counts);
+    context->counts = NULL;
 }
 
 /* Free observations that were released in their own callback. */
@@ -234,33 +239,44 @@ void weft_observation_release(weft_observation **held)
 
 /* ---- counters ---- */
 
-weft_status weft_counts_begin(weft_context *context, weft_counts *counts)
+weft_status weft_record_counts_create(weft_context *context, weft_record_counts **out)
 {
-    const weft_counts none = {.struct_size = sizeof none};
     weft_status status;
 
-    WF_TRY(wf_context_check(context, "weft_counts_begin"));
-    if (counts == NULL) return wf_fail_null("weft_counts_begin", "counts");
-    status = wf_info_check("weft_counts", counts);
-    if (status == WEFT_OK) status = wf_counts_begin(context->trace, counts);
-    if (status == WEFT_OK) status = wf_info_write("weft_counts", &none, sizeof none, counts);
-    if (status != WEFT_OK) return wf_fail_context(status, "weft_counts_begin");
+    WF_TRY(wf_context_check(context, "weft_record_counts_create"));
+    if (out == NULL) return wf_fail_null("weft_record_counts_create", "out");
+    status = wf_counts_begin(context->trace, context, out);
+    if (status != WEFT_OK) return wf_fail_context(status, "weft_record_counts_create");
     switch_records(context);
     return WEFT_OK;
 }
 
-weft_status weft_counts_end(weft_context *context, weft_counts *counts)
+weft_status weft_record_counts_end(weft_record_counts *counts)
 {
-    weft_counts grown;
-    weft_status status;
+    weft_context *context;
 
-    WF_TRY(wf_context_check(context, "weft_counts_end"));
-    if (counts == NULL) return wf_fail_null("weft_counts_end", "counts");
-    status = wf_info_check("weft_counts", counts); /* first: a refused call does not end it */
-    if (status == WEFT_OK) status = wf_counts_end(context->trace, counts, &grown);
-    if (status != WEFT_OK) return wf_fail_context(status, "weft_counts_end");
+    if (counts == NULL) return wf_fail_null("weft_record_counts_end", "counts");
+    context = counts->context;
+    if (context == NULL)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "weft_record_counts_end: the counting has ended; weft_record_counts_create "
+                       "begins another one");
+    WF_TRY(wf_context_check(context, "weft_record_counts_end"));
+    wf_counts_end(context->trace, counts);
     switch_records(context);
-    return wf_info_write("weft_counts", &grown, sizeof grown, counts);
+    return WEFT_OK;
+}
+
+void weft_record_counts_release(weft_record_counts **held)
+{
+    weft_record_counts *counts;
+
+    if (held == NULL || *held == NULL) return;
+    counts = *held;
+    *held = NULL;
+    if (counts->context != NULL && wf_is_usable(counts->context->made, WF_KIND_CONTEXT))
+        (void)!weft_record_counts_end(counts);
+    wf_free(counts);
 }
 
 /* ---- texts ---- */
@@ -271,15 +287,15 @@ const char *weft_trace_text(weft_context *context, uint32_t text)
     return wf_trace_text(context->trace, text);
 }
 
-size_t weft_record_print(weft_context *context, const weft_record *record, char *buffer,
-                         size_t capacity)
+weft_status weft_record_print(weft_context *context, const weft_record *record, char *text,
+                              size_t size, size_t *needed)
 {
-    const char *along;
-
-    if (capacity > 0 && buffer != NULL) buffer[0] = '\0';
-    if (record == NULL || (buffer == NULL && capacity > 0)) return 0;
-    along = weft_trace_text(context, record->axes != 0 ? record->axes : record->comm_name);
-    return along != NULL ? wf_record_describe(record, along, buffer, capacity) : 0;
+    WF_TRY(wf_context_check(context, "weft_record_print"));
+    if (record == NULL) return wf_fail_null("weft_record_print", "record");
+    return wf_record_print(
+        "weft_record_print", record,
+        wf_trace_text(context->trace, record->axes != 0 ? record->axes : record->comm_name), text,
+        size, needed);
 }
 
 /* ---- dumps ---- */

@@ -10,7 +10,7 @@
 /* What the ways below share. */
 struct way {
     weft_context *context;
-    const weft_options *options;
+    const weft_init_options *options;
     const struct wf_launch *launch; /* NULL: the program brings an exchange, or threads */
     int64_t join_timeout_ns;
     const struct wf_client_events *events;
@@ -34,7 +34,7 @@ static const char *rendezvous_variable(const struct way *way)
 /* The setting that gives the address of the rendezvous; NULL: none that the user knows. */
 static const char *address_setting(const struct way *way)
 {
-    if (way->options->rendezvous != NULL) return "weft_options.rendezvous";
+    if (way->options->rendezvous != NULL) return "weft_init_options.rendezvous";
     if (rendezvous_variable(way) != NULL || way->launch == NULL) return "WEFT_RENDEZVOUS";
     return wf_launch_address_setting(way->launch);
 }
@@ -221,7 +221,7 @@ static weft_status find_by_exchange(const struct way *way)
     failures = wf_failure_count();
     status = exchange->all_gather(exchange->self, &mine, cards, sizeof mine);
     if (status != WEFT_OK)
-        status = wf_fail_callback(status, failures, "weft_init: weft_options.exchange");
+        status = wf_fail_callback(status, failures, "weft_init: weft_init_options.exchange");
     else
         status = check_cards(cards, context->size);
     if (status == WEFT_OK)
@@ -240,7 +240,7 @@ static weft_status find_by_exchange(const struct way *way)
 
 /* ---- choosing the way ---- */
 
-static weft_status check_given(const weft_options *options, int32_t size)
+static weft_status check_given(const weft_init_options *options, int32_t size)
 {
     int ways =
         (options->exchange != NULL) + (options->threads != NULL) + (options->rendezvous != NULL);
@@ -248,12 +248,12 @@ static weft_status check_given(const weft_options *options, int32_t size)
     if (ways > 1)
         return wf_fail(
             WEFT_ERR_INVALID,
-            "weft_init: set at most one of weft_options.exchange, .threads and .rendezvous");
+            "weft_init: set at most one of weft_init_options.exchange, .threads and .rendezvous");
     if (options->rank < 0 || options->rank >= size)
-        return wf_fail(
-            WEFT_ERR_INVALID,
-            "weft_init: weft_options.rank is %d and size is %d; rank must be from 0 to size - 1",
-            options->rank, size);
+        return wf_fail(WEFT_ERR_INVALID,
+                       "weft_init: weft_init_options.rank is %d and size is %d; rank must be from "
+                       "0 to size - 1",
+                       options->rank, size);
     return WEFT_OK;
 }
 
@@ -262,7 +262,7 @@ static weft_status find_by_threads(const struct way *way, weft_threads *threads,
     weft_context *context = way->context;
 
     if (!wf_is_usable(threads->made, WF_KIND_THREADS))
-        return wf_fail_unusable("weft_init", "weft_options.threads", threads->made,
+        return wf_fail_unusable("weft_init", "weft_init_options.threads", threads->made,
                                 WF_KIND_THREADS);
     context->rank = context->local_rank = rank;
     context->size = threads->size;
@@ -271,7 +271,7 @@ static weft_status find_by_threads(const struct way *way, weft_threads *threads,
 
 static weft_status find_given(const struct way *way)
 {
-    const weft_options *options = way->options;
+    const weft_init_options *options = way->options;
     struct wf_launch launch = {.launcher = "options", .local_rank = -1};
     struct way by_address = *way;
     int32_t size = options->threads != NULL ? options->threads->size : options->size;
@@ -289,7 +289,7 @@ static weft_status find_given(const struct way *way)
 }
 
 /* The number of ranks that this process simulates; 0: none. */
-static int64_t count_simulated(const weft_context *context, const weft_options *options)
+static int64_t count_simulated(const weft_context *context, const weft_init_options *options)
 {
     if (options->simulated_ranks != 0) return options->simulated_ranks;
     if (options->size > 0 || options->threads != NULL) return 0;
@@ -299,10 +299,10 @@ static int64_t count_simulated(const weft_context *context, const weft_options *
 /* SIZE ranks are simulated, so this process must not be a rank of another job. */
 static weft_status find_simulated(const struct way *way, int64_t size, bool is_thread)
 {
-    const weft_options *options = way->options;
+    const weft_init_options *options = way->options;
     struct wf_launch launch = {.size = 1};
-    const char *setting =
-        options->simulated_ranks != 0 ? "weft_options.simulated_ranks" : "WEFT_SIMULATED_RANKS";
+    const char *setting = options->simulated_ranks != 0 ? "weft_init_options.simulated_ranks"
+                                                        : "WEFT_SIMULATED_RANKS";
     weft_status status = WEFT_OK;
 
     if (size < 1 || size > WEFT_SIMULATED_MAX)
@@ -311,7 +311,7 @@ static weft_status find_simulated(const struct way *way, int64_t size, bool is_t
     if (options->size > 0 || options->threads != NULL)
         return wf_fail(
             WEFT_ERR_INVALID,
-            "weft_init: weft_options.simulated_ranks is %lld and weft_options.%s is set; "
+            "weft_init: weft_init_options.simulated_ranks is %lld and weft_init_options.%s is set; "
             "set one of them",
             (long long)size, options->size > 0 ? "size" : "threads");
     wf_environment_lock();
@@ -329,7 +329,7 @@ static weft_status find_simulated(const struct way *way, int64_t size, bool is_t
     return WEFT_OK;
 }
 
-weft_status wf_place_find(weft_context *context, const weft_options *options,
+weft_status wf_place_find(weft_context *context, const weft_init_options *options,
                           int64_t join_timeout_ns, const struct wf_client_events *events)
 {
     struct way way = {context, options, NULL, join_timeout_ns, events};
@@ -342,6 +342,12 @@ weft_status wf_place_find(weft_context *context, const weft_options *options,
     if (count_simulated(context, options) != 0)
         return find_simulated(&way, count_simulated(context, options), threads != NULL);
     if (options->size > 0 || options->threads != NULL) return find_given(&way);
+    if (options->rank != 0)
+        return wf_fail(
+            WEFT_ERR_INVALID,
+            "weft_init: weft_init_options.rank is %d, but .size is not set; set both, or "
+            "neither: then they come from the launcher",
+            options->rank);
     if (threads != NULL) return find_by_threads(&way, threads, rank);
     wf_environment_lock();
     status = wf_launch_read(wf_environment(), &launch);

@@ -6,12 +6,11 @@
 
 /* ---- what a communicator knows ---- */
 
-/* Where COMM keeps what it knows of MEMORY. */
+/* Where COMM keeps what it knows of MEMORY: the upper bits of a product, in which addresses at any
+ * regular distance differ. */
 static inline size_t wf_room_place(const void *memory)
 {
-    uintptr_t bits = (uintptr_t)memory;
-
-    return (bits >> 4 ^ bits >> 8 ^ bits >> 12) % WF_ROOMS; /* aligned to elements, or to pages */
+    return (uint64_t)(uintptr_t)memory * UINT64_C(0x9e3779b97f4a7c15) >> (64 - WF_ROOM_BITS);
 }
 
 /* True if BYTES at MEMORY are surely in one allocation, or the device does not know it.  The common

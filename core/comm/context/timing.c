@@ -151,7 +151,7 @@ static void pop(struct wf_timing *timing, struct queue *queue)
 
 /* ---- complete work ---- */
 
-/* Give the times of TIMED to the trace, and to its record if the ring still has it. */
+/* Give the times of TIMED to the trace, and to its record if the recorder still has it. */
 static void report(struct wf_timing *timing, struct queue *queue, struct timed *timed,
                    uint64_t started, uint64_t finished)
 {

@@ -73,9 +73,8 @@ static void destroy(weft_work *work)
 /* "3 of weft_work_record, 1 of weft_redistribute" */
 static void count_makers(const weft_work *works, struct wf_text *out)
 {
-    static const char *const makers[] = {"weft_work_record",  "weft_work_wrap",
-                                         "weft_redistribute", "weft_redistribute_batch",
-                                         "weft_move",         "weft_move_batch"};
+    static const char *const makers[] = {"weft_work_record", "weft_work_wrap", "weft_redistribute",
+                                         "weft_redistribute_batch", "weft_move"};
 
     for (size_t i = 0; i < WF_COUNT(makers); i++) {
         unsigned long long count = 0;

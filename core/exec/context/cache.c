@@ -72,11 +72,12 @@ weft_status wf_moves_plan(weft_context *context, const weft_spec *from, const we
 }
 
 /* Plan every one of ITEMS alone.  An error names the tensor. */
-static weft_status plan_each(weft_context *context, uint32_t count, const weft_move_item *items)
+static weft_status plan_each(weft_context *context, uint32_t count, const weft_move_item *items,
+                             const weft_plan_options *options)
 {
     for (uint32_t i = 0; i < count; i++) {
         weft_plan *plan = NULL;
-        weft_status status = wf_moves_plan(context, items[i].from, items[i].to, NULL, &plan);
+        weft_status status = wf_moves_plan(context, items[i].from, items[i].to, options, &plan);
 
         weft_plan_release(&plan);
         if (status != WEFT_OK && items[i].name != NULL)
@@ -87,12 +88,14 @@ static weft_status plan_each(weft_context *context, uint32_t count, const weft_m
 }
 
 static weft_status plan_batch(weft_context *context, uint32_t count, const weft_move_item *items,
-                              weft_plan **out)
+                              const weft_plan_options *given, weft_plan **out)
 {
-    weft_plan_options options = {.struct_size = sizeof options, .costs = context->costs};
+    weft_plan_options options = given != NULL ? *given : (weft_plan_options){0};
     const weft_spec **specs = wf_calloc(2 * (size_t)count, sizeof *specs);
     weft_status status;
 
+    options.struct_size = sizeof options;
+    if (options.costs == NULL) options.costs = context->costs;
     if (specs == NULL) return wf_fail_memory(2 * (size_t)count * sizeof *specs);
     for (uint32_t i = 0; i < count; i++) {
         specs[i] = items[i].from;
@@ -101,24 +104,28 @@ static weft_status plan_batch(weft_context *context, uint32_t count, const weft_
     status = weft_plan_create_batch(count, specs, specs + count, &options, out);
     wf_free(specs);
     if (status == WEFT_OK) return WEFT_OK;
-    WF_TRY(plan_each(context, count, items)); /* so that the error has a name */
+    WF_TRY(plan_each(context, count, items, given)); /* so that the error has a name */
     return status;
 }
 
 static weft_status make_plan(weft_context *context, uint32_t count, const weft_move_item *items,
-                             weft_plan **out)
+                             const weft_plan_options *options, weft_plan **out)
 {
-    if (count > 1) return plan_batch(context, count, items, out);
-    return wf_moves_plan(context, items[0].from, items[0].to, NULL, out);
+    if (count > 1) return plan_batch(context, count, items, options, out);
+    return wf_moves_plan(context, items[0].from, items[0].to, options, out);
 }
 
 /* ---- bound plans ---- */
 
 static void free_kept(struct wf_kept_move *kept)
 {
+    weft_cost_table *costs;
+
     if (kept == NULL) return;
     wf_bound_free(kept->bound);
     weft_plan_release(&kept->plan);
+    costs = (weft_cost_table *)(uintptr_t)kept->choice.costs;
+    weft_cost_table_release(&costs);
     for (uint32_t i = 0; i < 2 * kept->count; i++) {
         weft_spec *spec = (weft_spec *)(uintptr_t)kept->pairs[i];
         weft_spec_release(&spec);
@@ -128,8 +135,8 @@ static void free_kept(struct wf_kept_move *kept)
     wf_free(kept);
 }
 
-static weft_status make_kept(uint32_t count, const weft_move_item *items, uint64_t hash,
-                             struct wf_kept_move **out)
+static weft_status make_kept(uint32_t count, const weft_move_item *items,
+                             const struct wf_moving *how, uint64_t hash, struct wf_kept_move **out)
 {
     size_t bytes = sizeof(struct wf_kept_move) + 2 * (size_t)count * sizeof(weft_spec *);
     struct wf_kept_move *kept = wf_calloc(1, bytes);
@@ -143,6 +150,11 @@ static weft_status make_kept(uint32_t count, const weft_move_item *items, uint64
         return wf_fail_memory(count * sizeof *kept->sources);
     }
     kept->count = count;
+    kept->key = wf_move_key(count, how);
+    if (how != NULL && how->is_chosen) {
+        kept->choice = how->plan;
+        kept->choice.costs = weft_cost_table_retain(how->plan.costs);
+    }
     for (uint32_t i = 0; i < count; i++) {
         kept->pairs[2 * i] = weft_spec_retain(items[i].from);
         kept->pairs[2 * i + 1] = weft_spec_retain(items[i].to);
@@ -279,8 +291,10 @@ static weft_status keep_plan(weft_context *context, const weft_plan *plan, weft_
 }
 
 weft_status wf_moves_add(weft_context *context, uint32_t count, const weft_move_item *items,
-                         uint64_t hash, const char *function, struct wf_kept_move **out)
+                         const struct wf_moving *how, uint64_t hash, const char *function,
+                         struct wf_kept_move **out)
 {
+    const weft_plan_options *options = how != NULL && how->is_chosen ? &how->plan : NULL;
     struct wf_kept_move *kept = NULL;
     weft_plan *plan = NULL;
     int32_t rank_count;
@@ -291,14 +305,14 @@ weft_status wf_moves_add(weft_context *context, uint32_t count, const weft_move_
     rank_count = list_ranks(context, count, items);
     if (!wf_exec_state(context)->moves.among[context->rank] && !context->is_simulated) {
         *out = NULL;
-        status = plan_each(context, count, items);
+        status = plan_each(context, count, items, options);
         return status == WEFT_OK ? status : wf_fail_named(status, function);
     }
-    status = make_plan(context, count, items, &plan);
+    status = make_plan(context, count, items, options, &plan);
     if (status == WEFT_OK && !context->is_simulated)
         status = wf_items_check_place(context, function, count, items);
     if (status == WEFT_OK) status = make_buckets(&wf_exec_state(context)->moves);
-    if (status == WEFT_OK) status = make_kept(count, items, hash, &kept);
+    if (status == WEFT_OK) status = make_kept(count, items, how, hash, &kept);
     if (status != WEFT_OK) status = wf_fail_named(status, function);
     status = context->is_simulated
                  ? keep_plan(context, plan, status, kept)

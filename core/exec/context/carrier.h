@@ -20,14 +20,26 @@ struct wf_list_memo {
     uint64_t ended;
 };
 
+/* What the options of a move ask for.  Calls take NULL if they ask for nothing. */
+struct wf_moving {
+    weft_plan_options plan;
+    bool is_chosen; /* PLAN is not the common one, which the context's costs decide */
+    bool is_implicit;
+};
+
+/* Read OPTIONS of FUNCTION to ROOM, and set *OUT to ROOM or, without OPTIONS, to NULL. */
+weft_status wf_moving_read(const weft_move_options *options, const char *function,
+                           struct wf_moving *room, const struct wf_moving **out) WF_NODISCARD;
+
 struct wf_carrier {
-    /* As weft_move.  The specs are those of tensors. */
-    weft_status (*move)(weft_context *context, const weft_move_item *item, weft_stream *stream,
-                        weft_work **work, const char *function);
-    /* As weft_move_batch.  MEMO is that of the list, or NULL. */
+    /* As weft_move of one tensor.  The specs are those of tensors. */
+    weft_status (*move)(weft_context *context, const weft_move_item *item,
+                        const struct wf_moving *how, weft_stream *stream, weft_work **work,
+                        const char *function);
+    /* As weft_move.  MEMO is that of the list, or NULL. */
     weft_status (*move_batch)(weft_context *context, uint32_t count, const weft_move_item *items,
-                              struct wf_list_memo *memo, weft_stream *stream, weft_work **work,
-                              const char *function);
+                              struct wf_list_memo *memo, const struct wf_moving *how,
+                              weft_stream *stream, weft_work **work, const char *function);
     /* A step that the ranks of the meshes of FROM and TO take together: STATUS is this process's
      * result so far.  All get OK and every process's BLOB, or the same error.  On ranks outside the
      * meshes, OUT has no blobs and STATUS is returned.  The caller frees OUT. */

@@ -26,8 +26,6 @@ static inline void wf_guard_drop(struct wf_moves *moves)
     atomic_store_explicit(&moves->holder, NULL, memory_order_release);
 }
 
-/* ---- moves ---- */
-
 static inline weft_status wf_guard_move(struct wf_moves *moves, const char *function)
 {
     return wf_guard_take(moves) ? WEFT_OK : wf_guard_enter_move(moves, function);
@@ -39,27 +37,6 @@ static inline void wf_guard_moved(struct wf_moves *moves)
         moves->moving = false;
     else
         wf_guard_drop(moves);
-}
-
-/* ---- operators ---- */
-
-/* WEFT_ERR_INVALID if another thread moves tensors of CONTEXT or applies operators to them.  Else
- * wf_apply_leave follows. */
-static inline weft_status wf_apply_enter(weft_context *context, const char *function)
-{
-    struct wf_moves *moves = &wf_exec_state(context)->moves;
-
-    if (!wf_guard_take(moves)) return wf_guard_enter_apply(moves, function);
-    moves->applying = 1;
-    return WEFT_OK;
-}
-
-static inline weft_status wf_apply_leave(weft_context *context, weft_status status)
-{
-    struct wf_moves *moves = &wf_exec_state(context)->moves;
-
-    if (--moves->applying == 0) wf_guard_drop(moves);
-    return status;
 }
 
 #endif

@@ -10,6 +10,8 @@
 #ifndef WEFT_EXEC_CONTEXT_KEPT_H
 #define WEFT_EXEC_CONTEXT_KEPT_H
 
+#include "carrier.h"
+
 #include "exec/bound.h"
 
 /* ---- pool.c ---- */
@@ -127,6 +129,8 @@ struct wf_kept_move {
     void **targets;
     const struct wf_list_memo *memo; /* of the list whose memory these are; NULL: none */
     uint32_t count;
+    uint64_t key;             /* of COUNT and of whether CHOICE is set: wf_move_key */
+    weft_plan_options choice; /* what the options of the move ask for; COSTS is retained */
     const weft_spec *pairs[];
 };
 
@@ -172,14 +176,20 @@ static inline uint64_t wf_move_hash(uint64_t hash, const weft_spec *from, const 
     return wf_hash_mix(wf_hash_mix(hash, (uint64_t)(uintptr_t)from), (uint64_t)(uintptr_t)to);
 }
 
-/* The COUNT tensors ITEMS in the cache.  If they are not in it, bind them for FUNCTION as
- * wf_moves_add. */
+static inline uint64_t wf_move_key(uint32_t count, const struct wf_moving *how)
+{
+    return count | (uint64_t)(how != NULL && how->is_chosen) << 32;
+}
+
+/* The COUNT tensors ITEMS in the cache, moved as HOW says.  If they are not in it, bind them for
+ * FUNCTION as wf_moves_add. */
 weft_status wf_moves_find(weft_context *context, uint32_t count, const weft_move_item *items,
-                          const char *function, struct wf_kept_move **out) WF_NODISCARD;
+                          const struct wf_moving *how, const char *function,
+                          struct wf_kept_move **out) WF_NODISCARD;
 /* Bind the COUNT tensors ITEMS, which are not in the cache, for FUNCTION, and keep the bound plan.
  * Collective over the ranks of their meshes.  *OUT is NULL on other ranks. */
 weft_status wf_moves_add(weft_context *context, uint32_t count, const weft_move_item *items,
-                         uint64_t hash, const char *function,
+                         const struct wf_moving *how, uint64_t hash, const char *function,
                          struct wf_kept_move **out) WF_NODISCARD;
 /* A step that the ranks of the meshes of FROM and TO take together for FUNCTION, as wf_comm_agree.
  * On other ranks, OUT has no blobs and STATUS is returned.  The caller frees OUT. */

@@ -25,7 +25,7 @@ static weft_status refuse_simulated(const weft_context *context, const char *fun
 {
     return wf_fail(WEFT_ERR_UNSUPPORTED,
                    "%s: the %d ranks of this context are simulated in one process, so there is no "
-                   "memory of one rank; move tensors (weft_tensor_move_into)",
+                   "memory of one rank; move tensors (weft_tensors_move_into)",
                    function, context->size);
 }
 
@@ -77,36 +77,46 @@ static inline struct wf_kept_move *find_one(const struct wf_moves *moves, uint64
 
     if (moves->buckets == NULL) return NULL;
     kept = moves->buckets[hash & moves->mask];
-    while (kept != NULL && !(kept->pairs[0] == from && kept->pairs[1] == to && kept->count == 1))
+    while (kept != NULL && !(kept->pairs[0] == from && kept->pairs[1] == to && kept->key == 1))
         kept = kept->next;
     return kept;
 }
 
-static weft_status require_specs(const weft_move_item *item, const char *function)
+static weft_status require_spec(const weft_spec *spec, const char *side, const char *function)
 {
     char what[64];
 
-    snprintf(what, sizeof what, "%s: from", function);
-    WF_TRY(wf_require_kind(item->from, WF_KIND_SPEC, what));
-    snprintf(what, sizeof what, "%s: to", function);
-    return wf_require_kind(item->to, WF_KIND_SPEC, what);
+    if (wf_is_kind(spec, WF_KIND_SPEC)) return WEFT_OK;
+    snprintf(what, sizeof what, "%s: %s", function, side);
+    return wf_refuse_kind(spec, WF_KIND_SPEC, what);
 }
 
-static WF_HOT weft_status move_one(weft_context *context, const weft_move_item *item,
-                                   weft_stream *stream, weft_work **work, const char *what)
+/* A move with options, or one that is not in the cache.  *OUT is NULL if this rank has no part. */
+static weft_status find_other(weft_context *context, const weft_move_item *item,
+                              const struct wf_moving *how, const char *what,
+                              struct wf_kept_move **out)
+{
+    WF_TRY(require_spec(item->from, "from", what));
+    WF_TRY(require_spec(item->to, "to", what));
+    return wf_moves_find(context, 1, item, how, what, out);
+}
+
+static inline __attribute__((always_inline)) weft_status
+move_one(weft_context *context, const weft_move_item *item, const struct wf_moving *how,
+         weft_stream *stream, weft_work **work, const char *what)
 {
     uint64_t hash = wf_move_hash(1, item->from, item->to);
     const void *source = item->source;
     void *target = item->target;
-    struct wf_kept_move *kept;
+    struct wf_kept_move *kept = NULL;
     weft_bound *bound;
     weft_status status;
 
     WF_TRY(wf_stream_check(context, stream, what));
-    kept = find_one(&wf_exec_state(context)->moves, hash, item->from, item->to);
+    if (__builtin_expect(how == NULL, 1))
+        kept = find_one(&wf_exec_state(context)->moves, hash, item->from, item->to);
     if (__builtin_expect(kept == NULL, 0)) {
-        WF_TRY(require_specs(item, what));
-        WF_TRY(wf_moves_add(context, 1, item, hash, what, &kept));
+        WF_TRY(find_other(context, item, how, what, &kept));
         if (kept == NULL) return skip(context, stream, work, what);
     }
     bound = kept->bound;
@@ -121,23 +131,28 @@ static WF_HOT weft_status move_one(weft_context *context, const weft_move_item *
     return status;
 }
 
-static WF_HOT weft_status carry_one(weft_context *context, const weft_move_item *item,
-                                    weft_stream *stream, weft_work **work, const char *function)
+/* With options: records of the move say whether the caller asked for it. */
+static __attribute__((noinline)) weft_status
+move_one_as(weft_context *context, const weft_move_item *item, const struct wf_moving *how,
+            weft_stream *stream, weft_work **work, const char *what)
 {
-    WF_TRY(enter(context, function));
-    return leave(context, move_one(context, item, stream, work, function));
+    struct wf_moves *moves = &wf_exec_state(context)->moves;
+    weft_status status;
+
+    moves->implicit = how->is_implicit;
+    status = move_one(context, item, how, stream, work, what);
+    moves->implicit = false;
+    return status;
 }
 
-WF_HOT weft_status weft_move(weft_context *context, const weft_spec *from, const void *source,
-                             const weft_spec *to, void *target, weft_stream *stream,
-                             weft_work **work)
+static WF_HOT weft_status carry_one(weft_context *context, const weft_move_item *item,
+                                    const struct wf_moving *how, weft_stream *stream,
+                                    weft_work **work, const char *function)
 {
-    const weft_move_item item = {NULL, from, source, to, target};
-
-    WF_TRY(enter(context, "weft_move"));
-    return leave(context, context->is_simulated
-                              ? refuse_simulated(context, "weft_move")
-                              : move_one(context, &item, stream, work, "weft_move"));
+    WF_TRY(enter(context, function));
+    if (__builtin_expect(how != NULL, 0))
+        return leave(context, move_one_as(context, item, how, stream, work, function));
+    return leave(context, move_one(context, item, NULL, stream, work, function));
 }
 
 /* ---- a batch ---- */
@@ -151,18 +166,15 @@ static weft_status check_spec(const weft_move_item *item, uint32_t index, const 
 
     if (wf_is_kind(spec, WF_KIND_SPEC)) return WEFT_OK;
     if (item->name != NULL)
-        snprintf(what, sizeof what, "weft_move_batch: tensor %.100s: items[%u].%s", item->name,
-                 index, side);
+        snprintf(what, sizeof what, "weft_move: tensor %.100s: items[%u].%s", item->name, index,
+                 side);
     else
-        snprintf(what, sizeof what, "weft_move_batch: items[%u].%s", index, side);
+        snprintf(what, sizeof what, "weft_move: items[%u].%s", index, side);
     return wf_refuse_kind(spec, WF_KIND_SPEC, what);
 }
 
 static weft_status check_items(uint32_t count, const weft_move_item *items)
 {
-    if (items == NULL) return wf_fail_null("weft_move_batch", "items");
-    if (count == 0)
-        return wf_fail(WEFT_ERR_INVALID, "weft_move_batch: count is 0; it must be at least 1");
     for (uint32_t i = 0; i < count; i++) {
         WF_TRY(check_spec(&items[i], i, "from", items[i].from));
         WF_TRY(check_spec(&items[i], i, "to", items[i].to));
@@ -170,19 +182,29 @@ static weft_status check_items(uint32_t count, const weft_move_item *items)
     return WEFT_OK;
 }
 
-static bool has_items(const struct wf_kept_move *kept, uint32_t count, const weft_move_item *items)
+static bool is_same_choice(const weft_plan_options *a, const weft_plan_options *b)
+{
+    return a->memory_limit == b->memory_limit && a->minimize == b->minimize &&
+           a->planner == b->planner && a->without == b->without &&
+           weft_cost_table_digest(a->costs) == weft_cost_table_digest(b->costs);
+}
+
+static bool has_items(const struct wf_kept_move *kept, uint32_t count, const weft_move_item *items,
+                      const struct wf_moving *how)
 {
     uintptr_t differing = 0; /* without a branch per item */
 
-    if (kept->count != count) return false;
+    if (kept->key != wf_move_key(count, how)) return false;
     for (uint32_t i = 0; i < count; i++)
         differing |= ((uintptr_t)kept->pairs[2 * i] ^ (uintptr_t)items[i].from) |
                      ((uintptr_t)kept->pairs[2 * i + 1] ^ (uintptr_t)items[i].to);
-    return differing == 0;
+    return differing == 0 &&
+           (how == NULL || !how->is_chosen || is_same_choice(&kept->choice, &how->plan));
 }
 
 weft_status wf_moves_find(weft_context *context, uint32_t count, const weft_move_item *items,
-                          const char *function, struct wf_kept_move **out)
+                          const struct wf_moving *how, const char *function,
+                          struct wf_kept_move **out)
 {
     const struct wf_moves *moves = &wf_exec_state(context)->moves;
     struct wf_kept_move *kept = NULL;
@@ -192,9 +214,9 @@ weft_status wf_moves_find(weft_context *context, uint32_t count, const weft_move
     for (uint32_t i = 0; i < count; i += count / HASHED_ITEMS + 1)
         hash = wf_move_hash(hash, items[i].from, items[i].to);
     if (moves->buckets != NULL) kept = moves->buckets[hash & moves->mask];
-    while (kept != NULL && !has_items(kept, count, items))
+    while (kept != NULL && !has_items(kept, count, items, how))
         kept = kept->next;
-    if (kept == NULL) return wf_moves_add(context, count, items, hash, function, out);
+    if (kept == NULL) return wf_moves_add(context, count, items, how, hash, function, out);
     *out = kept;
     return WEFT_OK;
 }
@@ -218,14 +240,14 @@ static uint64_t batch_room(const weft_bound *bound, const void *const *sources,
 /* Find the bound plan of ITEMS and give it their memory.  *OUT is NULL if this rank has no part in
  * the move.  Set *IN_PLACE if a source is its target. */
 static weft_status prepare_batch(weft_context *context, uint32_t count, const weft_move_item *items,
-                                 struct wf_list_memo *memo, const char *what, bool *in_place,
-                                 struct wf_kept_move **out)
+                                 struct wf_list_memo *memo, const struct wf_moving *how,
+                                 const char *what, bool *in_place, struct wf_kept_move **out)
 {
     const struct wf_moves *moves = &wf_exec_state(context)->moves;
     struct wf_kept_move *kept = NULL;
     bool same = false;
 
-    WF_TRY(wf_moves_find(context, count, items, what, &kept));
+    WF_TRY(wf_moves_find(context, count, items, how, what, &kept));
     *out = kept;
     if (kept == NULL) return WEFT_OK;
     for (uint32_t i = 0; i < count; i++) {
@@ -250,8 +272,8 @@ static inline struct wf_kept_move *find_prepared(const weft_context *context,
 }
 
 static weft_status move_batch(weft_context *context, uint32_t count, const weft_move_item *items,
-                              struct wf_list_memo *memo, weft_stream *stream, weft_work **work,
-                              const char *what)
+                              struct wf_list_memo *memo, const struct wf_moving *how,
+                              weft_stream *stream, weft_work **work, const char *what)
 {
     struct wf_kept_move *kept = find_prepared(context, memo);
     bool again = kept != NULL, in_place = false;
@@ -259,7 +281,7 @@ static weft_status move_batch(weft_context *context, uint32_t count, const weft_
     weft_status status;
 
     WF_TRY(wf_stream_check(context, stream, what));
-    if (!again) WF_TRY(prepare_batch(context, count, items, memo, what, &in_place, &kept));
+    if (!again) WF_TRY(prepare_batch(context, count, items, memo, how, what, &in_place, &kept));
     if (kept == NULL) return skip(context, stream, work, what);
     bound = kept->bound;
     if (!wf_batch_fits(bound, kept->sources, kept->targets, true))
@@ -278,22 +300,92 @@ static weft_status move_batch(weft_context *context, uint32_t count, const weft_
     return status;
 }
 
-weft_status weft_move_batch(weft_context *context, uint32_t count, const weft_move_item *items,
-                            weft_stream *stream, weft_work **work)
+static weft_status carry_batch(weft_context *context, uint32_t count, const weft_move_item *items,
+                               struct wf_list_memo *memo, const struct wf_moving *how,
+                               weft_stream *stream, weft_work **work, const char *function)
 {
-    WF_TRY(check_items(count, items));
-    WF_TRY(enter(context, "weft_move_batch"));
-    return leave(context, context->is_simulated ? refuse_simulated(context, "weft_move_batch")
-                                                : move_batch(context, count, items, NULL, stream,
-                                                             work, "weft_move_batch"));
+    struct wf_moves *moves = &wf_exec_state(context)->moves;
+    weft_status status;
+
+    WF_TRY(enter(context, function));
+    if (how != NULL) moves->implicit = how->is_implicit;
+    status = move_batch(context, count, items, memo, how, stream, work, function);
+    moves->implicit = false;
+    return leave(context, status);
 }
 
-static weft_status carry_batch(weft_context *context, uint32_t count, const weft_move_item *items,
-                               struct wf_list_memo *memo, weft_stream *stream, weft_work **work,
-                               const char *function)
+/* ---- with the caller's memory ---- */
+
+weft_status wf_moving_read(const weft_move_options *options, const char *function,
+                           struct wf_moving *room, const struct wf_moving **out)
 {
-    WF_TRY(enter(context, function));
-    return leave(context, move_batch(context, count, items, memo, stream, work, function));
+    weft_move_options given = {0};
+    weft_status status;
+
+    *out = NULL;
+    if (options == NULL) return WEFT_OK;
+    status = wf_options_read("weft_move_options", options, &given, sizeof given);
+    if (status != WEFT_OK) return wf_fail_named(status, function);
+    *room = (struct wf_moving){.plan = {.struct_size = sizeof room->plan,
+                                        .minimize = given.minimize,
+                                        .planner = given.planner,
+                                        .memory_limit = given.memory_limit,
+                                        .costs = given.costs,
+                                        .without = given.without},
+                               .is_implicit = given.implicit};
+    room->is_chosen = given.minimize != 0 || given.planner != 0 || given.memory_limit != 0 ||
+                      given.costs != NULL || given.without != 0;
+    *out = room;
+    return WEFT_OK;
+}
+
+static weft_status move_items(weft_context *context, uint32_t count, const weft_move_item *items,
+                              const struct wf_moving *how, weft_stream *stream, weft_work **work)
+{
+    weft_status status;
+
+    WF_TRY(check_items(count, items));
+    WF_TRY(wf_context_check(context, "weft_move"));
+    if (context->is_simulated) return refuse_simulated(context, "weft_move");
+    if (count > 1) return carry_batch(context, count, items, NULL, how, stream, work, "weft_move");
+    status = carry_one(context, items, how, stream, work, "weft_move");
+    return wf_fail_tensor(status, "weft_move", "tensor", items->name);
+}
+
+/* Moves that the first lines of weft_move do not make. */
+static weft_status move_any(weft_context *context, size_t count, const weft_move_item *items,
+                            size_t item_size, const weft_move_options *options, weft_stream *stream,
+                            weft_work **work)
+{
+    const struct wf_moving *how = NULL;
+    struct wf_moving room;
+    void *copy = NULL;
+    weft_status status;
+
+    if (items == NULL) return wf_fail_null("weft_move", "items");
+    if (count == 0 || count > INT32_MAX)
+        return wf_fail(WEFT_ERR_INVALID, "weft_move: count is %zu; expected 1 to %d", count,
+                       INT32_MAX);
+    WF_TRY(wf_moving_read(options, "weft_move", &room, &how));
+    status = wf_items_read("weft_move_item", count, items, item_size, sizeof *items, &copy);
+    if (status != WEFT_OK) return wf_fail_named(status, "weft_move");
+    status = move_items(context, (uint32_t)count, copy != NULL ? copy : items, how, stream, work);
+    wf_free(copy);
+    return status;
+}
+
+WF_HOT weft_status weft_move(weft_context *context, size_t count, const weft_move_item *items,
+                             size_t item_size, const weft_move_options *options,
+                             weft_stream *stream, weft_work **work)
+{
+    if (__builtin_expect(count != 1 || items == NULL || items->name != NULL ||
+                             item_size != sizeof *items || options != NULL,
+                         0))
+        return move_any(context, count, items, item_size, options, stream, work);
+    WF_TRY(enter(context, "weft_move"));
+    return leave(context, context->is_simulated
+                              ? refuse_simulated(context, "weft_move")
+                              : move_one(context, items, NULL, stream, work, "weft_move"));
 }
 
 static weft_status agree(weft_context *context, const weft_spec *from, const weft_spec *to,
@@ -362,7 +454,7 @@ weft_status weft_move_clear(weft_context *context)
     struct wf_submitted record;
 
     WF_TRY(enter(context, "weft_move_clear"));
-    record = wf_record_creation(context->world, WEFT_OP_RELEASE, "weft_move_clear", NULL, 0);
+    record = wf_record_creation(context->world, WEFT_RECORD_RELEASE, "weft_move_clear", NULL, 0);
     return leave(context, wf_record_created(context->world, record, clear(context)));
 }
 

@@ -106,7 +106,7 @@ static struct wf_submitted record(weft_context *context, const struct wf_kept_mo
     weft_record draft = {
         .comm = context->world->number,
         .plan = kept->plan->digest,
-        .operation = WEFT_OP_REDISTRIBUTE,
+        .operation = WEFT_RECORD_REDISTRIBUTE,
         .step_kind = WEFT_NO_STEP_KIND,
         .flags = wf_exec_state(context)->moves.implicit ? WEFT_RECORD_IMPLICIT : 0,
         .peer = -1,
@@ -122,7 +122,8 @@ static struct wf_submitted record(weft_context *context, const struct wf_kept_mo
 }
 
 static weft_status move_all(weft_context *context, uint32_t count, const weft_move_item *items,
-                            weft_stream *stream, weft_work **work, const char *function)
+                            const struct wf_moving *how, weft_stream *stream, weft_work **work,
+                            const char *function)
 {
     struct wf_kept_move *kept = NULL;
     struct wf_submitted submitted;
@@ -130,7 +131,7 @@ static weft_status move_all(weft_context *context, uint32_t count, const weft_mo
     weft_status status;
 
     WF_TRY(wf_stream_check(context, stream, function));
-    WF_TRY(wf_moves_find(context, count, items, function, &kept));
+    WF_TRY(wf_moves_find(context, count, items, how, function, &kept));
     WF_TRY(context->plugin->device->stream_wait(context->device, stream, WEFT_FOREVER));
     copies = wf_calloc(count, sizeof *copies);
     if (copies == NULL) return wf_fail_memory(count * sizeof *copies);
@@ -149,21 +150,25 @@ static weft_status move_all(weft_context *context, uint32_t count, const weft_mo
 }
 
 static weft_status move_batch(weft_context *context, uint32_t count, const weft_move_item *items,
-                              struct wf_list_memo *memo, weft_stream *stream, weft_work **work,
-                              const char *function)
+                              struct wf_list_memo *memo, const struct wf_moving *how,
+                              weft_stream *stream, weft_work **work, const char *function)
 {
+    struct wf_moves *moves = &wf_exec_state(context)->moves;
     weft_status status;
 
     (void)memo;
     WF_TRY(wf_moves_enter(context, function));
-    status = move_all(context, count, items, stream, work, function);
+    moves->implicit = how != NULL && how->is_implicit;
+    status = move_all(context, count, items, how, stream, work, function);
+    moves->implicit = false;
     return wf_moves_leave(context, wf_fail_named(status, function));
 }
 
-static weft_status move_one(weft_context *context, const weft_move_item *item, weft_stream *stream,
-                            weft_work **work, const char *function)
+static weft_status move_one(weft_context *context, const weft_move_item *item,
+                            const struct wf_moving *how, weft_stream *stream, weft_work **work,
+                            const char *function)
 {
-    return move_batch(context, 1, item, NULL, stream, work, function);
+    return move_batch(context, 1, item, NULL, how, stream, work, function);
 }
 
 static weft_status agree(weft_context *context, const weft_spec *from, const weft_spec *to,

@@ -26,17 +26,17 @@ static uint32_t intern_axes(struct wf_trace *trace, const struct wf_step *step)
 }
 
 /* The operation that a step is for the backend. */
-static enum weft_operation operation_of(const struct wf_action *action)
+static enum weft_record_operation operation_of(const struct wf_action *action)
 {
     switch (action->type) {
     case WF_ACTION_PULL:
-        return WEFT_OP_PULL;
+        return WEFT_RECORD_PULL;
     case WF_ACTION_COLLECTIVE:
-        return (enum weft_operation)action->collective.collective;
+        return (enum weft_record_operation)action->collective.collective;
     case WF_ACTION_PACKED:
-        return (enum weft_operation)action->packing.collective;
+        return (enum weft_record_operation)action->packing.collective;
     default:
-        return WEFT_OP_COPY;
+        return WEFT_RECORD_COPY;
     }
 }
 
@@ -86,7 +86,7 @@ static void set_exchange(const struct weft_bound *bound, struct wf_fused *fused,
         .plan = bound->plan->digest,
         .binding = bound->binding,
         .step = 1,
-        .operation = WEFT_OP_ALL_TO_ALL_V,
+        .operation = WEFT_RECORD_ALL_TO_ALL_V,
         .step_kind = WEFT_STEP_EXCHANGE,
         .dtype = WEFT_DTYPE_U8,
         .peer = -1,
@@ -119,7 +119,7 @@ void wf_drafts_set(struct weft_bound *bound, const char *name)
         .comm = bound->team->number,
         .plan = bound->plan->digest,
         .binding = bound->binding,
-        .operation = WEFT_OP_REDISTRIBUTE,
+        .operation = WEFT_RECORD_REDISTRIBUTE,
         .step_kind = WEFT_NO_STEP_KIND,
         .peer = -1,
         .comm_name = bound->team->name_text,
@@ -178,7 +178,7 @@ struct wf_submitted wf_record_bind(struct wf_trace *trace, const weft_plan *plan
                            &(weft_record){
                                .comm = call->team->number,
                                .plan = plan != NULL ? plan->digest : 0,
-                               .operation = WEFT_OP_PLAN,
+                               .operation = WEFT_RECORD_PLAN,
                                .step_kind = WEFT_NO_STEP_KIND,
                                .flags = call->is_cached ? WEFT_RECORD_CACHED : 0,
                                .peer = -1,

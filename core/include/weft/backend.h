@@ -8,14 +8,12 @@
 
 #include "status.h"
 
-#include <stdbool.h>
-
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 /* The result of judging a candidate.  Every value except USABLE is a reason why it cannot serve. */
-#define WEFT_REASON_LIST(X)                                                                        \
+#define WEFT_BACKEND_REASON_LIST(X)                                                                \
     X(USABLE, 0, "usable")                                                                         \
     X(NOT_FOUND, 1, "not found")                                                                   \
     X(NOT_READABLE, 2, "not readable")                                                             \
@@ -36,9 +34,11 @@ extern "C" {
     X(MALFORMED, 17, "malformed tables")                                                           \
     X(PROBE_FAILED, 18, "probe failed")
 
-#define WEFT_REASON_ENUM(name, value, text) WEFT_REASON_##name = value,
-enum weft_reason { WEFT_REASON_LIST(WEFT_REASON_ENUM) WEFT_REASON_COUNT };
-#undef WEFT_REASON_ENUM
+#define WEFT_BACKEND_REASON_ENUM(name, value, text) WEFT_BACKEND_REASON_##name = value,
+enum weft_backend_reason {
+    WEFT_BACKEND_REASON_LIST(WEFT_BACKEND_REASON_ENUM) WEFT_BACKEND_REASON_COUNT
+};
+#undef WEFT_BACKEND_REASON_ENUM
 
 typedef struct weft_backend_options {
     size_t struct_size;
@@ -56,11 +56,18 @@ typedef struct weft_backend_info {
     const char *description;       /* likewise */
     const char *library;           /* vendor library in use; "" for none */
     uint32_t abi_major, abi_minor; /* 0.0 if the plugin was not loaded */
-    uint32_t reason;               /* enum weft_reason */
+    uint32_t reason;               /* enum weft_backend_reason */
     const char *reason_text;       /* a sentence: what was found and what is required */
     int32_t score;                 /* auto chooses the highest above 0 */
-    uint32_t device_count;
+    size_t device_count;
 } weft_backend_info;
+
+/* One line of the trace of a search. */
+typedef struct weft_backend_trace_info {
+    size_t struct_size;
+    const char *text; /* lives as long as the list */
+    size_t candidate; /* the candidate that it concerns; SIZE_MAX: none */
+} weft_backend_trace_info;
 
 typedef struct weft_backends weft_backends;
 
@@ -68,7 +75,7 @@ typedef struct weft_backends weft_backends;
  * first usable plugin communicates.  Symmetric memory comes from the first usable plugin after it
  * in the list that offers symmetric memory and works on the same device; otherwise from the
  * plugin that communicates, if it offers it. */
-enum weft_role { WEFT_ROLE_COMM = 0, WEFT_ROLE_SYMM = 1 };
+enum weft_backend_role { WEFT_BACKEND_ROLE_COMM = 0, WEFT_BACKEND_ROLE_SYMM = 1 };
 
 /* Search all plugin directories, and record for each candidate whether it is usable, and if not,
  * why.  Candidates that WEFT_BACKEND excludes are listed but not loaded.  The call succeeds even if
@@ -94,7 +101,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_backends_get(const weft_backends *backe
  * gives the reasons: for a name, why that plugin cannot serve and which plugins exist; for auto,
  * one line per candidate.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_backends_choose(const weft_backends *backends,
-                                                         enum weft_role role, size_t *index);
+                                                         enum weft_backend_role role,
+                                                         size_t *index);
 
 /* The tables of candidate INDEX.  They are checked and have the size of this build's structs; an
  * entry that an older plugin lacks is NULL.  A plugin that was loaded but is not usable has tables
@@ -109,16 +117,17 @@ WEFT_API const weft_plugin *weft_backends_plugin(const weft_backends *backends, 
  */
 WEFT_API const char *weft_backends_wanted(const weft_backends *backends, const char **origin);
 
-/* Line LINE of the trace of the search; NULL past the last line.  The trace records every
- * directory, every file and every decision, in the order of the search.  Borrowed. */
-WEFT_API const char *weft_backends_trace(const weft_backends *backends, size_t line);
-/* Set *INDEX to the candidate that line LINE of the trace concerns.  False if the line concerns no
- * candidate, or if there is no such line. */
-WEFT_API bool weft_backends_trace_candidate(const weft_backends *backends, size_t line,
-                                            size_t *index);
+/* Number of lines of the trace of the search; 0 for NULL.  The trace has every directory, every
+ * file and every decision, in the order of the search. */
+WEFT_API size_t weft_backends_trace_count(const weft_backends *backends);
+/* Copy line INDEX of the trace to *OUT, whose struct_size the caller sets.  WEFT_ERR_INVALID: there
+ * is no such line. */
+WEFT_API WEFT_NODISCARD weft_status weft_backends_trace_get(const weft_backends *backends,
+                                                            size_t index,
+                                                            weft_backend_trace_info *out);
 
 /* The text of REASON, such as "not found"; "unknown" if it is not a reason. */
-WEFT_API const char *weft_reason_text(enum weft_reason reason);
+WEFT_API const char *weft_backend_reason_text(enum weft_backend_reason reason);
 
 #ifdef __cplusplus
 }

@@ -36,7 +36,7 @@ extern "C" {
 
 /* ---- creating ------------------------------------------------------------------ */
 
-#define WEFT_NO_COLOUR (-1) /* this rank is in none of the parts */
+#define WEFT_NO_COLOR (-1) /* this rank is in none of the parts */
 
 /* The same on all ranks, except native. */
 typedef struct weft_subcomm_options {
@@ -48,13 +48,18 @@ typedef struct weft_subcomm_options {
      * listed ranks, in their order.  weft uses it instead of creating one.  It stays the
      * caller's. */
     void *native;
+    /* For weft_comm_create only: if the new communicator or PARENT fails, the other one fails too,
+     * with the same cause, and so do the others that were created so.  It is for calls on PARENT
+     * that use several communicators: a rank that waits on one of them learns of a failure on
+     * another.  Release it before PARENT. */
+    bool fails_with_parent;
 } weft_subcomm_options;
 
-/* Split PARENT into one communicator per COLOUR.  Ranks are ordered by KEY; ranks with equal keys
- * keep their order in PARENT.  *OUT is NULL for WEFT_NO_COLOUR.  Collective over PARENT: either all
+/* Split PARENT into one communicator per COLOR.  Ranks are ordered by KEY; ranks with equal keys
+ * keep their order in PARENT.  *OUT is NULL for WEFT_NO_COLOR.  Collective over PARENT: either all
  * parts are created, or every rank gets the same error, which names the rank that failed.  OPTIONS
  * may be NULL.  The caller releases *OUT. */
-WEFT_API WEFT_NODISCARD weft_status weft_comm_split(weft_comm *parent, int32_t colour, int32_t key,
+WEFT_API WEFT_NODISCARD weft_status weft_comm_split(weft_comm *parent, int32_t color, int32_t key,
                                                     const weft_subcomm_options *options,
                                                     weft_comm **out);
 
@@ -64,7 +69,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_comm_split(weft_comm *parent, int32_t c
  * WEFT_ERR_MISMATCH: ranks list the same ranks in different orders.
  * The call also succeeds if PARENT has failed with WEFT_ERR_PEER, so that the remaining ranks can
  * continue without the lost one. */
-WEFT_API WEFT_NODISCARD weft_status weft_comm_create(weft_comm *parent, int32_t count,
+WEFT_API WEFT_NODISCARD weft_status weft_comm_create(weft_comm *parent, size_t count,
                                                      const int32_t *ranks,
                                                      const weft_subcomm_options *options,
                                                      weft_comm **out);
@@ -73,16 +78,20 @@ WEFT_API WEFT_NODISCARD weft_status weft_comm_create(weft_comm *parent, int32_t 
  * are ranks of PARENT.  AXES lists axes by name or index ("tp", "dp,tp", "0").  Rank i of *OUT is
  * the rank at position i of weft_mesh_slice(MESH, AXES, this rank).  If these are all ranks of
  * PARENT in the same order, *OUT is PARENT itself.  Otherwise the communicator is created on first
- * use; later calls for the same ranks in the same order return the same communicator.  Its name
- * contains the axes of the first call ("dp#7"), and it fails independently of PARENT.  Collective
- * over the ranks of MESH, which all pass the same MESH and AXES: the first call with them waits for
- * all ranks of MESH.  A rank that is not in MESH may call it too: it gets NULL without waiting.
- * *OUT is borrowed: the release of PARENT, or of its context, releases it.
- * WEFT_ERR_NOT_FOUND: MESH has no such axis; the text lists the axes.  WEFT_ERR_INVALID: MESH has a
- * rank that PARENT does not have.  WEFT_ERR_MISMATCH: ranks pass different meshes or axes; the text
- * names both.  If the meshes have different ranks, WEFT_ERR_TIMEOUT names them. */
+ * use; later calls for the same ranks in the same order return the same communicator.  OPTIONS may
+ * be NULL.  They are those of a communicator that the call creates, and have no effect on one that
+ * exists; `native` and `fails_with_parent` must not be set.  Without a name in OPTIONS, its name
+ * contains the axes of the first call ("dp#7").  It fails independently of PARENT.  Collective over
+ * the ranks of MESH, which all pass the same MESH and AXES: the first call with them waits for all
+ * ranks of MESH.  A rank that is not in MESH may call it too: it gets NULL without waiting. *OUT is
+ * borrowed: the release of PARENT, or of its context, releases it. WEFT_ERR_NOT_FOUND: MESH has no
+ * such axis; the text lists the axes.  WEFT_ERR_INVALID: MESH has a rank that PARENT does not have.
+ * WEFT_ERR_MISMATCH: ranks pass different meshes or axes; the text names both.  If the meshes have
+ * different ranks, WEFT_ERR_TIMEOUT names them. */
 WEFT_API WEFT_NODISCARD weft_status weft_comm_along(weft_comm *parent, const weft_mesh *mesh,
-                                                    const char *axes, weft_comm **out);
+                                                    const char *axes,
+                                                    const weft_subcomm_options *options,
+                                                    weft_comm **out);
 
 /* Free this rank's part of the communicator and set *COMM to NULL.  The call does not communicate.
  * All work of COMM must be complete, or COMM must have failed; weft_comm_abort makes it fail.
@@ -103,6 +112,8 @@ WEFT_API int32_t weft_comm_size(const weft_comm *comm);
 WEFT_API const char *weft_comm_name(const weft_comm *comm);
 /* The context that COMM belongs to.  Borrowed; NULL for NULL.  [any thread] */
 WEFT_API weft_context *weft_comm_context(const weft_comm *comm);
+/* The time limit of every wait on COMM, in nanoseconds; 0 for NULL.  [any thread] */
+WEFT_API int64_t weft_comm_timeout(const weft_comm *comm);
 /* The world rank of rank RANK of COMM; -1 if COMM has no such rank.  [any thread] */
 WEFT_API int32_t weft_comm_world_rank(const weft_comm *comm, int32_t rank);
 /* The rank in COMM of world rank WORLD_RANK; -1 if it is not a member.  [any thread] */
@@ -125,6 +136,10 @@ WEFT_API WEFT_NODISCARD weft_status weft_comm_support(const weft_comm *comm,
                                                       enum weft_reduction reduction,
                                                       enum weft_support_level *level);
 
+/* Whether the backend has messages on COMM: weft_send and weft_receive.  False for NULL, and for
+ * simulated ranks.  [any thread] */
+WEFT_API bool weft_comm_has_messages(const weft_comm *comm);
+
 /* ---- failure ------------------------------------------------------------------- */
 
 /* WEFT_OK, or the cause if COMM has failed; weft_last_error has its text.  [any thread] */
@@ -143,14 +158,14 @@ WEFT_API void weft_comm_abort(weft_comm *comm);
  * Accepts NULL.  [any thread] */
 WEFT_API void weft_context_abort(weft_context *context);
 
-/* Call LINE(ARGUMENT, text) once for each line of a report.  The report lists the recent operations
- * of this rank.  Then it has one line for each other rank of COMM: the operation that the rank has
- * reached, or a note that the rank did not answer within about a second.  A rank of the job outside
- * COMM has a line only if it did not answer; in a job of more than 256 ranks it is not asked.  The
- * calling thread calls LINE; text is valid during that call only.  Not collective.  When a time
- * limit passes, weft logs the same report.  [any thread] */
-WEFT_API void weft_comm_dump(weft_comm *comm, void (*line)(void *argument, const char *text),
-                             void *argument);
+/* Write a report of several lines to TEXT.  It lists the recent operations of this rank.  Then it
+ * has one line for each other rank of COMM: the operation that the rank has reached, or a note that
+ * the rank did not answer within about a second.  A rank of the job outside COMM has a line only if
+ * it did not answer; in a job of more than 256 ranks it is not asked.  TEXT, SIZE and NEEDED as in
+ * weft_mesh_print (mesh.h); each call asks the ranks again, and its report may be longer.  Not
+ * collective.  When a time limit passes, weft logs the same report.  [any thread] */
+WEFT_API WEFT_NODISCARD weft_status weft_comm_report_print(weft_comm *comm, char *text, size_t size,
+                                                           size_t *needed);
 
 /* ---- collectives ------------------------------------------------------------- */
 
@@ -172,7 +187,12 @@ WEFT_API WEFT_NODISCARD weft_status weft_collective_sizes(const weft_comm *comm,
  * of all_to_all hold size x COUNT.  Memory that is too small, as far as the device knows, is
  * WEFT_ERR_INVALID, here and in messages.  With WEFT_CHECK=1 these are WEFT_ERR_INVALID too: memory
  * that is not aligned to its elements; memory that overlaps other than in place; host memory of
- * which the process cannot read all bytes that the call uses. */
+ * which the process cannot read all bytes that the call uses.
+ * In place, SEND equals RECV in all_reduce, all_to_all, and in broadcast and reduce on the root.  A
+ * gather, on the root, and an all_gather are in place if SEND is this rank's own part of RECV; a
+ * scatter, on the root, and a reduce_scatter if RECV is this rank's own part of SEND, whose other
+ * parts are then undefined.  The variants with a count for each rank are in place in the same way.
+ */
 WEFT_API WEFT_NODISCARD weft_status weft_all_reduce(weft_comm *comm, const void *send, void *recv,
                                                     uint64_t count, enum weft_dtype dtype,
                                                     enum weft_reduction reduction,
@@ -247,13 +267,14 @@ WEFT_API WEFT_NODISCARD weft_status weft_scatter_v(weft_comm *comm, const void *
 
 /* ---- messages ---------------------------------------------------------------- */
 
-/* Send COUNT elements to PEER, or receive them from PEER.  A send matches the receive of its peer
- * with the same tag; messages with equal tags match in order.  A backend without WEFT_FEATURE_TAGS
- * ignores tags and matches in order.  A send may wait for its receive, so two ranks that send to
- * each other use a call group. */
+/* Send COUNT elements to PEER.  A send matches the receive of its peer with the same tag; messages
+ * with equal tags match in order.  A backend without WEFT_FEATURE_TAGS ignores tags and matches in
+ * order.  A send may wait for its receive, so two ranks that send to each other use a call group.
+ */
 WEFT_API WEFT_NODISCARD weft_status weft_send(weft_comm *comm, const void *buffer, uint64_t count,
                                               enum weft_dtype dtype, int32_t peer, uint32_t tag,
                                               weft_stream *stream);
+/* Receive COUNT elements from PEER, which sends them with the same tag (weft_send). */
 WEFT_API WEFT_NODISCARD weft_status weft_receive(weft_comm *comm, void *buffer, uint64_t count,
                                                  enum weft_dtype dtype, int32_t peer, uint32_t tag,
                                                  weft_stream *stream);

@@ -34,7 +34,7 @@ typedef struct weft_variable_info {
 } weft_variable_info;
 
 /* Copy the properties of variable INDEX to *OUT, whose struct_size the caller sets.  First come the
- * variables that weft knows, in the order of docs/config.md.  Then come the other environment
+ * variables that weft knows, in the order of `weft env`.  Then come the other environment
  * variables whose names begin with WEFT_; WEFT_TEST_* are left out.  WEFT_ERR_NOT_FOUND: INDEX is
  * past the last variable.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_variable_get(size_t index, weft_variable_info *out);

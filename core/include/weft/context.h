@@ -32,6 +32,8 @@
 #include "cost.h"
 #include "status.h"
 
+#include <stdbool.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -42,7 +44,7 @@ typedef struct weft_threads weft_threads;
 
 /* ---- joining and leaving the job ---------------------------------------------- */
 
-typedef struct weft_options {
+typedef struct weft_init_options {
     size_t struct_size;
     const char *backend;     /* NULL: WEFT_BACKEND */
     const char *plugin_path; /* NULL: WEFT_PLUGIN_PATH */
@@ -71,7 +73,7 @@ typedef struct weft_options {
      * number in WEFT_SIMULATED_RANKS, unless one of SIZE and THREADS is set.  docs/laptop.md shows
      * it. */
     int32_t simulated_ranks;
-} weft_options;
+} weft_init_options;
 
 #define WEFT_SIMULATED_MAX 4096
 
@@ -83,7 +85,7 @@ typedef struct weft_options {
  * the reason of every candidate.  With simulated ranks, WEFT_ERR_INVALID: there are less than 1 or
  * more than WEFT_SIMULATED_MAX, or this process is a rank of a job; WEFT_ERR_UNSUPPORTED: the host
  * cannot read the backend's memory.  [any thread] */
-WEFT_API WEFT_NODISCARD weft_status weft_init(const weft_options *options, weft_context **out);
+WEFT_API WEFT_NODISCARD weft_status weft_init(const weft_init_options *options, weft_context **out);
 
 /* Leave the job and set *CONTEXT to NULL.  Accepts NULL and a pointer to NULL.  The call reports
  * the departure to the other ranks, so that they do not treat it as a failure.  It does not wait
@@ -109,6 +111,10 @@ WEFT_API int32_t weft_local_rank(const weft_context *context);
 /* Number of ranks on this host; with simulated ranks, of all of them; 0 for NULL.  [any thread] */
 WEFT_API int32_t weft_local_size(const weft_context *context);
 
+/* Whether the ranks are simulated: this process holds the shards of all of them.  False for NULL.
+ * [any thread] */
+WEFT_API bool weft_is_simulated(const weft_context *context);
+
 /* The communicator of all ranks.  With simulated ranks it has their number, and refuses every call.
  * Borrowed: weft_context_release releases it, and it must not be
  * used afterwards.  NULL for NULL.  [any thread] */
@@ -127,13 +133,6 @@ WEFT_API void *weft_context_device(const weft_context *context);
  * Borrowed.  NULL for NULL.  [any thread] */
 WEFT_API const weft_cost_table *weft_context_costs(const weft_context *context);
 
-/* Open the cost table NAME: a built-in table (cost.h), or the file with that path.  NAME may be
- * NULL: the table that WEFT_COSTS names, or "default" without WEFT_COSTS.  Needs no context.
- * The caller releases *OUT. WEFT_ERR_NOT_FOUND: NAME is neither a table nor a file.
- * WEFT_ERR_INVALID: the file is not a regular file.  WEFT_ERR_PARSE: the file is not a cost table.
- * [any thread] */
-WEFT_API WEFT_NODISCARD weft_status weft_cost_table_open(const char *name, weft_cost_table **out);
-
 /* Prepare the calling thread for the context's device.  weft_init does this for the thread that
  * calls it.  Every other thread must call it once before it uses the context; further calls have no
  * effect.  [any thread] */
@@ -141,13 +140,16 @@ WEFT_API WEFT_NODISCARD weft_status weft_context_bind_thread(weft_context *conte
 
 /* ---- ranks as threads of one process ------------------------------------------- */
 
-/* Run RANK_MAIN(ARGUMENT) as SIZE ranks, each on its own thread.  In RANK_MAIN, weft_init(NULL,
+/* What a rank does.  USER is the argument beside it. */
+typedef weft_status (*weft_threads_main)(void *user);
+
+/* Run RANK_MAIN(USER) as SIZE ranks, each on its own thread.  In RANK_MAIN, weft_init(NULL,
  * &ctx) joins the job of these threads and ignores the launcher's variables.  Returns when all
  * ranks have returned: WEFT_OK, or the status of the rank that failed first, with its rank and text
  * in weft_last_error.  When a rank fails, its communicators fail on all ranks, so that no rank
  * waits for it.  [any thread] */
-WEFT_API WEFT_NODISCARD weft_status weft_threads_run(int32_t size, weft_status (*rank_main)(void *),
-                                                     void *argument);
+WEFT_API WEFT_NODISCARD weft_status weft_threads_run(int32_t size, weft_threads_main rank_main,
+                                                     void *user);
 
 /* The same for threads that the caller creates: each calls weft_init with `threads` and `rank`.
  * The caller releases *OUT after the contexts made from it.  [any thread] */

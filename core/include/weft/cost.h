@@ -1,15 +1,17 @@
 /* cost.h - kinds of steps, and tables of what they cost on a backend.
  *
  *     weft_cost_table *costs;
- *     if (weft_cost_table_find("cpu", &costs) != WEFT_OK) fail(weft_last_error());
+ *     if (weft_cost_table_open("cpu", &costs) != WEFT_OK) fail(weft_last_error());
  *
  * The planner (plan.h) uses a table to predict the time of steps.  weft_context_costs (context.h)
- * is the table of a job; weft_cost_table_open reads a table from a file.  Tables are immutable and
+ * is the table of a job, and the default wherever there is a context.  Tables are immutable and
  * shared.  All functions here may be called from any thread. */
 #ifndef WEFT_COST_H
 #define WEFT_COST_H
 
 #include "status.h"
+
+#include <stdbool.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -39,21 +41,23 @@ WEFT_API const char *weft_step_name(enum weft_step_kind kind);
  * within a host and between hosts; and the cost of local copies and reductions, and of compute. */
 typedef struct weft_cost_table weft_cost_table;
 
-/* Set *OUT to the built-in table NAME: "default" (a host with GPUs), "cpu" (shared memory), or
- * "dtensor" (the constants of PyTorch's DTensor, with local work at no cost).  The caller releases
- * *OUT. WEFT_ERR_NOT_FOUND lists the names. */
-WEFT_API WEFT_NODISCARD weft_status weft_cost_table_find(const char *name, weft_cost_table **out);
+/* Open the cost table NAME: a built-in table, or the file with that path.  The built-in tables are
+ * "default" (a host with GPUs), "cpu" (shared memory) and "dtensor" (the constants of PyTorch's
+ * DTensor, with local work at no cost).  NAME may be NULL: the table that WEFT_COSTS names, or
+ * "default" without WEFT_COSTS.  The caller releases *OUT.  WEFT_ERR_NOT_FOUND: NAME is neither a
+ * table nor a file; the text lists the tables.  WEFT_ERR_INVALID: the file is not a regular file.
+ * WEFT_ERR_PARSE: the file is not a cost table. */
+WEFT_API WEFT_NODISCARD weft_status weft_cost_table_open(const char *name, weft_cost_table **out);
 
 /* Create the table that TEXT describes, in the format of `weft bench calibrate`
  * (docs/cost-model.md).  The caller releases *OUT.  WEFT_ERR_PARSE: TEXT is malformed; the error
  * text gives the position in TEXT and the reason. */
 WEFT_API WEFT_NODISCARD weft_status weft_cost_table_parse(const char *text, weft_cost_table **out);
 
-/* Write the text of TABLE to BUFFER; weft_cost_table_parse makes an equal table from it.  BUFFER,
- * CAPACITY and LENGTH as in weft_mesh_print (mesh.h). */
-WEFT_API WEFT_NODISCARD weft_status weft_cost_table_print(const weft_cost_table *table,
-                                                          char *buffer, size_t capacity,
-                                                          size_t *length);
+/* Write the text of TABLE to TEXT; weft_cost_table_parse makes an equal table from it.  TEXT,
+ * SIZE and NEEDED as in weft_mesh_print (mesh.h). */
+WEFT_API WEFT_NODISCARD weft_status weft_cost_table_print(const weft_cost_table *table, char *text,
+                                                          size_t size, size_t *needed);
 
 /* The name in the table's text.  Valid as long as TABLE; NULL for NULL. */
 WEFT_API const char *weft_cost_table_name(const weft_cost_table *table);
@@ -68,6 +72,23 @@ WEFT_API uint64_t weft_cost_table_compute_ns(const weft_cost_table *table, uint6
                                              uint64_t bytes);
 /* Floating-point operations that a rank does in a second; 0: not known, or TABLE is NULL. */
 WEFT_API uint64_t weft_cost_table_flops(const weft_cost_table *table);
+
+/* What a step does, on its busiest rank. */
+typedef struct weft_cost_step {
+    size_t struct_size;
+    uint32_t kind;      /* enum weft_step_kind */
+    int32_t ranks;      /* that take part in one group, at least 1 */
+    bool between_hosts; /* some of them are on different hosts */
+    uint64_t received;  /* bytes from other ranks */
+    /* Bytes of local work: plain copies, copies with strides, operands of reductions. */
+    uint64_t copied, packed, reduced;
+} weft_cost_step;
+
+/* Set *NS to the predicted time of STEP in nanoseconds; UINT64_MAX if it is longer than that.
+ * WEFT_ERR_INVALID: it has no such kind, or less than one rank. */
+WEFT_API WEFT_NODISCARD weft_status weft_cost_table_step_ns(const weft_cost_table *table,
+                                                            const weft_cost_step *step,
+                                                            uint64_t *ns);
 
 /* Add a reference and return TABLE; NULL for NULL. */
 WEFT_API weft_cost_table *weft_cost_table_retain(const weft_cost_table *table);

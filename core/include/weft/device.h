@@ -5,13 +5,15 @@
  *     TRY(weft_alloc(ctx, bytes, WEFT_MEMORY_DEVICE, &memory));
  *     TRY(weft_stream_create(ctx, &stream));
  *     TRY(weft_memory_copy(ctx, host, memory, bytes, stream));
- *     TRY(weft_stream_wait(ctx, stream, WEFT_FOREVER));
+ *     TRY(weft_stream_wait(stream, WEFT_FOREVER));
  *
- * A stream is an in-order queue of work on the device.  NULL is the default stream and is valid
- * wherever a stream is taken.  On a backend with WEFT_FEATURE_INLINE (gloo-cpu) work on the default
- * stream is complete when the call returns, or the call returns its error.  Streams and works
- * belong to the context that created them.  A call that combines them with an object of another
- * context is refused with WEFT_ERR_INVALID. */
+ * A stream is an in-order queue of work on the device.  A call about one stream takes the stream
+ * alone, because the stream knows its context.  A call that posts to a stream, or waits for one
+ * that the caller was given, takes an object of a context too: NULL is then the default stream of
+ * that context.  On a backend with WEFT_FEATURE_INLINE (gloo-cpu) work on the default stream is
+ * complete when the call returns, or the call returns its error.  Streams and works belong to the
+ * context that created them.  A call that combines them with an object of another context is
+ * refused with WEFT_ERR_INVALID. */
 #ifndef WEFT_DEVICE_H
 #define WEFT_DEVICE_H
 
@@ -22,6 +24,7 @@ extern "C" {
 #endif
 
 typedef struct weft_stream weft_stream;
+/* The work that was posted to a stream until a point, to test or to wait for. */
 typedef struct weft_work weft_work;
 
 /* Copy the properties of the context's device to *OUT, whose struct_size the caller sets.
@@ -55,11 +58,11 @@ WEFT_API WEFT_NODISCARD weft_status weft_alloc_on(weft_context *context, uint64_
 WEFT_API WEFT_NODISCARD weft_status weft_free_on(weft_context *context, void *pointer,
                                                  weft_stream *stream);
 
-/* Memory of weft_alloc and weft_alloc_on, and of tensors, which use them.  Scratch is not included
+/* Memory of tensors, and of weft_alloc and weft_alloc_on.  Scratch is not included
  * (weft_move_info). */
 typedef struct weft_memory_info {
     size_t struct_size;
-    uint64_t pieces;     /* that are not yet freed */
+    size_t pieces;       /* that are not yet freed */
     uint64_t bytes;      /* in these, as the callers asked for them */
     uint64_t bytes_peak; /* the largest value of BYTES since weft_init */
 } weft_memory_info;
@@ -88,11 +91,10 @@ WEFT_API WEFT_NODISCARD weft_status weft_memory_fill(weft_context *context, void
 /* Create a stream on the context's device.  The caller releases *OUT.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_stream_create(weft_context *context, weft_stream **out);
 
-/* Wait for the stream's work, destroy the stream and set *STREAM to NULL.  CONTEXT is the context
- * that created the stream.  CONTEXT may be NULL if that context was released before.  With another
- * context the call only logs a warning.  For a wrapped stream it frees the wrapper: it need not
- * wait, and the vendor's stream is not destroyed. */
-WEFT_API void weft_stream_release(weft_context *context, weft_stream **stream);
+/* Wait for the stream's work, destroy the stream and set *STREAM to NULL.  For a wrapped stream it
+ * frees the wrapper: it need not wait, and the vendor's stream is not destroyed.  Accepts NULL and
+ * a pointer to NULL. */
+WEFT_API void weft_stream_release(weft_stream **stream);
 
 /* Make a weft stream of NATIVE, a stream of the vendor (cudaStream_t, hipStream_t), which stays the
  * caller's and must outlive *OUT.  NATIVE may be NULL: the vendor's default stream.  The caller
@@ -102,8 +104,9 @@ WEFT_API void weft_stream_release(weft_context *context, weft_stream **stream);
  * wrapper. WEFT_ERR_UNSUPPORTED: the backend has no vendor streams. */
 WEFT_API WEFT_NODISCARD weft_status weft_stream_wrap(weft_context *context, void *native,
                                                      weft_stream **out);
-/* The vendor's stream of STREAM.  NULL if the backend has none. */
-WEFT_API void *weft_stream_native(weft_context *context, weft_stream *stream);
+/* The vendor's stream of STREAM.  NULL if the backend has none, and for NULL: weft's default stream
+ * is the vendor's. */
+WEFT_API void *weft_stream_native(weft_stream *stream);
 
 /* Test, without waiting, whether all work posted to STREAM is complete.  WEFT_OK: it is.
  * WEFT_IN_PROGRESS: not yet.  Any other status is the error of the work.
@@ -114,14 +117,16 @@ WEFT_API void *weft_stream_native(weft_context *context, weft_stream *stream);
  * A call that returns an error leaves no work on STREAM: tests and waits do not repeat that error.
  * With WEFT_FEATURE_INLINE this holds for all work on the default stream, so tests and waits of the
  * default stream return WEFT_OK after a collective on it has failed.  [any thread] */
-WEFT_API WEFT_NODISCARD weft_status weft_stream_test(weft_context *context, weft_stream *stream);
+WEFT_API WEFT_NODISCARD weft_status weft_stream_test(weft_stream *stream);
 /* Block the calling thread until all work posted to STREAM is complete, and return what
  * weft_stream_test would return then.  WEFT_ERR_TIMEOUT: TIMEOUT_NS passed first.  The work then
  * goes on, no communicator fails, and the caller may wait again.  If TIMEOUT_NS is a second or
  * more, weft logs which operation each rank has reached, for up to four communicators that have
  * unfinished operations.  [any thread] */
-WEFT_API WEFT_NODISCARD weft_status weft_stream_wait(weft_context *context, weft_stream *stream,
-                                                     int64_t timeout_ns);
+WEFT_API WEFT_NODISCARD weft_status weft_stream_wait(weft_stream *stream, int64_t timeout_ns);
+/* The same for a stream of CONTEXT that may be the default stream, NULL.  [any thread] */
+WEFT_API WEFT_NODISCARD weft_status weft_context_wait(weft_context *context, weft_stream *stream,
+                                                      int64_t timeout_ns);
 
 /* ---- works --------------------------------------------------------------------- */
 
@@ -137,10 +142,11 @@ WEFT_API WEFT_NODISCARD weft_status weft_work_test(weft_work *work);
 WEFT_API WEFT_NODISCARD weft_status weft_work_wait(weft_work *work, int64_t timeout_ns);
 
 /* Make STREAM wait for WORK: work that is posted to STREAM later does not start before WORK is
- * complete.  The host does not wait.  The caller may release WORK after the call. */
+ * complete.  The host does not wait.  The caller may release WORK after the call.  STREAM may be
+ * NULL: the default stream. */
 WEFT_API WEFT_NODISCARD weft_status weft_stream_wait_work(weft_stream *stream, weft_work *work);
 
-/* Set *NANOSECONDS to the device time from FROM to TO, which must be complete.
+/* Set *NANOSECONDS to the device time from FROM to TO, in nanoseconds.  Both must be complete.
  * WEFT_ERR_UNSUPPORTED: the backend does not measure time. */
 WEFT_API WEFT_NODISCARD weft_status weft_work_elapsed(weft_work *from, weft_work *to,
                                                       int64_t *nanoseconds);

@@ -1,6 +1,6 @@
 /* dlpack.h - tensors shared with other libraries through DLPack 1.x.
  *
- *     weft_dl_versioned *shared;
+ *     void *shared;
  *     TRY(weft_tensor_to_dlpack(tensor, NULL, &shared));
  *     array = some_library_from_dlpack((DLManagedTensorVersioned *)shared);
  *
@@ -90,36 +90,34 @@ typedef struct weft_dlpack_options {
     /* With simulated ranks (context.h): the rank whose shard is shared.  For import, the shards of
      * all other ranks must be empty, as with the placement O.  Real ranks ignore it. */
     int32_t rank;
+    /* The shared struct is a weft_dl_unversioned, for libraries that know only DLPack before 1.0.
+     * False: it is a weft_dl_versioned. */
+    bool unversioned;
 } weft_dlpack_options;
 
-/* Share this rank's shard of TENSOR.  OPTIONS may be NULL.  *OUT keeps a reference to TENSOR.  The
- * consumer calls `deleter` once, when it no longer uses the memory.  If the context is released
- * before that, it frees the memory: the consumer must not use it any more, but must still call
- * `deleter`.  If the tensor is read-only, *OUT has the flag WEFT_DL_READ_ONLY.  The unversioned
- * form has no flags, so it refuses a read-only tensor.
- * WEFT_ERR_INVALID: the device type is 0, and the host cannot read the device's memory. */
+/* Share this rank's shard of TENSOR.  OPTIONS may be NULL.  Set *OUT to a weft_dl_versioned or, if
+ * OPTIONS ask for it, to a weft_dl_unversioned.  It keeps a reference to TENSOR.  The consumer
+ * calls its `deleter` once, when it no longer uses the memory.  If the context is released before
+ * that, it frees the memory: the consumer must not use it any more, but must still call `deleter`.
+ * If the tensor is read-only, the struct has the flag WEFT_DL_READ_ONLY.  The unversioned form has
+ * no flags, so it refuses a read-only tensor. WEFT_ERR_INVALID: the device type is 0, and the host
+ * cannot read the device's memory. */
 WEFT_API WEFT_NODISCARD weft_status weft_tensor_to_dlpack(weft_tensor *tensor,
                                                           const weft_dlpack_options *options,
-                                                          weft_dl_versioned **out);
-WEFT_API WEFT_NODISCARD weft_status weft_tensor_to_dlpack_unversioned(
-    weft_tensor *tensor, const weft_dlpack_options *options, weft_dl_unversioned **out);
+                                                          void **out);
 
-/* Create a tensor of layout SPEC whose shard on this rank is the memory of MANAGED.  OPTIONS may be
- * NULL.  After success the tensor owns MANAGED and calls its `deleter`, unless that is NULL, when
- * no tensor uses the memory any more; after a failure MANAGED is the caller's.  A tensor of
- * read-only memory refuses calls that write it. WEFT_ERR_VERSION: MANAGED has another major version
- * than 1.  WEFT_ERR_INVALID: the mesh has a rank that the job does not have, the shape or the
- * dtype is not that of the shard, the memory is on another device, or a stride is invalid
- * (weft_bind_options; strides of 0 are allowed if the memory is read-only).  The caller releases
- * *OUT. */
+/* Create a tensor of layout SPEC whose shard on this rank is the memory of MANAGED, a
+ * weft_dl_versioned or, if OPTIONS say so, a weft_dl_unversioned.  OPTIONS may be NULL.  After
+ * success the tensor owns MANAGED and calls its `deleter`, unless that is NULL, when no tensor uses
+ * the memory any more; after a failure MANAGED is the caller's.  A tensor of read-only memory
+ * refuses calls that write it.  WEFT_ERR_VERSION: MANAGED has another major version than 1.
+ * WEFT_ERR_INVALID: the mesh has a rank that the job does not have, the shape or the dtype is not
+ * that of the shard, the memory is on another device, or a stride is invalid (weft_bind_options;
+ * strides of 0 are allowed if the memory is read-only).  The caller releases *OUT. */
 WEFT_API WEFT_NODISCARD weft_status weft_tensor_from_dlpack(weft_context *context,
-                                                            const weft_spec *spec,
-                                                            weft_dl_versioned *managed,
+                                                            const weft_spec *spec, void *managed,
                                                             const weft_dlpack_options *options,
                                                             weft_tensor **out);
-WEFT_API WEFT_NODISCARD weft_status weft_tensor_from_dlpack_unversioned(
-    weft_context *context, const weft_spec *spec, weft_dl_unversioned *managed,
-    const weft_dlpack_options *options, weft_tensor **out);
 
 #ifdef __cplusplus
 }

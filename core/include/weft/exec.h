@@ -49,6 +49,10 @@ typedef struct weft_bind_options {
     uint64_t scratch_bytes; /* size of SCRATCH; 0 if it is NULL */
     const char *name;       /* of the tensor or the batch, for records and messages; copied; NULL:
                                none */
+    /* Only the ranks of this mesh bind and run the plan: ranks of COMM, with all ranks of the
+     * plan's meshes among them.  Another rank may call weft_plan_bind too: it gets NULL without
+     * waiting. All ranks pass the same mesh.  NULL: all ranks of COMM. */
+    const weft_mesh *mesh;
 } weft_bind_options;
 
 /* Set *BYTES to the scratch that weft_plan_bind with these arguments would need on this rank.
@@ -152,18 +156,18 @@ WEFT_API WEFT_NODISCARD weft_status weft_plan_measure(const weft_plan *plan, uin
  * receives most.  Takes as long as binding every rank.  With more than 1024 ranks, *SENT_MAX is the
  * planner's figure, and with more than 65,536 *RECEIVED_MAX too.  WEFT_ERR_INVALID: PLAN has no
  * such step.  [any thread] */
-WEFT_API WEFT_NODISCARD weft_status weft_plan_measure_step(const weft_plan *plan, uint32_t index,
+WEFT_API WEFT_NODISCARD weft_status weft_plan_measure_step(const weft_plan *plan, size_t index,
                                                            uint64_t *sent_max,
                                                            uint64_t *received_max);
 
-/* Write PLAN as one JSON object without a final newline; BUFFER, CAPACITY and LENGTH as in
- * weft_plan_print.  The object has the tensor (shape, dtype, mesh, to_mesh, from, to), the cost
+/* Write PLAN as one JSON object without a final newline to TEXT.  TEXT, SIZE and NEEDED as in
+ * weft_mesh_print.  The object has the tensor (shape, dtype, mesh, to_mesh, from, to), the cost
  * table, the steps with exact bytes, the sums, and RUNNER_UP (weft_plan_create_runner_up).
  * RUNNER_UP may be NULL.  A batch has "tensors" instead of the tensor.  docs/cli.md lists the keys
  * under `weft plan`.  [any thread] */
-WEFT_API WEFT_NODISCARD weft_status weft_plan_print_json(const weft_plan *plan,
-                                                         const weft_plan *runner_up, char *buffer,
-                                                         size_t capacity, size_t *length);
+WEFT_API WEFT_NODISCARD weft_status weft_plan_json_print(const weft_plan *plan,
+                                                         const weft_plan *runner_up, char *text,
+                                                         size_t size, size_t *needed);
 
 /* Run PLAN for every rank of its meshes in the calling thread, on host memory.  SOURCES[t][i] is
  * the source shard of tensor t of the rank at position i of the source's mesh, TARGETS[t][i] the

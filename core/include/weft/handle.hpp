@@ -229,8 +229,7 @@ public:
 };
 
 /* Call FUNCTION with the place of its result as last argument: an object, a value, a struct that
- * begins with struct_size, or a text.  FUNCTION of value() cannot fail; FUNCTION of fill() returns
- * the length of the text. */
+ * begins with struct_size, or a text.  FUNCTION of value() cannot fail. */
 template <class Handle, class Function, class... Arguments>
 result<Handle> make(Function function, Arguments... arguments) noexcept
 {
@@ -263,12 +262,13 @@ result<std::string> print(Function function, Arguments... arguments)
 {
     std::string out;
     size_t length = 0;
-    status done = function(arguments..., nullptr, size_t{0}, &length);
 
-    if (!done) return done;
+    do { /* a text may be longer when it is asked for again */
+        out.resize(length);
+        status done = function(arguments..., &out[0], out.size() + 1, &length);
+        if (!done) return done;
+    } while (length > out.size());
     out.resize(length);
-    done = function(arguments..., &out[0], length + 1, nullptr);
-    if (!done) return done;
     return out;
 }
 
@@ -278,14 +278,6 @@ T value(Function function, Arguments... arguments) noexcept
     T out{};
 
     function(arguments..., &out);
-    return out;
-}
-template <class Function, class... Arguments>
-std::string fill(Function function, Arguments... arguments)
-{
-    std::string out(function(arguments..., nullptr, size_t{0}), '\0');
-
-    (void)function(arguments..., &out[0], out.size() + 1);
     return out;
 }
 

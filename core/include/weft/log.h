@@ -28,13 +28,13 @@ enum weft_log_level {
  * several at once, and with locks of weft held: it must not call functions that take a context or
  * an object of one, nor weft_log_to.  A line that weft logs on a thread while that thread runs the
  * sink goes to standard error. */
-typedef void (*weft_log_sink)(void *argument, enum weft_log_level level, const char *text);
+typedef void (*weft_log_sink)(void *user, enum weft_log_level level, const char *text);
 
-/* Pass every line to SINK with ARGUMENT from now on, instead of to standard error.  NULL: to
+/* Pass every line to SINK with USER from now on, instead of to standard error.  NULL: to
  * standard error again.  When it returns, the sink before is not running and is not called again.
  * The line about a dump that SIGUSR1 requested always goes to standard error, because a signal
  * handler may not call a sink.  [any thread] */
-WEFT_API void weft_log_to(weft_log_sink sink, void *argument);
+WEFT_API void weft_log_to(weft_log_sink sink, void *user);
 
 /* Log lines up to LEVEL, for sink and standard error alike.  It replaces the value of WEFT_LOG.
  * Other values than those above are ignored.  [any thread] */

@@ -11,6 +11,7 @@
  *         2x2@0,2,1,3      an explicit list, in row-major order of the coordinates
  *         4@0-6:2          ranks 0, 2, 4, 6
  *         4x8/8            ranks 0 to 7 share a host, 8 to 15 the next, and so on
+ *         dp=*,tp=4        all ranks of a job, in rows of four (weft_mesh_parse_for)
  *
  * A mesh whose ranks follow strides needs the same small memory whatever its size.  Any other rank
  * list is stored as a list, of at most 2^24 ranks. */
@@ -49,18 +50,25 @@ WEFT_API WEFT_NODISCARD weft_status weft_mesh_create(int32_t axes, const int32_t
  * gives the position in TEXT and the reason. */
 WEFT_API WEFT_NODISCARD weft_status weft_mesh_parse(const char *text, weft_mesh **out);
 
+/* The same for a mesh in a job of RANKS ranks, such as weft_size.  One axis may have the size `*`:
+ * the ranks divided by the other sizes.  `dp=*` is a mesh of all ranks, and `dp=*,tp=4` has as many
+ * rows of four as the job has.  The caller releases *OUT.  WEFT_ERR_PARSE also: two sizes are
+ * `*`, or the other sizes do not divide RANKS. */
+WEFT_API WEFT_NODISCARD weft_status weft_mesh_parse_for(const char *text, int32_t ranks,
+                                                        weft_mesh **out);
+
 /* Add a reference and return MESH; NULL for NULL. */
 WEFT_API weft_mesh *weft_mesh_retain(const weft_mesh *mesh);
 
 /* Drop a reference and set *MESH to NULL.  Accepts NULL and a pointer to NULL. */
 WEFT_API void weft_mesh_release(weft_mesh **mesh);
 
-/* Write the text of MESH to BUFFER; weft_mesh_parse makes the same mesh from it.  At most CAPACITY
+/* Write the text of MESH to TEXT; weft_mesh_parse makes the same mesh from it.  At most SIZE
  * bytes are written, including the terminating zero; longer text is cut, and the status is still
- * WEFT_OK.  If LENGTH is not NULL, *LENGTH is set to the length of the whole text without the
- * terminating zero.  BUFFER may be NULL if CAPACITY is 0. */
-WEFT_API WEFT_NODISCARD weft_status weft_mesh_print(const weft_mesh *mesh, char *buffer,
-                                                    size_t capacity, size_t *length);
+ * WEFT_OK.  Unless NEEDED is NULL, *NEEDED is set to the length of the whole text without the
+ * terminating zero.  TEXT may be NULL if SIZE is 0. */
+WEFT_API WEFT_NODISCARD weft_status weft_mesh_print(const weft_mesh *mesh, char *text, size_t size,
+                                                    size_t *needed);
 
 /* ---- properties ---- */
 
@@ -70,9 +78,9 @@ WEFT_API int32_t weft_mesh_axes(const weft_mesh *mesh);
 /* Number of ranks; 0 for NULL. */
 WEFT_API int32_t weft_mesh_size(const weft_mesh *mesh);
 
-/* Size and name of axis AXIS.  If MESH has no such axis, the size is 0 and the name is NULL.  If
- * the axes are not named, the name is "".  The name is borrowed. */
+/* Number of ranks along axis AXIS; 0 if MESH has no such axis. */
 WEFT_API int32_t weft_mesh_axis_size(const weft_mesh *mesh, int32_t axis);
+/* Name of axis AXIS, "" if the axes are not named; NULL if MESH has no such axis.  Borrowed. */
 WEFT_API const char *weft_mesh_axis_name(const weft_mesh *mesh, int32_t axis);
 
 /* Set *AXIS to the axis with the name NAME.  NAME may also be the index of the axis, such as "0".
@@ -95,8 +103,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_mesh_coord_of(const weft_mesh *mesh, in
 WEFT_API WEFT_NODISCARD weft_status weft_mesh_rank(const weft_mesh *mesh, const int32_t *coord,
                                                    int32_t *rank);
 
-/* The rank at POSITION in row-major order of the coordinates; -1 if POSITION is not within
- * 0 .. size - 1. */
+/* The rank at POSITION, from 0 to size - 1, in row-major order of the coordinates; -1 if MESH has
+ * no such position. */
 WEFT_API int32_t weft_mesh_rank_at(const weft_mesh *mesh, int32_t position);
 
 /* ---- meshes from meshes ---- */
@@ -119,7 +127,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_mesh_flatten(const weft_mesh *mesh, con
  * SIZES must be the size of AXIS.  NAMES may be NULL if the axes of MESH have no names, and must be
  * NULL then.  The caller releases *OUT.  [NAMES: COUNT entries] */
 WEFT_API WEFT_NODISCARD weft_status weft_mesh_unflatten(const weft_mesh *mesh, int32_t axis,
-                                                        int32_t count, const int32_t *sizes,
+                                                        size_t count, const int32_t *sizes,
                                                         const char *const *names, weft_mesh **out);
 
 /* Create the mesh with the axes of FIRST followed by those of SECOND, two submeshes of WITHIN that

@@ -56,6 +56,17 @@ WEFT_API WEFT_NODISCARD weft_status weft_plan_create(const weft_spec *from, cons
                                                      const weft_plan_options *options,
                                                      weft_plan **out);
 
+/* Set *NS to a time that a plan from FROM to PLACEMENTS, on the mesh of FROM, needs at least: the
+ * `cost_ns` of the plan that weft_plan_create makes with the same OPTIONS is not below it.  0:
+ * nothing need travel, or no bound is known.  It makes neither a spec nor a plan, so a search that
+ * compares many layouts need not plan those whose bound is above the best time that it has found.
+ * OPTIONS may be NULL.  WEFT_ERR_INVALID: the tensor cannot have PLACEMENTS.  WEFT_ERR_UNSUPPORTED:
+ * there is no such plan, as in weft_plan_create.  [PLACEMENTS: one per mesh axis] */
+WEFT_API WEFT_NODISCARD weft_status weft_plan_lower_bound_ns(const weft_spec *from,
+                                                             const weft_placement *placements,
+                                                             const weft_plan_options *options,
+                                                             uint64_t *ns);
+
 /* Add a reference and return PLAN; NULL for NULL. */
 WEFT_API weft_plan *weft_plan_retain(const weft_plan *plan);
 /* Drop a reference and set *PLAN to NULL.  Accepts NULL and a pointer to NULL. */
@@ -66,18 +77,18 @@ WEFT_API void weft_plan_release(weft_plan **plan);
 typedef struct weft_plan_info {
     size_t struct_size;
     const weft_spec *from, *to;  /* valid as long as the plan; NULL for a batch */
-    uint32_t steps;              /* 0: every rank already holds its target shard */
+    size_t steps;                /* 0: every rank already holds its target shard */
     uint64_t cost_ns;            /* predicted time */
-    uint64_t bytes_received_max; /* in all steps together, by the rank that receives most */
+    uint64_t bytes_received_max; /* of the rank that receives most, in all steps together */
     uint64_t peak_bytes; /* scratch, without source and target, of the rank that needs most, if the
                             backend works as the cost table says; see weft_plan_scratch */
     uint64_t digest;     /* 64-bit hash: equal plans have equal digests */
-    uint32_t tensors;    /* number of tensors: 1, or more for a batch */
-    uint32_t together;   /* tensors of a batch that share one exchange */
+    size_t tensors;      /* number of tensors: 1, or more for a batch */
+    size_t together;     /* tensors of a batch that share one exchange */
     /* bytes_received_max was counted.  False: it is an estimate, or UINT64_MAX, which stands for as
      * many bytes or more. */
     bool exact;
-    bool scratch_exact; /* likewise peak_bytes */
+    bool scratch_exact; /* peak_bytes was counted; false: as for `exact` */
     /* It is shown that no plan of those that docs/planner.md lists is better.  False: the search
      * was ended early, bytes were minimized for more than 64 ranks, or the plan is a batch or goes
      * between two meshes whose ranks differ. */
@@ -87,6 +98,12 @@ typedef struct weft_plan_info {
 /* Copy the properties of PLAN to *OUT, whose struct_size the caller sets. */
 WEFT_API WEFT_NODISCARD weft_status weft_plan_get(const weft_plan *plan, weft_plan_info *out);
 
+/* The predicted time alone, in nanoseconds: weft_plan_get also counts scratch, which takes longer.
+ * 0 for NULL. */
+WEFT_API uint64_t weft_plan_cost_ns(const weft_plan *plan);
+/* True if a step of PLAN communicates; false for NULL. */
+WEFT_API bool weft_plan_communicates(const weft_plan *plan);
+
 /* Where a step changes the dtype.  At most one step per tensor does. */
 enum weft_cast {
     WEFT_CAST_NONE = 0,
@@ -94,7 +111,7 @@ enum weft_cast {
     WEFT_CAST_AFTER = 2   /* last; the data travels in the dtype of the step's source */
 };
 
-typedef struct weft_step_info {
+typedef struct weft_plan_step_info {
     size_t struct_size;
     uint32_t kind; /* enum weft_step_kind */
     uint32_t axes; /* bit per mesh axis that takes part; 0 between two meshes, for the shared
@@ -107,17 +124,17 @@ typedef struct weft_step_info {
     uint64_t bytes_received; /* by the rank that receives most */
     uint64_t scratch_bytes;
     uint64_t cost_ns; /* predicted time */
-    uint32_t tensor;  /* number of the tensor in a batch; without meaning if FROM is NULL */
+    size_t tensor;    /* index of the tensor in a batch; without meaning if FROM is NULL */
     uint32_t cast;    /* enum weft_cast; FROM and TO have the two dtypes */
     /* Counted; false: an estimate, or UINT64_MAX, which stands for as many bytes or more. */
     bool exact;         /* bytes_sent and bytes_received, both */
     bool scratch_exact; /* scratch_bytes */
-} weft_step_info;
+} weft_plan_step_info;
 
 /* Copy the properties of step INDEX to *OUT, whose struct_size the caller sets.  WEFT_ERR_INVALID:
  * PLAN has no such step. */
-WEFT_API WEFT_NODISCARD weft_status weft_plan_step_get(const weft_plan *plan, uint32_t index,
-                                                       weft_step_info *out);
+WEFT_API WEFT_NODISCARD weft_status weft_plan_step_get(const weft_plan *plan, size_t index,
+                                                       weft_plan_step_info *out);
 
 /* Set *BYTES to a lower bound on the bytes that the busiest rank receives in any method, by weft's
  * steps or others, if only ranks of the plan's meshes take part.  It follows from the indices that
@@ -139,13 +156,11 @@ WEFT_API WEFT_NODISCARD weft_status weft_plan_create_runner_up(const weft_plan *
                                                                const weft_plan_options *options,
                                                                weft_plan **out);
 
-/* Write PLAN as text to BUFFER: a line for each step and one with the sums.  It is for people: of
- * more than eight sizes of a B or G it has the first eight.  At most CAPACITY bytes are written,
- * including the terminating zero; longer text is cut, and the status is still WEFT_OK.  If LENGTH
- * is not NULL, *LENGTH is set to the length of the whole text without the terminating zero.  BUFFER
- * may be NULL if CAPACITY is 0. */
-WEFT_API WEFT_NODISCARD weft_status weft_plan_print(const weft_plan *plan, char *buffer,
-                                                    size_t capacity, size_t *length);
+/* Write PLAN as text to TEXT: a line for each step and one with the sums.  It is for people: of
+ * more than eight sizes of a B or G it has the first eight.  TEXT, SIZE and NEEDED as in
+ * weft_mesh_print. */
+WEFT_API WEFT_NODISCARD weft_status weft_plan_print(const weft_plan *plan, char *text, size_t size,
+                                                    size_t *needed);
 
 /* ---- batches ------------------------------------------------------------------- */
 
@@ -154,7 +169,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_plan_print(const weft_plan *plan, char 
  * exchange, which is step 0; each of the others takes the steps of its own plan.  Otherwise as
  * weft_plan_create.  An error names the tensor.  The memory limit applies to the whole batch.  The
  * caller releases *OUT.  [FROM, TO: COUNT entries]  OPTIONS may be NULL. */
-WEFT_API WEFT_NODISCARD weft_status weft_plan_create_batch(uint32_t count,
+WEFT_API WEFT_NODISCARD weft_status weft_plan_create_batch(size_t count,
                                                            const weft_spec *const *from,
                                                            const weft_spec *const *to,
                                                            const weft_plan_options *options,
@@ -168,7 +183,7 @@ typedef struct weft_plan_tensor_info {
 
 /* Copy the properties of tensor INDEX of PLAN to *OUT, whose struct_size the caller sets.  A plan
  * that is not a batch has one tensor.  WEFT_ERR_INVALID: PLAN has no such tensor. */
-WEFT_API WEFT_NODISCARD weft_status weft_plan_tensor_get(const weft_plan *plan, uint32_t index,
+WEFT_API WEFT_NODISCARD weft_status weft_plan_tensor_get(const weft_plan *plan, size_t index,
                                                          weft_plan_tensor_info *out);
 
 #ifdef __cplusplus

@@ -64,11 +64,11 @@ typedef struct weft_placement {
     uint32_t reduction;   /* PARTIAL: WEFT_REDUCE_SUM, AVG, MIN, MAX or PROD */
     int32_t dim;          /* SHARD, STRIDED, PARTS, SIZES */
     int32_t turn;         /* of the same: the axes that split DIM do so in ascending order of turn.
-                           * Turns count from 1 here, from 0 in the text.  0 on all of these axes is
-                           * the default order, from the first axis to the last */
+                           * Turns count from 0, as in the text, and differ.  0 on all of these axes
+                           * is the default order, from the first axis to the last */
     int64_t factor;       /* STRIDED: at least 1; 1 is the same as SHARD */
+    size_t size_count;    /* PARTS: 1 to WEFT_MAX_PARTS; SIZES: the ranks of the axis */
     const int64_t *sizes; /* PARTS, SIZES: SIZE_COUNT sizes, none negative; borrowed */
-    int32_t size_count;   /* PARTS: 1 to WEFT_MAX_PARTS; SIZES: the ranks of the axis */
     int32_t owner;        /* OWNER: a coordinate of the axis */
 } weft_placement;
 
@@ -86,6 +86,15 @@ WEFT_API WEFT_NODISCARD weft_status weft_spec_create(const weft_mesh *mesh, enum
  * such spec can exist on MESH.  The error text gives the position in TEXT and the reason. */
 WEFT_API WEFT_NODISCARD weft_status weft_spec_parse(const weft_mesh *mesh, const char *text,
                                                     weft_spec **out);
+
+/* Create the spec of a tensor with DIMS dimensions of SHAPE[i] elements on MESH, with PLACEMENTS as
+ * text, such as "S(0),R".  The caller releases *OUT.  Errors as in weft_spec_create and
+ * weft_spec_parse. */
+WEFT_API WEFT_NODISCARD weft_status weft_spec_parse_placements(const weft_mesh *mesh,
+                                                               enum weft_dtype dtype, int32_t dims,
+                                                               const int64_t *shape,
+                                                               const char *placements,
+                                                               weft_spec **out);
 
 /* Create the spec of the same tensor in another layout: with other placements ("R,S(0)") on the
  * same mesh, or on another MESH.  The caller releases *OUT.  Errors as in weft_spec_parse. */
@@ -121,10 +130,10 @@ WEFT_API weft_spec *weft_spec_retain(const weft_spec *spec);
 /* Drop a reference and set *SPEC to NULL.  Accepts NULL and a pointer to NULL. */
 WEFT_API void weft_spec_release(weft_spec **spec);
 
-/* Write the text of SPEC, without its mesh, to BUFFER; weft_spec_parse makes the same spec from it
- * and the mesh.  BUFFER, CAPACITY and LENGTH as in weft_mesh_print. */
-WEFT_API WEFT_NODISCARD weft_status weft_spec_print(const weft_spec *spec, char *buffer,
-                                                    size_t capacity, size_t *length);
+/* Write the text of SPEC, without its mesh, to TEXT; weft_spec_parse makes the same spec from it
+ * and the mesh.  TEXT, SIZE and NEEDED as in weft_mesh_print. */
+WEFT_API WEFT_NODISCARD weft_status weft_spec_print(const weft_spec *spec, char *text, size_t size,
+                                                    size_t *needed);
 
 /* ---- properties; pointers are valid as long as the spec; 0 or NULL for NULL ---- */
 
@@ -135,8 +144,8 @@ WEFT_API int32_t weft_spec_dims(const weft_spec *spec);          /* 0 for a scal
 /* Sizes of the whole tensor in elements. [RESULT: one per dimension of SPEC] */
 WEFT_API const int64_t *weft_spec_shape(const weft_spec *spec);
 /* The placements, one per axis, in the form that equal layouts share.  If an axis splits a
- * dimension, its `turn` counts from 1 and is set even in the default order, in which the text shows
- * no turn. */
+ * dimension, its `turn` counts from 0 without gaps and is set even in the default order, in which
+ * the text shows no turn. */
 WEFT_API const weft_placement *weft_spec_placements(const weft_spec *spec);
 /* Elements of the whole tensor. */
 WEFT_API int64_t weft_spec_elements(const weft_spec *spec);
@@ -160,10 +169,18 @@ WEFT_API void weft_spec_shard(const weft_spec *spec, int32_t rank, weft_shard *o
 /* Bytes of the shard of RANK, without gaps; 0 for NULL. */
 WEFT_API uint64_t weft_spec_shard_bytes(const weft_spec *spec, int32_t rank);
 
+/* For collectives with a count for each rank (weft_all_gather_v): set COUNTS[i] to the number of
+ * elements that rank RANKS[i] holds, and OFFSETS[i] to the sum of the counts before it.  RANKS may
+ * be NULL: the ranks are 0 to COUNT - 1.  OFFSETS may be NULL.  Takes time linear in COUNT.
+ * [RANKS, COUNTS, OFFSETS: COUNT entries] */
+WEFT_API WEFT_NODISCARD weft_status weft_spec_counts(const weft_spec *spec, size_t count,
+                                                     const int32_t *ranks, uint64_t *counts,
+                                                     uint64_t *offsets);
+
 /* LENGTH consecutive global indices of one dimension, beginning at START. */
-typedef struct weft_run {
+typedef struct weft_index_run {
     int64_t start, length;
-} weft_run;
+} weft_index_run;
 
 /* Write the rest of the run that contains local index POSITION of dimension DIM on RANK: out->start
  * is the global index of POSITION.  False if the shard has no index POSITION, SPEC
@@ -171,20 +188,22 @@ typedef struct weft_run {
  * length and ascend:
  *     for (int64_t at = 0; weft_spec_run(spec, rank, dim, at, &run); at += run.length) ... */
 WEFT_API bool weft_spec_run(const weft_spec *spec, int32_t rank, int32_t dim, int64_t position,
-                            weft_run *out);
+                            weft_index_run *out);
 
 /* LENGTH consecutive global indices of one dimension, beginning at START, that two shards share,
  * and their positions in both. */
-typedef struct weft_overlap {
+typedef struct weft_intersection {
     int64_t start, length;
     int64_t first, second; /* local index of START in each shard */
-} weft_overlap;
+} weft_intersection;
 
 /* Write the first overlap in dimension DIM, at or after global index FROM, of the shards of two
  * ranks.  False if the shards do not overlap there.  The specs may have different meshes.
- *     for (int64_t at = 0; weft_spec_overlap(a, i, b, j, dim, at, &o); at = o.start + o.length) */
-WEFT_API bool weft_spec_overlap(const weft_spec *first, int32_t first_rank, const weft_spec *second,
-                                int32_t second_rank, int32_t dim, int64_t from, weft_overlap *out);
+ *     for (int64_t at = 0; weft_spec_intersection(a, i, b, j, dim, at, &o); at = o.start +
+ * o.length) */
+WEFT_API bool weft_spec_intersection(const weft_spec *first, int32_t first_rank,
+                                     const weft_spec *second, int32_t second_rank, int32_t dim,
+                                     int64_t from, weft_intersection *out);
 
 /* LENGTH elements that are consecutive both in the whole tensor (row-major) and in the memory of a
  * shard.  GLOBAL and LOCAL are the offsets of the first one, in elements. */
@@ -230,7 +249,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_spec_from_shards(const weft_mesh *mesh,
 WEFT_API WEFT_NODISCARD weft_status weft_spec_parse_shards(const weft_mesh *mesh,
                                                            enum weft_dtype dtype,
                                                            const char *placements, int32_t dims,
-                                                           uint64_t count, const int64_t *shards,
+                                                           size_t count, const int64_t *shards,
                                                            weft_spec **out);
 
 /* Some systems express the order of splits by strides.  There, SS(d,f) on an axis means that later
@@ -275,7 +294,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_spec_gradient_of_move(const weft_spec *
  * least possible one, and at most 5/4 of the mean load if no tensor exceeds a quarter of the mean.
  * WEFT_ERR_INVALID: OWNERS is below 1, or the bytes add up beyond 2^64 - 1.
  * [OUT: COUNT entries] */
-WEFT_API WEFT_NODISCARD weft_status weft_owners_balance(uint32_t count, const uint64_t *bytes,
+WEFT_API WEFT_NODISCARD weft_status weft_owners_balance(size_t count, const uint64_t *bytes,
                                                         int32_t owners, int32_t *out);
 
 #ifdef __cplusplus

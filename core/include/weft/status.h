@@ -18,6 +18,10 @@ extern "C" {
 #define WEFT_PRINTF(text, first)
 #endif
 
+/* Marks a function outside of the promise of libweft.so.1: a minor version of weft may change or
+ * remove it, with a line in CHANGELOG.md (docs/abi.md). */
+#define WEFT_PREVIEW
+
 /* The name of STATUS without WEFT_, such as "ERR_TIMEOUT", and its meaning, such as "the time limit
  * passed".  "unknown" for a number that is not a status.  Constant texts.  [any thread] */
 WEFT_API const char *weft_status_name(weft_status status);
@@ -38,11 +42,12 @@ WEFT_API const char *weft_last_error_vendor(int64_t *code);
  * thread] */
 WEFT_API weft_status weft_fail(weft_status status, const char *format, ...) WEFT_PRINTF(2, 3);
 
-/* The version of the library, such as "0.2.0".  [any thread] */
+/* The version of the library, such as "0.9.0".  [any thread] */
 WEFT_API const char *weft_version(void);
 
-/* Name ("f32") and size in bytes of DTYPE; NULL and 0 if it is not a dtype.  [any thread] */
+/* Name of DTYPE, such as "f32"; NULL if it is not a dtype.  [any thread] */
 WEFT_API const char *weft_dtype_name(enum weft_dtype dtype);
+/* Bytes of an element of DTYPE; 0 if it is not a dtype.  [any thread] */
 WEFT_API size_t weft_dtype_bytes(enum weft_dtype dtype);
 /* Set *OUT to the dtype with the name TEXT, such as "f32".  WEFT_ERR_PARSE: there is no such dtype.
  * The error text lists the dtypes; for a name of another system, such as "float32", it suggests

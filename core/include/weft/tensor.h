@@ -2,14 +2,14 @@
  *
  *     TRY(weft_tensor_create(ctx, rows, NULL, &weights));
  *     TRY(weft_tensor_normal(weights, &random, 0, 0.02, NULL));
- *     TRY(weft_tensor_move(weights, columns, NULL, &moved));
+ *     TRY(weft_tensor_move(weights, columns, NULL, NULL, &moved));
  *     weft_tensor_release(&weights);
  *
  * Every rank of the job has its own weft_tensor for the same spec.  A rank outside the spec's mesh
  * has an empty one, and may call everything.  Functions are local unless they are said to be
  * collective: then all ranks of the meshes call them in the same order.
  *
- * Before weft_tensor_move, weft_tensor_full, weft_tensor_compare and weft_tensor_print_full do
+ * Before weft_tensor_move, weft_tensor_full, weft_tensor_compare and weft_tensor_full_print do
  * anything, the ranks of the meshes compare the layouts that they pass.  The last two functions
  * also compare the names.  If they differ, all ranks get WEFT_ERR_MISMATCH.  If an argument of one
  * rank is invalid, all ranks get its error.  The error text names the rank.
@@ -19,7 +19,7 @@
  * the valid one.
  *
  * Moves, draws and fills are posted to a stream; NULL is the default stream.  Wait for it
- * (weft_stream_wait) before the host reads or writes weft_tensor_memory.  Functions that copy to
+ * (weft_context_wait) before the host reads or writes weft_tensor_memory.  Functions that copy to
  * the host, compare or print wait themselves.
  *
  * A context with simulated ranks (context.h) holds the shards of all ranks, and one weft_tensor has
@@ -46,10 +46,10 @@ typedef struct weft_tensor weft_tensor;
 
 /* The memory of one rank.  The fields mean what MEMORY of weft_tensor_wrap, and `strides` and
  * `shape` of its options, mean for this rank. */
-typedef struct weft_rank_memory {
+typedef struct weft_tensor_rank_memory {
     void *memory;
     const int64_t *strides, *shape;
-} weft_rank_memory;
+} weft_tensor_rank_memory;
 
 typedef struct weft_tensor_options {
     size_t struct_size;
@@ -60,11 +60,11 @@ typedef struct weft_tensor_options {
      * another kind is not found: the caller ensures that the tensor is not written then.  NULL:
      * row-major without gaps. */
     const int64_t *strides;
-    /* For weft_tensor_wrap: called once with ARGUMENT and the memory, when no tensor uses the
+    /* For weft_tensor_wrap: called once with USER and the memory, when no tensor uses the
      * memory any more.  With RANKS, it is called for the memory of each rank that this process
      * holds.  If the context is released first, it is called then.  NULL: nothing is called. */
-    void (*release)(void *argument, void *memory);
-    void *argument;
+    void (*release)(void *user, void *memory);
+    void *user;
     /* For weft_tensor_wrap: the shape of the memory, one size per dimension.  If it is not the
      * shape of this rank's shard, the call is WEFT_ERR_INVALID.  NULL: it is not compared. */
     const int64_t *shape;
@@ -76,7 +76,11 @@ typedef struct weft_tensor_options {
      * must be NULL then.  The entry of this rank is used or, with simulated ranks, all are.  The
      * memory of two simulated ranks must not overlap, unless they are replicas.  NULL: with
      * simulated ranks, MEMORY is that of rank 0, and all other shards must be empty. */
-    const weft_rank_memory *ranks;
+    const weft_tensor_rank_memory *ranks;
+    size_t rank_size; /* sizeof(weft_tensor_rank_memory) if RANKS is set */
+    /* For weft_tensor_create: work on this stream uses the memory first.  NULL: the default stream
+     */
+    weft_stream *stream;
 } weft_tensor_options;
 
 /* Create a tensor of layout SPEC in device memory, which is not set.  OPTIONS may be NULL.  *OUT
@@ -101,6 +105,18 @@ WEFT_API WEFT_NODISCARD weft_status weft_tensor_wrap(weft_context *context, cons
                                                      const weft_tensor_options *options,
                                                      weft_tensor **out);
 
+/* Create a tensor of layout SPEC from MEMORY, in which every rank has the whole tensor, and post
+ * the copy of each rank's shard to STREAM.  MEMORY is host or device memory, row-major without
+ * gaps, unless `strides` of OPTIONS are those of the whole tensor.  It stays the caller's, who must
+ * not change it before the work on STREAM is complete.  A rank outside the mesh may pass NULL. With
+ * simulated ranks, all of them read this one buffer.  OPTIONS may be NULL; of these, `name` and
+ * `strides` are used, and others are refused.  Collective, as weft_tensor_move; nothing travels.
+ * Errors: as weft_tensor_wrap and weft_tensor_move.  The caller releases *OUT. */
+WEFT_API WEFT_NODISCARD weft_status weft_tensor_from_full(weft_context *context,
+                                                          const weft_spec *spec, const void *memory,
+                                                          const weft_tensor_options *options,
+                                                          weft_stream *stream, weft_tensor **out);
+
 /* Add a reference and return TENSOR; NULL for NULL. */
 WEFT_API weft_tensor *weft_tensor_retain(const weft_tensor *tensor);
 /* Drop a reference and set *TENSOR to NULL.  With the last one, memory of weft_tensor_create and of
@@ -110,63 +126,82 @@ WEFT_API weft_tensor *weft_tensor_retain(const weft_tensor *tensor);
  * that uses the memory must be complete.  Before memory of weft_tensor_wrap is released, all work
  * that uses it must be complete.  Accepts NULL and a pointer to NULL. */
 WEFT_API void weft_tensor_release(weft_tensor **tensor);
+/* Work that uses TENSOR has been posted to STREAM, such as a kernel of the program.  It counts as
+ * work of functions of this header: weft_tensor_release then frees the memory in the order of
+ * STREAM.  If work of several streams uses TENSOR, the last call names a stream that waits for the
+ * others.  WEFT_ERR_INVALID: STREAM is not one of the context of TENSOR. */
+WEFT_API WEFT_NODISCARD weft_status weft_tensor_use(weft_tensor *tensor, weft_stream *stream);
 
 /* ---- properties; pointers are valid as long as the tensor; 0 or NULL for NULL ---- */
 
 WEFT_API const weft_spec *weft_tensor_spec(const weft_tensor *tensor); /* borrowed */
 WEFT_API weft_context *weft_tensor_context(const weft_tensor *tensor);
 WEFT_API const char *weft_tensor_name(const weft_tensor *tensor); /* "" if it has none */
+/* Whether functions that write elements refuse TENSOR: its memory was given so, or its strides make
+ * elements overlap.  False for NULL. */
+WEFT_API bool weft_tensor_is_read_only(const weft_tensor *tensor);
 /* This rank's shard: the memory, its strides in elements, its shape and offset. */
 WEFT_API void *weft_tensor_memory(const weft_tensor *tensor);
 WEFT_API const int64_t *weft_tensor_strides(const weft_tensor *tensor);
 WEFT_API const weft_shard *weft_tensor_shard(const weft_tensor *tensor);
 
 /* The shard of one rank. */
-typedef struct weft_local_info {
+typedef struct weft_tensor_local_info {
     size_t struct_size;
     void *memory;                   /* NULL if the shard is empty and has none */
     int64_t strides[WEFT_MAX_DIMS]; /* in elements */
     weft_shard shard;
-} weft_local_info;
+} weft_tensor_local_info;
 
 /* Set *OUT, whose struct_size the caller sets, to the shard of rank RANK of the job.
  * WEFT_ERR_INVALID: the job has no such rank.  WEFT_ERR_UNSUPPORTED: RANK is another rank than this
  * one, and ranks are not simulated. */
 WEFT_API WEFT_NODISCARD weft_status weft_tensor_local_of(const weft_tensor *tensor, int32_t rank,
-                                                         weft_local_info *out);
+                                                         weft_tensor_local_info *out);
+
+/* The shard of one rank as a kernel gets it: borrowed, while the tensor keeps its memory. */
+typedef struct weft_tensor_local {
+    const weft_spec *spec;   /* layout of the whole tensor; NULL: there is no tensor */
+    const weft_shard *shard; /* shape of the rank's shard, and the global index of its first
+                              * element; weft_spec_run gives the indices of every layout */
+    const int64_t *strides;  /* of the shard in elements */
+    void *memory;            /* NULL if the shard is empty */
+    bool is_written;         /* by the kernel */
+} weft_tensor_local;
 
 /* ---- moves ---- */
 
 /* Create a tensor of layout SPEC and post the move of TENSOR to it.  The new tensor has the name of
- * TENSOR.  Collective: the ranks of both meshes agree over the rendezvous that all of them have
- * memory, which takes longer than weft_tensor_move_into.  Errors: as weft_move, and
- * WEFT_ERR_NO_MEMORY on all ranks if one rank has no memory.  The caller releases *OUT. */
+ * TENSOR.  OPTIONS may be NULL.  Collective: the ranks of both meshes agree over the rendezvous
+ * that all of them have memory, which takes longer than weft_tensors_move_into.  Errors: as
+ * weft_move, and WEFT_ERR_NO_MEMORY on all ranks if one rank has no memory.  The caller releases
+ * *OUT. */
 WEFT_API WEFT_NODISCARD weft_status weft_tensor_move(weft_tensor *tensor, const weft_spec *spec,
+                                                     const weft_move_options *options,
                                                      weft_stream *stream, weft_tensor **out);
-/* Post the move of TENSOR to TARGET.  Both have one shape and one context.  Collective.  Unless
- * WORK is NULL, *WORK records the move; the caller releases it.  After the first move between two
- * layouts it allocates nothing and takes no lock.  TENSOR and TARGET may overlap in any way.
- * A tensor is copied on the way if it has gaps between its elements, or if the two overlap and
- * begin at different addresses.  The first such move allocates memory for the copy.  If there is
- * none on a rank, the rank gets WEFT_ERR_NO_MEMORY, and the world communicator fails on all ranks.
- */
-WEFT_API WEFT_NODISCARD weft_status weft_tensor_move_into(weft_tensor *tensor, weft_tensor *target,
-                                                          weft_stream *stream, weft_work **work);
-/* The same for COUNT tensors, at least 1, which travel as one batch (weft_move_batch).  A target
- * may overlap the tensor that is moved to it, and must not overlap any other tensor of the call.
- * WORK may be NULL; otherwise the caller releases *WORK.  [TENSORS, TARGETS: COUNT entries] */
-WEFT_API WEFT_NODISCARD weft_status weft_tensors_move_into(uint32_t count,
+/* Post the moves of COUNT tensors, at least 1: TENSORS[i] to TARGETS[i].  The two have one shape,
+ * and all tensors one context.  Several tensors travel as one batch (weft_move).  OPTIONS may be
+ * NULL. Collective.  Unless WORK is NULL, *WORK records the moves; the caller releases it.  After
+ * the first move between the same layouts it allocates nothing and takes no lock.  A target may
+ * overlap the tensor that is moved to it in any way, and must not overlap any other tensor of the
+ * call.  A tensor is copied on the way if it has gaps between its elements, or if it overlaps its
+ * target and begins at another address.  The first such move allocates memory for the copy.  If
+ * there is none on a rank, the rank gets WEFT_ERR_NO_MEMORY, and the world communicator fails on
+ * all ranks. [TENSORS, TARGETS: COUNT entries] */
+WEFT_API WEFT_NODISCARD weft_status weft_tensors_move_into(size_t count,
                                                            weft_tensor *const *tensors,
                                                            weft_tensor *const *targets,
+                                                           const weft_move_options *options,
                                                            weft_stream *stream, weft_work **work);
 
 #define WEFT_EVERY_RANK (-1)
 
 /* Create a tensor of the same mesh that rank RANK of the job holds whole, and move TENSOR to it.
  * The other ranks hold nothing of it.  With WEFT_EVERY_RANK, every rank of the mesh holds a whole
- * replica.  Otherwise as weft_tensor_move.  WEFT_ERR_INVALID: RANK is not in the mesh.  The caller
- * releases *OUT. */
+ * replica.  OPTIONS may be NULL.  Otherwise as weft_tensor_move.  WEFT_ERR_INVALID: RANK is not in
+ * the mesh.  The caller releases *OUT. */
 WEFT_API WEFT_NODISCARD weft_status weft_tensor_full(weft_tensor *tensor, int32_t rank,
+                                                     const weft_move_options *options,
                                                      weft_stream *stream, weft_tensor **out);
 
 /* ---- views ---- */
@@ -212,7 +247,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_tensor_fill(weft_tensor *tensor, double
 /* ---- comparison and text ---- */
 
 /* How two tensors differ.  All ranks of the meshes get the same. */
-typedef struct weft_difference_info {
+typedef struct weft_tensor_difference_info {
     size_t struct_size;
     int32_t ranks;      /* that compared elements; 0 on a rank in none of the meshes */
     bool equal;         /* all elements are equal; -0 equals 0, and NaN equals NaN */
@@ -224,7 +259,7 @@ typedef struct weft_difference_info {
     int32_t rank;
     int64_t index[WEFT_MAX_DIMS];
     double first[2], second[2];
-} weft_difference_info;
+} weft_tensor_difference_info;
 
 /* Compare FIRST with SECOND, which may have another layout on another mesh, and set *OUT, whose
  * struct_size the caller sets.  SECOND is moved to the layout of FIRST; partial tensors are reduced
@@ -233,21 +268,19 @@ typedef struct weft_difference_info {
  * weft_tensor_move. */
 WEFT_API WEFT_NODISCARD weft_status weft_tensor_compare(weft_tensor *first, weft_tensor *second,
                                                         weft_stream *stream,
-                                                        weft_difference_info *out);
+                                                        weft_tensor_difference_info *out);
 
-/* Write this rank's shard as text: a line with the name, the layout and the shard, then the
+/* Write this rank's shard to TEXT: a line with the name, the layout and the shard, then the
  * elements as NumPy prints an array.  Of more than 1000 elements, the first three and the last
  * three of each dimension are written; fewer of an array with more than four dimensions.  The call
- * waits for the work on STREAM.  BUFFER, CAPACITY and LENGTH as in weft_spec_print. */
+ * waits for the work on STREAM.  TEXT, SIZE and NEEDED as in weft_mesh_print. */
 WEFT_API WEFT_NODISCARD weft_status weft_tensor_print(weft_tensor *tensor, weft_stream *stream,
-                                                      char *buffer, size_t capacity,
-                                                      size_t *length);
+                                                      char *text, size_t size, size_t *needed);
 /* The same for the whole tensor: all ranks of the mesh get the same text.  A partial tensor is
  * reduced first.  A rank outside the mesh gets the first line only.  Collective; an error is the
  * same on all ranks. */
-WEFT_API WEFT_NODISCARD weft_status weft_tensor_print_full(weft_tensor *tensor, weft_stream *stream,
-                                                           char *buffer, size_t capacity,
-                                                           size_t *length);
+WEFT_API WEFT_NODISCARD weft_status weft_tensor_full_print(weft_tensor *tensor, weft_stream *stream,
+                                                           char *text, size_t size, size_t *needed);
 
 #ifdef __cplusplus
 }

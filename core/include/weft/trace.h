@@ -1,15 +1,17 @@
 /* trace.h - what a rank does, while it does it: records, observers, counters and dumps.
  *
- *     weft_counts counts = {.struct_size = sizeof counts};
- *     TRY(weft_counts_begin(ctx, &counts));
+ *     weft_record_counts *counts;
+ *     TRY(weft_record_counts_create(ctx, &counts));
  *     train_one_step();
- *     TRY(weft_counts_end(ctx, &counts));
- *     assert(counts.operations[WEFT_OP_ALL_REDUCE] == 12);
+ *     TRY(weft_record_counts_end(counts));
+ *     assert(weft_record_counts_operations(counts, WEFT_RECORD_ALL_REDUCE) == 12);
+ *     weft_record_counts_release(&counts);
  *
- * weft keeps a record of each operation in a ring of fixed size, one ring per rank.  The ring is in
- * shared memory: `weft status` and ring.h read it while the rank runs, is stopped, or was killed.
- * Observers get the same records by callback.  Counters, traces and metrics are observers.  A dump
- * is a copy of the ring.  WEFT_RING=0 turns the ring off. */
+ * weft keeps the records of a rank's recent operations in its recorder, which has a fixed size: a
+ * new record replaces the oldest.  The recorder is in shared memory: `weft status` and recorder.h
+ * read it while the rank runs, is stopped, or was killed.  Observers get the same records by
+ * callback.  Counters, traces and metrics are observers.  A dump is a copy of the recorder.
+ * WEFT_RECORDER=0 turns the recorder off.  The functions here are a preview: WEFT_PREVIEW. */
 #ifndef WEFT_TRACE_H
 #define WEFT_TRACE_H
 
@@ -23,7 +25,7 @@ extern "C" {
 /* ---- records ------------------------------------------------------------------- */
 
 /* The kinds of records.  The collectives have the numbers of enum weft_collective. */
-#define WEFT_OPERATION_LIST(X)                                                                     \
+#define WEFT_RECORD_OPERATION_LIST(X)                                                              \
     X(ALL_REDUCE, 0, "all-reduce")                                                                 \
     X(ALL_GATHER, 1, "all-gather")                                                                 \
     X(REDUCE_SCATTER, 2, "reduce-scatter")                                                         \
@@ -50,8 +52,10 @@ extern "C" {
     X(PLAN, 30, "plan")                      /* the binding of a plan */                           \
     X(CREATE, 31, "create")                  /* of a communicator or symmetric memory */
 
-#define WEFT_OPERATION_ENUM(name, value, text) WEFT_OP_##name = value,
-enum weft_operation { WEFT_OPERATION_LIST(WEFT_OPERATION_ENUM) WEFT_OP_COUNT = 32 };
+#define WEFT_RECORD_OPERATION_ENUM(name, value, text) WEFT_RECORD_##name = value,
+enum weft_record_operation {
+    WEFT_RECORD_OPERATION_LIST(WEFT_RECORD_OPERATION_ENUM) WEFT_RECORD_OPERATION_COUNT = 32
+};
 
 enum weft_record_state {
     WEFT_RECORD_SUBMITTED = 1, /* handed to the backend, or waiting on a stream */
@@ -70,7 +74,7 @@ enum weft_record_flag {
 #define WEFT_NO_STEP_KIND 255
 
 /* One operation of this rank.  Later versions append fields.  Times are ticks of the processor's
- * counter, and weft_ticks_to_ns converts them; records of weft_ring_record have nanoseconds
+ * counter, and weft_ticks_to_ns converts them; records of weft_recorder_record have nanoseconds
  * instead.  Texts are numbers; weft_trace_text converts them. */
 typedef struct weft_record {
     uint64_t id;        /* 1, 2, 3 ... on this rank */
@@ -89,10 +93,10 @@ typedef struct weft_record {
     uint64_t finished;  /* ticks; 0 until the operation is complete.  A failed operation keeps 0:
                            weft does not record when it failed */
     uint64_t stream;    /* number of the stream on this rank, from 1; 0: the default stream */
-    uint64_t previous;  /* reserved */
+    uint64_t reserved;  /* weft's own */
     uint32_t binding;   /* number of the bound plan on its communicator; 0: none */
     uint16_t step;      /* number of the plan's step, from 1; 0: none */
-    uint8_t operation;  /* enum weft_operation */
+    uint8_t operation;  /* enum weft_record_operation */
     uint8_t step_kind;  /* enum weft_step_kind, or WEFT_NO_STEP_KIND */
     uint8_t dtype;      /* enum weft_dtype, of the data that travels; no meaning without data */
     uint8_t reduction;  /* enum weft_reduction, if the operation reduces */
@@ -111,21 +115,23 @@ typedef struct weft_record {
 } weft_record;
 
 /* The name of OPERATION, such as "all-gather"; NULL for an unknown one.  [any thread] */
-WEFT_API const char *weft_operation_name(enum weft_operation operation);
+WEFT_API WEFT_PREVIEW const char *weft_record_operation_name(enum weft_record_operation operation);
 
 /* Convert TICKS of a record of this host to nanoseconds of CLOCK_MONOTONIC.  0 for 0.  The
  * first call of a process may take a millisecond.  [any thread] */
-WEFT_API uint64_t weft_ticks_to_ns(uint64_t ticks);
+WEFT_API WEFT_PREVIEW uint64_t weft_ticks_to_ns(uint64_t ticks);
 
 /* The text with number TEXT in a record of CONTEXT; "" for an unknown one, NULL for NULL.  Valid
  * until CONTEXT is released.  [any thread] */
-WEFT_API const char *weft_trace_text(weft_context *context, uint32_t text);
+WEFT_API WEFT_PREVIEW const char *weft_trace_text(weft_context *context, uint32_t text);
 
-/* Describe RECORD of CONTEXT in a few words: "all-gather tp 8.0 MiB".  A step of a plan has the
- * name of its kind (weft_step_name).  BUFFER and CAPACITY as in snprintf.  Returns the whole
- * length, and 0 if CONTEXT or RECORD is NULL.  Allocates nothing.  [any thread] */
-WEFT_API size_t weft_record_print(weft_context *context, const weft_record *record, char *buffer,
-                                  size_t capacity);
+/* Write RECORD of CONTEXT in a few words to TEXT: "all-gather tp 8.0 MiB".  A step of a plan has
+ * the name of its kind (weft_step_name).  TEXT, SIZE and NEEDED as in weft_mesh_print (mesh.h).
+ * Allocates nothing.  [any thread] */
+WEFT_API WEFT_PREVIEW WEFT_NODISCARD weft_status weft_record_print(weft_context *context,
+                                                                   const weft_record *record,
+                                                                   char *text, size_t size,
+                                                                   size_t *needed);
 
 /* ---- observers ----------------------------------------------------------------- */
 
@@ -138,95 +144,117 @@ typedef struct weft_observation weft_observation;
  * within a microsecond.  Callbacks of one observer may run on several threads at once. */
 typedef struct weft_observer {
     size_t struct_size;
-    void *self; /* the first argument of each callback */
+    void *user; /* the first argument of each callback */
     /* An operation is about to be handed to the backend, or a creation, release, load or save
-     * begins.  Not
-     * called for plans and redistributions: they have `planned` and `redistributes`. */
-    void (*submitted)(void *self, const weft_record *record);
+     * begins.  Not called for plans and redistributions: they have `planned` and
+     * `redistributes`. */
+    void (*submitted)(void *user, const weft_record *record);
     /* The operation starts now: it is in a call group on the default stream of a backend that runs
      * it in weft_group_end.  Others have no such call: they start when they are submitted, or on a
      * stream, where the host does not see it. */
-    void (*started)(void *self, const weft_record *record);
+    void (*started)(void *user, const weft_record *record);
     /* An operation is complete or has failed.  For work on a stream: a test or a wait of the host
      * has reported it. */
-    void (*finished)(void *self, const weft_record *record);
-    /* weft begins to bind a plan (WEFT_OP_PLAN).  `finished` reports the end of the binding.  The
-     * search for the plan has no record. */
-    void (*planned)(void *self, const weft_record *record);
+    void (*finished)(void *user, const weft_record *record);
+    /* weft begins to bind a plan (WEFT_RECORD_PLAN).  `finished` reports the end of the binding.
+     * The search for the plan has no record. */
+    void (*planned)(void *user, const weft_record *record);
     /* A redistribution or a move begins; its steps follow.  `finished` reports its end. */
-    void (*redistributes)(void *self, const weft_record *record);
+    void (*redistributes)(void *user, const weft_record *record);
     /* A communicator has failed on this rank.  COMM is its number. */
-    void (*failed)(void *self, uint64_t comm, weft_status status, const char *text);
+    void (*failed)(void *user, uint64_t comm, weft_status status, const char *text);
 } weft_observer;
 
 /* Call OBSERVER, which is copied, for every operation of CONTEXT from now on.  Operations that were
  * submitted before have `finished` only.  The caller releases *OUT.  WEFT_ERR_NO_MEMORY: there are
  * 16 observers.  WEFT_TRACE and WEFT_METRICS use one each, and all counting together uses one.
  * [any thread] */
-WEFT_API WEFT_NODISCARD weft_status weft_observe(weft_context *context,
-                                                 const weft_observer *observer,
-                                                 weft_observation **out);
+WEFT_API WEFT_PREVIEW WEFT_NODISCARD weft_status weft_observe(weft_context *context,
+                                                              const weft_observer *observer,
+                                                              weft_observation **out);
 
 /* End the calls and set *OBSERVATION to NULL.  Waits for callbacks that run on other threads, so
  * the caller must hold no lock that a callback takes.  A callback may release its own observation,
  * but no other one.  Only one thread may release it.  Accepts NULL and a pointer to NULL.
  * If the context was released before, only the handle is freed. */
-WEFT_API void weft_observation_release(weft_observation **observation);
+WEFT_API WEFT_PREVIEW void weft_observation_release(weft_observation **observation);
 
 /* ---- counters ------------------------------------------------------------------ */
 
-#define WEFT_COUNTED_AXES 16
+/* The operations of a context from the creation of the object to its end. */
+typedef struct weft_record_counts weft_record_counts;
+
+/* Sums over the operations. */
+typedef struct weft_record_counts_info {
+    size_t struct_size;
+    uint64_t sent, received;           /* sums of those of the records, so also what stays on this
+                                          rank; `copy` and `redistribute` do not count */
+    uint64_t implicit_moves;           /* moves of inputs that functions of apply.h and phases.h
+                                          made, also without communication; a batch is one */
+    uint64_t cache_hits, cache_misses; /* of moves */
+    uint64_t failed;                   /* operations that failed */
+    uint64_t axes_missed;              /* operations along axes for which there was no room */
+} weft_record_counts_info;
 
 /* Operations whose data travels along AXES. */
-typedef struct weft_axis_count {
-    char axes[32];           /* "tp", "dp,tp"; a communicator's name if it is not of a mesh axis */
+typedef struct weft_record_axes_info {
+    size_t struct_size;
+    const char *axes;        /* "tp", "dp,tp"; a communicator's name if it is not of a mesh axis;
+                                cut after 31 bytes; lives as long as the counts */
     uint64_t operations;     /* number */
     uint64_t sent, received; /* bytes of this rank's inputs and outputs, as in records */
-} weft_axis_count;
+} weft_record_axes_info;
 
-typedef struct weft_counts {
-    size_t struct_size;
-    uint64_t operations[WEFT_OP_COUNT]; /* by enum weft_operation */
-    uint64_t steps[16];                 /* of plans, by enum weft_step_kind */
-    uint64_t sent, received;            /* sums of those of the records, so also what stays on this
-                                           rank; `copy` and `redistribute` do not count */
-    uint64_t implicit_moves;            /* moves of inputs that functions of apply.h and phases.h
-                                           made, also without communication; a batch is one */
-    uint64_t cache_hits, cache_misses;  /* of moves */
-    uint64_t failed;                    /* operations that failed */
-    uint32_t axis_count;                /* entries of AXES that are used */
-    uint32_t axes_missed;               /* operations along axes for which AXES had no room */
-    weft_axis_count axes[WEFT_COUNTED_AXES]; /* [axis_count entries] */
-} weft_counts;
+/* Begin to count the operations of CONTEXT.  Several counts may be made at once, and end in any
+ * order.  The caller releases *OUT.  WEFT_ERR_NO_MEMORY also: there are 16 observers.
+ * [any thread] */
+WEFT_API WEFT_PREVIEW WEFT_NODISCARD weft_status
+weft_record_counts_create(weft_context *context, weft_record_counts **out);
+/* End the counting, so that the functions below return the operations submitted since the creation
+ * of COUNTS, and those that failed since then.  The release of the context ends it too.
+ * WEFT_ERR_INVALID: it has ended. */
+WEFT_API WEFT_PREVIEW WEFT_NODISCARD weft_status weft_record_counts_end(weft_record_counts *counts);
+/* Free COUNTS, which need not have ended, and set *COUNTS to NULL.  Accepts NULL and a pointer to
+ * NULL. */
+WEFT_API WEFT_PREVIEW void weft_record_counts_release(weft_record_counts **counts);
 
-/* Begin to count the operations of CONTEXT.  The caller sets counts->struct_size; the other fields
- * become 0.  COUNTS stays at its address until weft_counts_end or the release of CONTEXT.  Counting
- * nests and may end in any order: each begin needs another struct.  WEFT_ERR_INVALID: COUNTS has
- * begun.  WEFT_ERR_NO_MEMORY: there are 16 observers.  [any thread] */
-WEFT_API WEFT_NODISCARD weft_status weft_counts_begin(weft_context *context, weft_counts *counts);
-
-/* Set COUNTS to the operations submitted since its begin, and to those that failed since then, and
- * end the counting.  WEFT_ERR_INVALID: COUNTS has not begun, or its struct_size is not set; then
- * the counting goes on.  [any thread] */
-WEFT_API WEFT_NODISCARD weft_status weft_counts_end(weft_context *context, weft_counts *counts);
+/* Number of operations of the kind OPERATION, and of steps of plans of KIND.  0 for NULL, for an
+ * unknown kind, and until the counting has ended. */
+WEFT_API WEFT_PREVIEW uint64_t weft_record_counts_operations(const weft_record_counts *counts,
+                                                             enum weft_record_operation operation);
+WEFT_API WEFT_PREVIEW uint64_t weft_record_counts_steps(const weft_record_counts *counts,
+                                                        enum weft_step_kind kind);
+/* Copy the sums to *OUT, whose struct_size the caller sets.  They are 0 until the counting has
+ * ended. */
+WEFT_API WEFT_PREVIEW WEFT_NODISCARD weft_status
+weft_record_counts_get(const weft_record_counts *counts, weft_record_counts_info *out);
+/* Number of the axes, and sets of axes, along which data travelled.  0 for NULL, and until the
+ * counting has ended. */
+WEFT_API WEFT_PREVIEW size_t weft_record_counts_axes_count(const weft_record_counts *counts);
+/* Copy the counts of axes INDEX to *OUT, whose struct_size the caller sets.  WEFT_ERR_INVALID:
+ * INDEX is past the last. */
+WEFT_API WEFT_PREVIEW WEFT_NODISCARD weft_status weft_record_counts_axes_get(
+    const weft_record_counts *counts, size_t index, weft_record_axes_info *out);
 
 /* ---- names --------------------------------------------------------------------- */
 
-/* Give STREAM of CONTEXT a name, which is copied and cut after 31 bytes.  Messages, dumps and
- * traces use it.  STREAM NULL is the default stream.  NAME "" removes the name.  weft keeps the
- * names of the last 64 named streams.  Communicators get their name when they are created
- * (weft_subcomm_options), bound plans from weft_bind_options.  [any thread] */
-WEFT_API WEFT_NODISCARD weft_status weft_stream_set_name(weft_context *context, weft_stream *stream,
-                                                         const char *name);
+/* Give STREAM a name, which is copied and cut after 31 bytes.  Messages, dumps and traces use it.
+ * STREAM NULL is the default stream.  NAME "" removes the name.  weft keeps the names of the last
+ * 64 named streams.  Communicators get their name when they are created (weft_subcomm_options),
+ * bound plans from weft_bind_options.  [any thread] */
+WEFT_API WEFT_PREVIEW WEFT_NODISCARD weft_status weft_stream_set_name(weft_context *context,
+                                                                      weft_stream *stream,
+                                                                      const char *name);
 
 /* ---- dumps --------------------------------------------------------------------- */
 
-/* Write the ring of CONTEXT as PREFIX.RANK, a pickle that PyTorch's flight-recorder analyser reads,
- * and as PREFIX-RANK.json.  The first "%r" in PREFIX becomes the rank instead, and the names differ
- * by ".json" only.  PREFIX may be NULL if WEFT_DUMP is set.  The value of WEFT_DUMP stands for NULL
- * and for "".  Each file appears complete or not at all.  WEFT_ERR_INVALID: there is no prefix, or
- * it ends with '/'.  WEFT_ERR_SYSTEM: a file cannot be written.  [any thread] */
-WEFT_API WEFT_NODISCARD weft_status weft_dump(weft_context *context, const char *prefix);
+/* Write the recorder of CONTEXT as PREFIX.RANK, a pickle that PyTorch's flight-recorder analyser
+ * reads, and as PREFIX-RANK.json.  The first "%r" in PREFIX becomes the rank instead, and the names
+ * differ by ".json" only.  PREFIX may be NULL if WEFT_DUMP is set.  The value of WEFT_DUMP stands
+ * for NULL and for "".  Each file appears complete or not at all.  WEFT_ERR_INVALID: there is no
+ * prefix, or it ends with '/'.  WEFT_ERR_SYSTEM: a file cannot be written.  [any thread] */
+WEFT_API WEFT_PREVIEW WEFT_NODISCARD weft_status weft_dump(weft_context *context,
+                                                           const char *prefix);
 
 #ifdef __cplusplus
 }

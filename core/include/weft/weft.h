@@ -1,4 +1,7 @@
-/* weft.h - all of weft's public interface, in data-flow order. */
+/* weft.h - the stable public interface of libweft, in data-flow order.
+ *
+ * symm.h, trace.h and recorder.h are a preview, and extend.h is for libraries on top of weft: a
+ * program includes them by name. */
 #ifndef WEFT_H
 #define WEFT_H
 
@@ -7,33 +10,18 @@
 #include "config.h"
 #include "mesh.h"
 #include "spec.h"
+#include "layout.h"
 #include "cost.h"
-#include "file.h"
 #include "backend.h"
 #include "launch.h"
 #include "context.h"
 #include "device.h"
 #include "comm.h"
-#include "symm.h"
-#include "trace.h"
 #include "plan.h"
-#include "ops.h"
-#include "schedule.h"
-#include "reorder.h"
 #include "exec.h"
 #include "move.h"
 #include "tensor.h"
 #include "random.h"
 #include "dlpack.h"
-#include "apply.h"
-#include "phases.h"
-#include "fsdp.h"
-#include "context_parallel.h"
-#include "pipeline.h"
-#include "experts.h"
-#include "overlap.h"
-#include "clip.h"
-#include "style.h"
-#include "ring.h"
 
 #endif

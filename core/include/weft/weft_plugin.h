@@ -182,7 +182,7 @@ typedef struct weft_device_options {
 typedef struct weft_device_info {
     uint32_t struct_size;
     int32_t device;
-    uint64_t features;                  /* WEFT_FEATURE_ bits */
+    uint64_t features;                  /* bits of enum weft_feature */
     uint64_t memory_total, memory_free; /* in bytes */
     uint64_t alignment;                 /* in bytes: every pointer from allocate() has it */
     char name[128];                     /* "NVIDIA H200", "aarch64, 2 cores" */

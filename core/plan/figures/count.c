@@ -4,7 +4,7 @@
  * exact, and no rank is visited (see price.c and exchange.c).  Otherwise the bytes are counted for
  * every coordinate that has shards of its own.  Lengths and overlaps come from tables, one per step
  * and dimension. */
-#include "plan/plan.h"
+#include "figures.h"
 
 #include <string.h>
 

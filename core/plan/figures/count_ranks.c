@@ -8,7 +8,7 @@
  * In the common exchange of a batch, each rank sends one message to each other rank, and to itself,
  * with the parts of all tensors (see core/exec/fused.c).  Messages are staged on both sides and
  * begin at multiples of 16 bytes. */
-#include "plan/plan.h"
+#include "figures.h"
 
 enum {
     COUNTS_MAX = 1 << 20, /* tensors times ranks; more are estimated */

@@ -1,5 +1,4 @@
-/* figures.h - exact figures of plans: bytes received and sent, scratch, and lower bounds.  Part of
- * plan.h. */
+/* figures.h - exact figures of plans: bytes received and sent, scratch, and lower bounds. */
 #ifndef WEFT_PLAN_FIGURES_H
 #define WEFT_PLAN_FIGURES_H
 

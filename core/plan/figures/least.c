@@ -7,7 +7,7 @@
  * message per element that it wants.
  * If the target has partials, the ranks along their axes hold the value together, in contributions
  * of any kind.  Together they must receive the elements for which they lack a contribution. */
-#include "plan/plan.h"
+#include "figures.h"
 
 #include <string.h>
 

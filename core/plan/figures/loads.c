@@ -2,7 +2,7 @@
  *
  * A mesh of more ranks is represented by 64 of them, spread over all axes.  Then loads and bounds
  * are estimates. */
-#include "plan/plan.h"
+#include "figures.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* message.c - the elements that two shards share, as regions of one of them.
  *
  * Whether these regions follow one another in memory decides if a message is staged. */
-#include "plan/plan.h"
+#include "figures.h"
 
 static void close_piece(struct wf_dim_pieces *p)
 {
@@ -11,7 +11,7 @@ static void close_piece(struct wf_dim_pieces *p)
     p->end = p->at + (p->teeth - 1) * p->step + p->length;
 }
 
-static void add_overlap(struct wf_dim_pieces *p, const weft_overlap *o)
+static void add_overlap(struct wf_dim_pieces *p, const weft_intersection *o)
 {
     p->total += o->length;
     if (p->count > 0 && p->length == o->length) {
@@ -39,7 +39,7 @@ static void cut_dim(const struct wf_shard *mine, const struct wf_shard *theirs, 
                     struct wf_dim_pieces *out)
 {
     struct wf_index a = wf_shard_index(mine, dim), b = wf_shard_index(theirs, dim);
-    weft_overlap o;
+    weft_intersection o;
 
     *out = (struct wf_dim_pieces){.adjacent = true, .dense = true, .single = true};
     for (int64_t at = 0; wf_index_overlap(&a, &b, at, &o); at = o.start + o.length)

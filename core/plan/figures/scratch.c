@@ -5,7 +5,7 @@
  * messages from the tensor itself if each of them is one run of it, and receive into it likewise;
  * otherwise all messages of that side are staged (see core/exec/packing.c).  Reduce-scatters of
  * equal shards reduce on the way; with unequal shards, contributions arrive and are staged. */
-#include "plan/plan.h"
+#include "figures.h"
 
 #include <string.h>
 
@@ -479,13 +479,13 @@ weft_status wf_step_scratch(const struct wf_step *step, bool one_sided, bool fir
     const struct wf_layout *from = &step->from->layout, *to = &step->to->layout;
     size_t sources = kept_ranks(from->mesh), targets = kept_ranks(to->mesh);
     struct wf_shard *shards = wf_alloc((sources + targets) * sizeof *shards);
-    struct table tables[] = {{0, sources > 0 ? shards : NULL},
-                             {0, targets > 0 ? shards + sources : NULL}};
+    struct table tables[] = {{0, sources > 0 ? shards : NULL}, {0, NULL}};
     struct casting casting = find_casting(step, one_sided);
     bool own[2] = {!first, !last};
     struct part part;
 
     if (shards == NULL) return wf_fail_memory((sources + targets) * sizeof *shards);
+    if (targets > 0) tables[1].shards = shards + sources;
     open_part(&part, step);
     part.tables = tables;
     if (!casting.split && casting.place != WEFT_CAST_NONE)

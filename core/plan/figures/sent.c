@@ -5,7 +5,7 @@
  * on the other axes.  Readers that differ only in axes that split the target, inside of all axes
  * with the sender's coordinate, read disjoint parts of one larger shard, which is counted at
  * once. */
-#include "plan/plan.h"
+#include "figures.h"
 
 /* One dimension of a step of one mesh. */
 struct given {

@@ -3,7 +3,7 @@
  * A dimension of a shard depends on the axes that split it, and not on the other axes.  A table
  * lists one dimension of two layouts of one mesh for all coordinates of those axes.  The number of
  * ranks is the product of all axes, so tables are usually much shorter. */
-#include "plan/plan.h"
+#include "figures.h"
 
 uint32_t wf_layout_axes(const struct wf_layout *layout, int32_t dim)
 {

@@ -8,7 +8,7 @@
 
 bool wf_dump_is_message(const weft_record *record)
 {
-    return record->operation == WEFT_OP_SEND || record->operation == WEFT_OP_RECEIVE;
+    return record->operation == WEFT_RECORD_SEND || record->operation == WEFT_RECORD_RECEIVE;
 }
 
 /* ---- looking ---- */
@@ -111,7 +111,7 @@ struct wf_dump_group *wf_dump_describe_pair(const struct wf_dump *dump,
     struct wf_phrase desc = {out->desc, sizeof out->desc, 0};
     struct wf_phrase pair = {out->pair, sizeof out->pair, 0};
     int32_t own = dump->trace->segment->rank, peer = message->peer;
-    bool sends = message->operation == WEFT_OP_SEND;
+    bool sends = message->operation == WEFT_RECORD_SEND;
     char way[2 * WF_DECIMAL];
     struct wf_phrase between = {way, sizeof way, 0};
 

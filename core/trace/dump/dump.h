@@ -1,4 +1,4 @@
-/* dump.h - the ring of a rank as files for people and tools: a pickle that PyTorch's
+/* dump.h - the recorder of a rank as files for people and tools: a pickle that PyTorch's
  * flight-recorder analyser reads, and JSON.
  *
  *     writer.c   bytes into a file that appears when it is complete

@@ -59,7 +59,7 @@ static void write_name(const struct wf_dump *dump, struct wf_encoder *to, const 
 {
     int64_t own = place_in(ranks, dump->trace->segment->rank);
     const char *known = wf_dump_operation(record);
-    const char *other = weft_operation_name((enum weft_operation)record->operation);
+    const char *other = weft_record_operation_name((enum weft_record_operation)record->operation);
     char name[160];
     struct wf_phrase phrase = {name, sizeof name, 0};
 
@@ -70,7 +70,7 @@ static void write_name(const struct wf_dump *dump, struct wf_encoder *to, const 
     if (wf_dump_is_message(record)) {
         wf_phrase_add(&phrase, " ");
         wf_phrase_add_decimal(&phrase, own);
-        wf_phrase_add(&phrase, record->operation == WEFT_OP_SEND ? "->" : "<-");
+        wf_phrase_add(&phrase, record->operation == WEFT_RECORD_SEND ? "->" : "<-");
         wf_phrase_add_decimal(&phrase, place_in(ranks, record->peer));
     }
     wf_emit_text_at(to, "profiling_name", name);
@@ -134,7 +134,8 @@ static void write_frames(const struct wf_dump *dump, struct wf_encoder *to,
 static void write_more(const struct wf_dump *dump, struct wf_encoder *to, const weft_record *record,
                        weft_status failed)
 {
-    const char *operation = weft_operation_name((enum weft_operation)record->operation);
+    const char *operation =
+        weft_record_operation_name((enum weft_record_operation)record->operation);
     const char *dtype = weft_dtype_name((enum weft_dtype)record->dtype);
     const char *stream = wf_trace_stream_name(dump->trace, record->stream);
     char plan[17], number[WF_DECIMAL];
@@ -238,8 +239,8 @@ static void write_entry(const struct wf_dump *dump, struct wf_encoder *to,
 }
 
 /* The analyser ignores entries whose record_id is less than the first of any rank.  So the first
- * has the number of the oldest record that the ring has room for, which is the same on all ranks
- * until the ring is full. */
+ * has the number of the oldest record that the recorder has room for, which is the same on all
+ * ranks until the recorder is full. */
 void wf_dump_entries(const struct wf_dump *dump, struct wf_encoder *to, bool is_pickle)
 {
     bool is_first = true;

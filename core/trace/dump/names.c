@@ -48,26 +48,26 @@ const char *wf_dump_dtype(uint32_t dtype)
 
 static const char *name_operation(uint32_t operation)
 {
-    static const char *const names[WEFT_OP_COUNT] = {
-        [WEFT_OP_ALL_REDUCE] = "all_reduce",
-        [WEFT_OP_ALL_GATHER] = "all_gather",
-        [WEFT_OP_REDUCE_SCATTER] = "reduce_scatter",
-        [WEFT_OP_ALL_TO_ALL] = "all_to_all",
-        [WEFT_OP_BROADCAST] = "broadcast",
-        [WEFT_OP_REDUCE] = "reduce",
-        [WEFT_OP_GATHER] = "gather",
-        [WEFT_OP_SCATTER] = "scatter",
-        [WEFT_OP_BARRIER] = "all_reduce_barrier",
-        [WEFT_OP_ALL_GATHER_V] = "all_gather_v",
-        [WEFT_OP_REDUCE_SCATTER_V] = "reduce_scatter_v",
-        [WEFT_OP_ALL_TO_ALL_V] = "all_to_all",
-        [WEFT_OP_GATHER_V] = "gather",
-        [WEFT_OP_SCATTER_V] = "scatter",
-        [WEFT_OP_SEND] = "send",
-        [WEFT_OP_RECEIVE] = "recv",
+    static const char *const names[WEFT_RECORD_OPERATION_COUNT] = {
+        [WEFT_RECORD_ALL_REDUCE] = "all_reduce",
+        [WEFT_RECORD_ALL_GATHER] = "all_gather",
+        [WEFT_RECORD_REDUCE_SCATTER] = "reduce_scatter",
+        [WEFT_RECORD_ALL_TO_ALL] = "all_to_all",
+        [WEFT_RECORD_BROADCAST] = "broadcast",
+        [WEFT_RECORD_REDUCE] = "reduce",
+        [WEFT_RECORD_GATHER] = "gather",
+        [WEFT_RECORD_SCATTER] = "scatter",
+        [WEFT_RECORD_BARRIER] = "all_reduce_barrier",
+        [WEFT_RECORD_ALL_GATHER_V] = "all_gather_v",
+        [WEFT_RECORD_REDUCE_SCATTER_V] = "reduce_scatter_v",
+        [WEFT_RECORD_ALL_TO_ALL_V] = "all_to_all",
+        [WEFT_RECORD_GATHER_V] = "gather",
+        [WEFT_RECORD_SCATTER_V] = "scatter",
+        [WEFT_RECORD_SEND] = "send",
+        [WEFT_RECORD_RECEIVE] = "recv",
     };
 
-    return operation < WEFT_OP_COUNT ? names[operation] : NULL;
+    return operation < WEFT_RECORD_OPERATION_COUNT ? names[operation] : NULL;
 }
 
 /* The collective that a step is for the analyser.  The backend may run it another way: ranks that
@@ -76,20 +76,21 @@ static uint32_t operation_of(const weft_record *record)
 {
     switch (record->step_kind) {
     case WEFT_STEP_ALL_GATHER:
-        return record->operation == WEFT_OP_ALL_GATHER ? WEFT_OP_ALL_GATHER : WEFT_OP_ALL_GATHER_V;
+        return record->operation == WEFT_RECORD_ALL_GATHER ? WEFT_RECORD_ALL_GATHER
+                                                           : WEFT_RECORD_ALL_GATHER_V;
     case WEFT_STEP_REDUCE_SCATTER:
-        return record->operation == WEFT_OP_REDUCE_SCATTER ? WEFT_OP_REDUCE_SCATTER
-                                                           : WEFT_OP_REDUCE_SCATTER_V;
+        return record->operation == WEFT_RECORD_REDUCE_SCATTER ? WEFT_RECORD_REDUCE_SCATTER
+                                                               : WEFT_RECORD_REDUCE_SCATTER_V;
     case WEFT_STEP_ALL_REDUCE:
-        return WEFT_OP_ALL_REDUCE;
+        return WEFT_RECORD_ALL_REDUCE;
     case WEFT_STEP_ALL_TO_ALL:
     case WEFT_STEP_PERMUTE:
     case WEFT_STEP_EXCHANGE:
-        return WEFT_OP_ALL_TO_ALL_V;
+        return WEFT_RECORD_ALL_TO_ALL_V;
     case WEFT_NO_STEP_KIND:
         return record->operation;
     default:
-        return WEFT_OP_COUNT;
+        return WEFT_RECORD_OPERATION_COUNT;
     }
 }
 
@@ -116,18 +117,18 @@ static struct wf_dump_sizes sizes_of_step(uint32_t operation, struct wf_dump_siz
                                           uint64_t ranks)
 {
     switch (operation) {
-    case WEFT_OP_ALL_GATHER:
+    case WEFT_RECORD_ALL_GATHER:
         own.in = lesser(own.in, own.out / ranks);
         return (struct wf_dump_sizes){own.in, own.in * ranks};
-    case WEFT_OP_REDUCE_SCATTER:
+    case WEFT_RECORD_REDUCE_SCATTER:
         own.out = greater(own.out, own.in / ranks);
         return (struct wf_dump_sizes){own.out * ranks, own.out};
-    case WEFT_OP_ALL_REDUCE:
+    case WEFT_RECORD_ALL_REDUCE:
         own.in = greater(own.in, own.out);
         return (struct wf_dump_sizes){own.in, own.in};
-    case WEFT_OP_ALL_GATHER_V:
+    case WEFT_RECORD_ALL_GATHER_V:
         return (struct wf_dump_sizes){WF_UNSTATED, own.out};
-    case WEFT_OP_REDUCE_SCATTER_V:
+    case WEFT_RECORD_REDUCE_SCATTER_V:
         return (struct wf_dump_sizes){own.in, WF_UNSTATED};
     default:
         return (struct wf_dump_sizes){WF_UNSTATED, WF_UNSTATED};
@@ -142,17 +143,17 @@ struct wf_dump_sizes wf_dump_sizes_of(const weft_record *record, int32_t size)
     if (record->step_kind != WEFT_NO_STEP_KIND)
         return sizes_of_step(operation_of(record), own, size > 0 ? (uint64_t)size : 1);
     switch (record->operation) {
-    case WEFT_OP_BROADCAST:
-    case WEFT_OP_RECEIVE:
+    case WEFT_RECORD_BROADCAST:
+    case WEFT_RECORD_RECEIVE:
         return (struct wf_dump_sizes){own.out, own.out};
-    case WEFT_OP_REDUCE:
-    case WEFT_OP_SEND:
+    case WEFT_RECORD_REDUCE:
+    case WEFT_RECORD_SEND:
         return (struct wf_dump_sizes){own.in, own.in};
-    case WEFT_OP_ALL_GATHER_V:
-    case WEFT_OP_GATHER_V:
+    case WEFT_RECORD_ALL_GATHER_V:
+    case WEFT_RECORD_GATHER_V:
         return (struct wf_dump_sizes){WF_UNSTATED, own.out};
-    case WEFT_OP_REDUCE_SCATTER_V:
-    case WEFT_OP_SCATTER_V:
+    case WEFT_RECORD_REDUCE_SCATTER_V:
+    case WEFT_RECORD_SCATTER_V:
         return (struct wf_dump_sizes){own.in, WF_UNSTATED};
     default:
         return own;

@@ -80,7 +80,7 @@ static void write_all(void)
     for (size_t i = 0; i < TRACES; i++) {
         struct wf_trace *trace = atomic_load(&traces[i]);
 
-        /* A fork has neither the rings nor the ranks. */
+        /* A fork has neither the recorders nor the ranks. */
         if (trace == NULL || trace->dump_pid != pid) continue;
         wf_dump_write(&dump, trace, trace->dump_prefix);
         tell(&dump);

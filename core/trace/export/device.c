@@ -62,7 +62,7 @@ static void begin_slice(struct wf_export *export, struct wf_device_lane *lane,
 {
     const struct wf_shape *shape = wf_shape_find(export, record);
     uint64_t flow = wf_flow_of(export, record, shape);
-    bool receives = record->operation == WEFT_OP_RECEIVE;
+    bool receives = record->operation == WEFT_RECORD_RECEIVE;
     uint8_t *event, *body, *at;
 
     at = begin_event(export, lane, started, WF_EVENT_BEGIN, &event, &body);

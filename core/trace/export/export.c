@@ -48,9 +48,9 @@ static void see_posted(struct wf_export *export, struct wf_lane *thread, const w
     wf_export_unlock(export);
 }
 
-static WF_HOT void see_submitted(void *self, const weft_record *record)
+static WF_HOT void see_submitted(void *user, const weft_record *record)
 {
-    struct wf_export *export = self;
+    struct wf_export *export = user;
     struct wf_lane *lane = wf_lane_thread(export);
 
     if (lane == NULL) return;
@@ -60,9 +60,9 @@ static WF_HOT void see_submitted(void *self, const weft_record *record)
         wf_lane_push(export, lane, record);
 }
 
-static WF_HOT void see_finished(void *self, const weft_record *record)
+static WF_HOT void see_finished(void *user, const weft_record *record)
 {
-    struct wf_export *export = self;
+    struct wf_export *export = user;
     struct wf_lane *lane = NULL;
     uint64_t ticks = record->finished, ns;
 
@@ -78,9 +78,9 @@ static WF_HOT void see_finished(void *self, const weft_record *record)
 }
 
 /* The program may end now: what is known is written. */
-static void see_failed(void *self, uint64_t comm, weft_status status, const char *text)
+static void see_failed(void *user, uint64_t comm, weft_status status, const char *text)
 {
-    struct wf_export *export = self;
+    struct wf_export *export = user;
 
     (void)comm, (void)status, (void)text;
     wf_export_lock(export);
@@ -210,7 +210,7 @@ void wf_export_begin(struct wf_trace *trace, const char *pattern,
     export->output.file = -1;
     export->rank = identity->rank;
     export->serial = atomic_fetch_add(&serials, 1) + 1;
-    observer.self = export;
+    observer.user = export;
     if (!make_tables(export) || !wf_output_open(&export->output, pattern, identity->rank) ||
         wf_observers_add(trace, &observer, &export->slot) != WEFT_OK) {
         destroy(export);

@@ -28,19 +28,19 @@ uint64_t wf_flow_of(const struct wf_export *export, const weft_record *record,
 {
     if (record->sequence == 0 || shape->group == 0) return 0;
     switch (record->operation) {
-    case WEFT_OP_SEND:
+    case WEFT_RECORD_SEND:
         return mix_message(record, shape->group, export->rank, record->peer);
-    case WEFT_OP_RECEIVE:
+    case WEFT_RECORD_RECEIVE:
         return mix_message(record, shape->group, record->peer, export->rank);
-    case WEFT_OP_COPY:
-    case WEFT_OP_SYMM_BARRIER: /* has no number of its own */
-    case WEFT_OP_REDISTRIBUTE:
-    case WEFT_OP_PLAN:
+    case WEFT_RECORD_COPY:
+    case WEFT_RECORD_SYMM_BARRIER: /* has no number of its own */
+    case WEFT_RECORD_REDISTRIBUTE:
+    case WEFT_RECORD_PLAN:
         return 0;
-    case WEFT_OP_CREATE:
-    case WEFT_OP_RELEASE:
-    case WEFT_OP_LOAD:
-    case WEFT_OP_SAVE:
+    case WEFT_RECORD_CREATE:
+    case WEFT_RECORD_RELEASE:
+    case WEFT_RECORD_LOAD:
+    case WEFT_RECORD_SAVE:
         return record->axes != 0 ? 0
                                  : wf_hash_mix(wf_hash_mix(5, shape->group), record->sequence) | 1;
     default:
@@ -57,8 +57,8 @@ uint64_t wf_bytes_in_flight(const weft_record *record)
 {
     uint64_t bytes;
 
-    if (record->operation == WEFT_OP_REDISTRIBUTE || record->operation == WEFT_OP_PLAN ||
-        record->operation == WEFT_OP_COPY || wf_record_is_creation(record))
+    if (record->operation == WEFT_RECORD_REDISTRIBUTE || record->operation == WEFT_RECORD_PLAN ||
+        record->operation == WEFT_RECORD_COPY || wf_record_is_creation(record))
         return 0;
     bytes = record->sent > record->received ? record->sent : record->received;
     return bytes >= COUNTED_BYTES ? bytes : 0;
@@ -109,7 +109,8 @@ static void write_begin(struct wf_export *export, struct wf_lane *lane,
     const weft_record *record = &open->record;
     const struct wf_shape *shape = find_shape(export, lane, record);
     uint64_t ns = wf_pace_convert(&export->pace, record->submitted);
-    uint64_t flow = record->operation == WEFT_OP_RECEIVE ? 0 : wf_flow_of(export, record, shape);
+    uint64_t flow =
+        record->operation == WEFT_RECORD_RECEIVE ? 0 : wf_flow_of(export, record, shape);
     uint8_t *event, *body, *at = begin_event(export, lane, ns, WF_EVENT_BEGIN, &event, &body);
 
     memcpy(at, shape->encoded, 64); /* most shapes */
@@ -148,7 +149,7 @@ static void end_top(struct wf_export *export, struct wf_lane *lane, uint64_t ns)
     pop(export, lane);
 }
 
-/* End slices whose records the ring no longer has: no end will be reported for them. */
+/* End slices whose records the recorder no longer has: no end will be reported for them. */
 static void end_lost(struct wf_export *export, struct wf_lane *lane, const weft_record *record)
 {
     if (!lane->is_stream) wf_export_lock(export);
@@ -180,7 +181,7 @@ void wf_lane_push(struct wf_export *export, struct wf_lane *lane, const weft_rec
 void wf_lane_end(struct wf_export *export, struct wf_lane *lane, const weft_record *record,
                  uint64_t ns)
 {
-    bool receives = record->operation == WEFT_OP_RECEIVE;
+    bool receives = record->operation == WEFT_RECORD_RECEIVE;
     uint32_t found = lane->depth, status = 0;
     uint8_t *event, *body, *at;
     uint64_t flow = 0;

@@ -90,7 +90,7 @@ static uint32_t intern_dtype(struct wf_export *export, const weft_record *record
     bool reduces = record->operation < WEFT_COLL_COUNT && wf_collective_reduces(record->operation);
     char text[64];
 
-    if (dtype == NULL || record->operation == WEFT_OP_REDISTRIBUTE) return 0;
+    if (dtype == NULL || record->operation == WEFT_RECORD_REDISTRIBUTE) return 0;
     snprintf(text, sizeof text, "%s%s%s", dtype, reduces && rule != NULL ? " " : "",
              reduces && rule != NULL ? rule : "");
     return wf_packets_intern(export, WF_INTERN_TEXT, text);
@@ -105,7 +105,7 @@ static uint8_t *put_bytes(uint8_t *at, const weft_record *record)
 
 static void encode(struct wf_export *export, const weft_record *record, struct wf_shape *shape)
 {
-    const char *kind = weft_operation_name((enum weft_operation)record->operation);
+    const char *kind = weft_record_operation_name((enum weft_record_operation)record->operation);
     bool has_data = record->sent > 0 || record->received > 0;
     uint32_t name = intern_name(export, record);
     uint32_t category =

@@ -1,13 +1,13 @@
 /* hosts.h - communicators whose ranks are on several hosts.
  *
  * Within a host ranks share memory (shm.h).  The first rank of each host is its leader.  Leaders
- * communicate over Gloo (gloo_bridge.h).  A collective uses the leader's stage, a piece of shared
- * memory.  The ranks of a host copy data for other hosts into the stage, the leaders exchange the
- * stages, and the ranks copy the received data out.  Data larger than the stage is sent in several
- * rounds.  Reductions combine the ranks of each host first, in rank order, and then the hosts, in
- * their order.  Results therefore do not depend on timing.
+ * communicate over the network (network/network.h).  A collective uses the leader's stage, a piece
+ * of shared memory.  The ranks of a host copy data for other hosts into the stage, the leaders
+ * exchange the stages, and the ranks copy the received data out.  Data larger than the stage is
+ * sent in several rounds.  Reductions combine the ranks of each host first, in rank order, and then
+ * the hosts, in their order.  Results therefore do not depend on timing.
  *
- * Messages between ranks of different hosts use connections of their own, without the leaders.
+ * Messages between ranks of different hosts go directly, without the leaders.
  *
  * A failure anywhere ends the communicator everywhere: within the host through cpu_shm_fail, and
  * beyond by disconnecting with the cause. */
@@ -16,7 +16,7 @@
 
 #include "cpu_comm.h"
 
-#include "gloo_bridge.h"
+#include "network/network.h"
 
 /* Shared memory of the leader, through which the other ranks of its host pass data. */
 struct cpu_hosts_stage {
@@ -25,10 +25,8 @@ struct cpu_hosts_stage {
 };
 
 struct cpu_hosts {
-    const struct gloo_bridge *bridge;
-    struct gloo_device *device;
-    struct gloo_group *leaders; /* one rank per host; NULL unless this rank is a leader */
-    struct gloo_group *mesh;    /* all ranks; connected between different hosts */
+    const struct net_carrier *carrier;
+    struct net_group *network; /* all ranks; connected between different hosts */
 
     int32_t count, own;     /* number of hosts, in the order of their first ranks; this host */
     int32_t *ranks, *first; /* host h has the ranks RANKS[FIRST[h]] to RANKS[FIRST[h + 1]] */
@@ -41,7 +39,7 @@ struct cpu_hosts {
     /* Scratch of one collective. */
     uint64_t *rank_room, *matrix; /* one number per rank, and one per pair of ranks */
     size_t *host_room;            /* one number per host */
-    struct gloo_part *parts;      /* two per host */
+    struct net_part *parts;       /* two per host */
     const void **sources;         /* one per host */
 };
 
@@ -49,15 +47,15 @@ static inline bool cpu_hosts_leads(const struct cpu_comm *comm)
 {
     return comm->group.rank == 0;
 }
+/* The leader of HOST. */
+static inline int32_t cpu_hosts_leader(const struct cpu_hosts *hosts, int32_t host)
+{
+    return hosts->ranks[hosts->first[host]];
+}
 static inline int32_t cpu_hosts_size(const struct cpu_hosts *hosts, int32_t host)
 {
     return hosts->first[host + 1] - hosts->first[host];
 }
-
-/* ---- hosts_library.c ---- */
-
-/* Open libweft_gloo.so beside this plugin.  WEFT_ERR_NO_LIBRARY names the missing file. [any] */
-weft_status cpu_hosts_library(const struct gloo_bridge **out);
 
 /* ---- hosts_address.c: the choice of the network address of a host ---- */
 
@@ -89,9 +87,9 @@ void cpu_hosts_address_print(const struct cpu_hosts_address *address, char *text
 /* ---- hosts_fail.c ---- */
 
 /* Fail the communicator during DOING.  The cause is the one that the disconnected peer sent, if
- * any.  MESH selects the network: the mesh, else the leaders'. */
-weft_status cpu_hosts_fail(struct cpu_comm *comm, bool mesh, const char *doing,
-                           const struct gloo_failure *failure);
+ * any. */
+weft_status cpu_hosts_fail(struct cpu_comm *comm, const char *doing,
+                           const struct net_failure *failure);
 /* If the communicator has failed, send the cause to the other hosts, once, and disconnect. */
 void cpu_hosts_disconnect(struct cpu_comm *comm);
 
@@ -104,11 +102,16 @@ weft_status cpu_hosts_share(struct cpu_comm *comm, const struct cpu_shm_call *ca
                             unsigned char **stage);
 /* End the use of the stage.  The leader waits for the other ranks. */
 weft_status cpu_hosts_finish(struct cpu_comm *comm);
-/* The next functions act on leaders only; on other ranks they do nothing. */
+
+/* ---- hosts_leaders.c: what leaders do among each other; on other ranks these do nothing ---- */
+
+/* PARTS name hosts as peers. */
+weft_status cpu_hosts_exchange(struct cpu_comm *comm, uint32_t send_count, struct net_part *sends,
+                               uint32_t receive_count, struct net_part *receives);
+/* In place: DATA has the parts of all hosts one after the other, BYTES[i] long. */
 weft_status cpu_hosts_all_gather(struct cpu_comm *comm, unsigned char *data, const size_t *bytes);
-weft_status cpu_hosts_exchange(struct cpu_comm *comm, uint32_t send_count,
-                               const struct gloo_part *sends, uint32_t receive_count,
-                               const struct gloo_part *receives);
+weft_status cpu_hosts_send_to_all(struct cpu_comm *comm, void *data, size_t bytes, int32_t host);
+weft_status cpu_hosts_synchronize(struct cpu_comm *comm);
 
 /* Rounds of at most STEP elements over blocks of at most MOST. */
 static inline uint64_t cpu_hosts_rounds(uint64_t most, uint64_t step)

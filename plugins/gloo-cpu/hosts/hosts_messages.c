@@ -1,8 +1,7 @@
 /* hosts_messages.c - messages between ranks of different hosts.
  *
- * The slot of a message is made of its tag and a hash of its length, so that messages of different
- * lengths do not match: Gloo cannot handle such a match.  They wait until the time limit instead.
- * With WEFT_COMM_CHECK both sides also send labels, which detect the mismatch at once. */
+ * With WEFT_COMM_CHECK both sides also send labels, so that both detect at once that they expect
+ * different messages. */
 #include "hosts.h"
 
 #include <stdio.h>
@@ -16,26 +15,14 @@ struct label {
 
 struct cpu_hosts_messages {
     weft_status status; /* of the start */
-    struct gloo_failure failure;
-    struct gloo_work *labels, *data;
+    struct net_failure failure;
+    struct net_work *labels, *data;
     size_t count;
     const struct cpu_shm_transfer **transfers; /* those to and from other hosts */
     struct label *ours, *theirs;
-    struct gloo_part *sends, *receives; /* data, followed by labels */
+    struct net_part *sends, *receives; /* data, followed by labels */
     uint32_t send_count, receive_count;
 };
-
-enum { SENDERS_LABEL = 0xfffffe, RECEIVERS_LABEL = 0xffffff };
-
-static uint64_t slot_of(uint32_t tag, uint32_t low)
-{
-    return (uint64_t)tag << 24 | low;
-}
-
-static uint32_t hash_bytes(uint64_t bytes)
-{
-    return (uint32_t)((bytes * UINT64_C(0x9e3779b97f4a7c15)) >> 40) % SENDERS_LABEL;
-}
 
 static void *take(unsigned char **room, size_t bytes)
 {
@@ -49,7 +36,7 @@ static void *take(unsigned char **room, size_t bytes)
 static struct cpu_hosts_messages *allocate_messages(size_t count)
 {
     size_t each =
-        sizeof(struct cpu_shm_transfer *) + 2 * sizeof(struct label) + 4 * sizeof(struct gloo_part);
+        sizeof(struct cpu_shm_transfer *) + 2 * sizeof(struct label) + 4 * sizeof(struct net_part);
     unsigned char *room = plug_alloc(sizeof(struct cpu_hosts_messages) + count * each);
     struct cpu_hosts_messages *messages;
 
@@ -65,10 +52,11 @@ static struct cpu_hosts_messages *allocate_messages(size_t count)
 
 static void add(struct cpu_hosts_messages *messages, const struct cpu_shm_transfer *transfer)
 {
-    struct gloo_part part = {.peer = -1 - transfer->peer,
-                             .slot = slot_of(transfer->tag, hash_bytes(transfer->bytes)),
-                             .data = transfer->buffer,
-                             .bytes = transfer->bytes};
+    struct net_part part = {.peer = -1 - transfer->peer,
+                            .kind = NET_MESSAGE,
+                            .tag = transfer->tag,
+                            .data = transfer->buffer,
+                            .bytes = transfer->bytes};
 
     messages->ours[messages->count] =
         (struct label){transfer->bytes, transfer->dtype, transfer->tag};
@@ -81,23 +69,24 @@ static void add(struct cpu_hosts_messages *messages, const struct cpu_shm_transf
 
 static weft_status start_labels(const struct cpu_hosts *hosts, struct cpu_hosts_messages *messages)
 {
-    struct gloo_part *sends = messages->sends + messages->send_count;
-    struct gloo_part *receives = messages->receives + messages->receive_count;
+    struct net_part *sends = messages->sends + messages->send_count;
+    struct net_part *receives = messages->receives + messages->receive_count;
 
     for (size_t i = 0; i < messages->count; i++) {
         const struct cpu_shm_transfer *transfer = messages->transfers[i];
-        struct gloo_part part = {.peer = -1 - transfer->peer, .bytes = sizeof(struct label)};
+        struct net_part part = {
+            .peer = -1 - transfer->peer, .tag = transfer->tag, .bytes = sizeof(struct label)};
 
         part.data = &messages->ours[i];
-        part.slot = slot_of(transfer->tag, transfer->sends ? SENDERS_LABEL : RECEIVERS_LABEL);
+        part.kind = transfer->sends ? NET_SENDERS_LABEL : NET_RECEIVERS_LABEL;
         sends[i] = part;
         part.data = &messages->theirs[i];
-        part.slot = slot_of(transfer->tag, transfer->sends ? RECEIVERS_LABEL : SENDERS_LABEL);
+        part.kind = transfer->sends ? NET_RECEIVERS_LABEL : NET_SENDERS_LABEL;
         receives[i] = part;
     }
-    return hosts->bridge->start(hosts->mesh, (uint32_t)messages->count, sends,
-                                (uint32_t)messages->count, receives, &messages->labels,
-                                &messages->failure);
+    return hosts->carrier->start(hosts->network, (uint32_t)messages->count, sends,
+                                 (uint32_t)messages->count, receives, &messages->labels,
+                                 &messages->failure);
 }
 
 void cpu_hosts_messages_start(struct cpu_comm *comm, const struct cpu_shm_transfer *transfers,
@@ -118,9 +107,9 @@ void cpu_hosts_messages_start(struct cpu_comm *comm, const struct cpu_shm_transf
     }
     for (size_t i = 0; i < count; i++)
         if (transfers[i].peer < 0) add(messages, &transfers[i]);
-    messages->status = hosts->bridge->start(hosts->mesh, messages->send_count, messages->sends,
-                                            messages->receive_count, messages->receives,
-                                            &messages->data, &messages->failure);
+    messages->status = hosts->carrier->start(hosts->network, messages->send_count, messages->sends,
+                                             messages->receive_count, messages->receives,
+                                             &messages->data, &messages->failure);
     if (messages->status == WEFT_OK && (comm->group.flags & WEFT_COMM_CHECK))
         messages->status = start_labels(hosts, messages);
     *out = messages;
@@ -139,9 +128,9 @@ static weft_status compare_labels(struct cpu_comm *comm, const struct cpu_hosts_
                             "message with tag %u: rank %d sends %llu bytes of %s, rank %d expects "
                             "%llu bytes of %s",
                             transfer->tag, transfer->sends ? (int)comm->world_rank : peer,
-                            (unsigned long long)sent->bytes, plug_dtype_name(sent->dtype),
+                            (unsigned long long)sent->bytes, kit_dtype_name(sent->dtype),
                             transfer->sends ? peer : (int)comm->world_rank,
-                            (unsigned long long)wanted->bytes, plug_dtype_name(wanted->dtype));
+                            (unsigned long long)wanted->bytes, kit_dtype_name(wanted->dtype));
     }
     return WEFT_OK;
 }
@@ -149,22 +138,22 @@ static weft_status compare_labels(struct cpu_comm *comm, const struct cpu_hosts_
 static weft_status wait(struct cpu_comm *comm, struct cpu_hosts_messages *messages)
 {
     const struct cpu_hosts *hosts = comm->other_hosts;
-    struct gloo_work *labels = messages->labels, *data = messages->data;
+    struct net_work *labels = messages->labels, *data = messages->data;
 
     if (messages->status != WEFT_OK) return messages->status;
     messages->labels = NULL;
-    messages->status = hosts->bridge->wait(hosts->mesh, labels, &messages->failure);
+    messages->status = hosts->carrier->wait(hosts->network, labels, &messages->failure);
     if (messages->status != WEFT_OK) return messages->status;
     if (labels != NULL) PLUG_TRY(compare_labels(comm, messages));
     messages->data = NULL;
-    messages->status = hosts->bridge->wait(hosts->mesh, data, &messages->failure);
+    messages->status = hosts->carrier->wait(hosts->network, data, &messages->failure);
     return messages->status;
 }
 
 weft_status cpu_hosts_messages_wait(struct cpu_comm *comm, struct cpu_hosts_messages *messages)
 {
     const struct cpu_hosts *hosts = comm->other_hosts;
-    struct gloo_failure ignored;
+    struct net_failure ignored;
     weft_status status;
     char doing[48];
 
@@ -175,12 +164,12 @@ weft_status cpu_hosts_messages_wait(struct cpu_comm *comm, struct cpu_hosts_mess
 
         snprintf(doing, sizeof doing, "%s with tag %u", transfer->sends ? "send" : "receive",
                  transfer->tag);
-        status = cpu_hosts_fail(comm, true, doing, &messages->failure);
+        status = cpu_hosts_fail(comm, doing, &messages->failure);
     }
     if (status != WEFT_OK) {
         cpu_hosts_disconnect(comm); /* ends the remaining messages */
-        (void)hosts->bridge->wait(hosts->mesh, messages->labels, &ignored);
-        (void)hosts->bridge->wait(hosts->mesh, messages->data, &ignored);
+        (void)hosts->carrier->wait(hosts->network, messages->labels, &ignored);
+        (void)hosts->carrier->wait(hosts->network, messages->data, &ignored);
     }
     plug_free(messages);
     return status;

@@ -6,14 +6,11 @@
 weft_status cpu_hosts_barrier(struct cpu_comm *comm, const struct cpu_shm_op *op)
 {
     struct cpu_shm_call call = cpu_shm_call_of(op, comm->size);
-    struct cpu_hosts *hosts = comm->other_hosts;
-    struct gloo_failure failure;
     unsigned char *stage;
 
     PLUG_TRY(cpu_hosts_share(comm, &call, 1, &stage));
     PLUG_TRY(cpu_hosts_finish(comm));
-    if (cpu_hosts_leads(comm) && hosts->bridge->barrier(hosts->leaders, &failure) != WEFT_OK)
-        return cpu_hosts_fail(comm, false, comm->group.doing, &failure);
+    PLUG_TRY(cpu_hosts_synchronize(comm));
     PLUG_TRY(cpu_hosts_share(comm, &call, 1, &stage));
     return cpu_hosts_finish(comm);
 }
@@ -22,17 +19,12 @@ static weft_status broadcast_round(struct cpu_comm *comm, const struct cpu_shm_o
                                    uint64_t begin, uint64_t bytes)
 {
     struct cpu_shm_call call = cpu_shm_call_of(op, comm->size);
-    struct cpu_hosts *hosts = comm->other_hosts;
-    struct gloo_failure failure;
     unsigned char *stage;
 
     PLUG_TRY(cpu_hosts_share(comm, &call, bytes, &stage));
     if (comm->rank == op->root) memcpy(stage, (const unsigned char *)op->send + begin, bytes);
     PLUG_TRY(cpu_hosts_finish(comm));
-    if (cpu_hosts_leads(comm) &&
-        hosts->bridge->broadcast(hosts->leaders, stage, bytes, comm->host_of[op->root], &failure) !=
-            WEFT_OK)
-        return cpu_hosts_fail(comm, false, comm->group.doing, &failure);
+    PLUG_TRY(cpu_hosts_send_to_all(comm, stage, bytes, comm->host_of[op->root]));
     PLUG_TRY(cpu_hosts_share(comm, &call, bytes, &stage));
     if (comm->rank != op->root) memcpy((unsigned char *)op->recv + begin, stage, bytes);
     return cpu_hosts_finish(comm);

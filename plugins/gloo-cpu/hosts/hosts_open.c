@@ -1,6 +1,8 @@
 /* hosts_open.c - groups ranks by host and connects the hosts. */
 #include "hosts.h"
 
+#include "network/carriers.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -71,15 +73,17 @@ weft_status cpu_hosts_arrange(struct cpu_comm *comm, const unsigned char *attach
 
 weft_status cpu_hosts_possible(void)
 {
-    const struct gloo_bridge *bridge;
+    const struct net_carrier *carrier;
 
-    return cpu_hosts_library(&bridge);
+    return net_gloo(&carrier);
 }
 
 /* ---- creation ---- */
 
 #define STAGE_BYTES (UINT64_C(16) << 20)
 #define STAGE_MIN   UINT64_C(4096)
+/* Longer than any address that a carrier publishes, in bytes: a rank that claims more is wrong. */
+#define ADDRESS_MOST (UINT64_C(16) << 20)
 
 /* The data that every rank publishes before any rank listens. */
 struct card {
@@ -100,7 +104,7 @@ static weft_status allocate(struct cpu_comm *comm)
 {
     size_t size = (size_t)comm->size, hosts = (size_t)comm->hosts;
     size_t bytes = sizeof(struct cpu_hosts) + size * (size + 3) * sizeof(uint64_t) +
-                   hosts * (2 * sizeof(struct gloo_part) + 4 * sizeof(uint64_t)) + 256;
+                   hosts * (2 * sizeof(struct net_part) + 4 * sizeof(uint64_t)) + 256;
     unsigned char *room = plug_alloc(bytes);
     struct cpu_hosts *it;
 
@@ -138,7 +142,7 @@ static weft_status describe(struct cpu_comm *comm, struct card *card)
 
     PLUG_TRY(allocate(comm));
     list_ranks(comm);
-    status = cpu_hosts_library(&comm->other_hosts->bridge);
+    status = net_gloo(&comm->other_hosts->carrier);
     if (status != WEFT_OK && comm->apart[0] != '\0')
         return plug_fail(status, "%s, and Gloo, which would connect them, is missing", comm->apart);
     if (status != WEFT_OK) return status;
@@ -146,11 +150,6 @@ static weft_status describe(struct cpu_comm *comm, struct card *card)
     PLUG_TRY(plug_knob_bytes("WEFT_GLOO_STAGE", STAGE_BYTES, &card->stage_bytes));
     if (card->stage_bytes < STAGE_MIN) card->stage_bytes = STAGE_MIN;
     return cpu_hosts_addresses_find(&card->addresses);
-}
-
-static weft_status translate(const char *what, const struct gloo_failure *failure)
-{
-    return plug_fail(failure->status, "Gloo: %s: %s", what, failure->text);
 }
 
 /* The time limit of waits over the network is shorter than within the host, so that the first error
@@ -177,103 +176,97 @@ static weft_status check_cards(const struct cpu_comm *comm, const struct card *m
     return WEFT_OK;
 }
 
-/* Listen, and write the addresses to ROOM: first those for all ranks, then those for all
- * leaders. */
-static weft_status listen(struct cpu_comm *comm, const struct card *cards, unsigned char *room)
+static weft_status listen(struct cpu_comm *comm, const struct card *cards)
 {
     struct cpu_hosts *hosts = comm->other_hosts;
-    const struct gloo_bridge *bridge = hosts->bridge;
     uint32_t chosen =
         cpu_hosts_address_choose(&cards->addresses, sizeof *cards, comm->size, comm->rank);
-    unsigned char *wanted = (unsigned char *)hosts->matrix;
-    struct gloo_failure failure;
+    uint8_t *wanted = (uint8_t *)hosts->matrix;
+    struct net_ranks ranks = {.rank = comm->rank,
+                              .size = comm->size,
+                              .wanted = wanted,
+                              .timeout_ns = network_timeout(comm)};
+    struct net_failure failure;
     char address[64];
 
     cpu_hosts_address_print(&cards[comm->rank].addresses.list[chosen], address, sizeof address);
-    plug_log(3, "communicator \"%s\": %d hosts; the address of this host is %s", comm->name,
-             (int)hosts->count, address);
-    if (bridge->device_open(address, &hosts->device, &failure) != WEFT_OK)
-        return translate(address, &failure);
+    ranks.address = address;
     for (int32_t rank = 0; rank < comm->size; rank++)
         wanted[rank] = comm->host_of[rank] != hosts->own;
-    if (bridge->group_listen(hosts->device, comm->rank, comm->size, wanted, network_timeout(comm),
-                             room, &hosts->mesh, &failure) != WEFT_OK)
-        return translate(address, &failure);
-    if (!cpu_hosts_leads(comm)) return WEFT_OK;
-    for (int32_t h = 0; h < hosts->count; h++)
-        wanted[h] = h != hosts->own;
-    room += (size_t)comm->size * bridge->address_bytes;
-    if (bridge->group_listen(hosts->device, hosts->own, hosts->count, wanted, network_timeout(comm),
-                             room, &hosts->leaders, &failure) != WEFT_OK)
-        return translate(address, &failure);
-    return WEFT_OK;
+    plug_log(3, "communicator \"%s\": %d hosts; the address of this host is %s", comm->name,
+             (int)hosts->count, address);
+    if (hosts->carrier->listen(&ranks, &hosts->network, &failure) == WEFT_OK) return WEFT_OK;
+    return plug_fail(failure.status, "%s: %s: %s", hosts->carrier->library, address, failure.text);
 }
 
-static weft_status connect_group(struct cpu_comm *comm, struct gloo_group *group,
-                                 const unsigned char *addresses, uint64_t key)
-{
-    struct cpu_hosts *hosts = comm->other_hosts;
-    struct gloo_failure failure;
-    int32_t rank;
-
-    if (hosts->bridge->group_connect(group, addresses, key, &failure) == WEFT_OK) return WEFT_OK;
-    rank = failure.peer;
-    if (rank >= 0 && group == hosts->leaders) rank = hosts->ranks[hosts->first[rank]];
-    if (rank < 0) return translate("connecting", &failure);
-    return plug_fail(failure.status, "Gloo: no connection to rank %d: %s", (int)comm->names[rank],
-                     failure.text);
-}
-
-/* ALL has STRIDE bytes of every rank.  Each entry begins with the rank's outcome. */
-static weft_status connect(struct cpu_comm *comm, const unsigned char *all, size_t stride,
+/* ADDRESSES: what every rank published, behind its outcome. */
+static weft_status connect(struct cpu_comm *comm, const unsigned char *addresses, size_t stride,
                            uint64_t key)
 {
     struct cpu_hosts *hosts = comm->other_hosts;
-    size_t each = hosts->bridge->address_bytes, size = (size_t)comm->size;
-    unsigned char *mine = plug_alloc(size * each);
-    weft_status status;
+    const struct net_carrier *carrier = hosts->carrier;
+    struct net_failure failure;
 
-    if (mine == NULL) return plug_fail_memory(size * each);
-    all += sizeof(struct cpu_outcome);
-    for (size_t r = 0; r < size; r++)
-        memcpy(mine + r * each, all + r * stride + (size_t)comm->rank * each, each);
-    status = connect_group(comm, hosts->mesh, mine, key);
-    for (int32_t h = 0; h < hosts->count; h++)
-        memcpy(mine + (size_t)h * each,
-               all + (size_t)hosts->ranks[hosts->first[h]] * stride +
-                   (size + (size_t)hosts->own) * each,
-               each);
-    if (status == WEFT_OK && cpu_hosts_leads(comm))
-        status = connect_group(comm, hosts->leaders, mine, key + 1);
-    plug_free(mine);
-    return status;
+    if (carrier->connect(hosts->network, addresses + sizeof(struct cpu_outcome), stride, key,
+                         &failure) == WEFT_OK)
+        return WEFT_OK;
+    if (failure.peer < 0)
+        return plug_fail(failure.status, "%s: connecting: %s", carrier->library, failure.text);
+    return plug_fail(failure.status, "%s: no connection to rank %d: %s", carrier->library,
+                     (int)comm->names[failure.peer], failure.text);
 }
 
-/* The second step: every rank listens, then every rank connects. */
-static weft_status join(struct cpu_comm *comm, const struct card *card, const struct card *cards,
+/* The third step: every rank publishes its address, and connects. */
+static weft_status meet(struct cpu_comm *comm, size_t bytes, uint64_t key,
                         const weft_exchange *exchange)
 {
     struct cpu_hosts *hosts = comm->other_hosts;
-    size_t size = (size_t)comm->size;
-    size_t stride =
-        sizeof(struct cpu_outcome) + (size + (size_t)hosts->count) * hosts->bridge->address_bytes;
+    size_t stride = sizeof(struct cpu_outcome) + (bytes + 7) / 8 * 8, size = (size_t)comm->size;
     unsigned char *mine = plug_alloc(stride + size * stride), *all;
     struct cpu_outcome *outcome = (struct cpu_outcome *)mine;
     weft_status status;
 
     if (mine == NULL) return plug_fail_memory(stride + size * stride);
     all = mine + stride;
-    hosts->stage_bytes = cards[0].stage_bytes;
-    status = check_cards(comm, card, cards);
-    if (status == WEFT_OK) status = listen(comm, cards, mine + sizeof *outcome);
-    cpu_outcome_set(comm, outcome, status);
+    hosts->carrier->address(hosts->network, mine + sizeof *outcome);
     status = cpu_agree(comm, mine, all, stride, exchange);
     if (status == WEFT_OK) {
-        cpu_outcome_set(comm, outcome, connect(comm, all, stride, cards[0].key));
+        cpu_outcome_set(comm, outcome, connect(comm, all, stride, key));
         status = cpu_agree(comm, outcome, all, sizeof *outcome, exchange);
     }
     plug_free(mine);
     return status;
+}
+
+struct listening {
+    struct cpu_outcome outcome;
+    uint64_t address_bytes;
+};
+
+/* The second step: every rank listens, and all agree on the length of the longest address. */
+static weft_status join(struct cpu_comm *comm, const struct card *card, const struct card *cards,
+                        const weft_exchange *exchange)
+{
+    struct cpu_hosts *hosts = comm->other_hosts;
+    size_t size = (size_t)comm->size, most = 0;
+    struct listening mine = {0}, *all = plug_alloc(size * sizeof *all);
+    weft_status status;
+
+    if (all == NULL) return plug_fail_memory(size * sizeof *all);
+    hosts->stage_bytes = cards[0].stage_bytes;
+    status = check_cards(comm, card, cards);
+    if (status == WEFT_OK) status = listen(comm, cards);
+    cpu_outcome_set(comm, &mine.outcome, status);
+    if (status == WEFT_OK) mine.address_bytes = hosts->carrier->address_bytes(hosts->network);
+    status = cpu_agree(comm, &mine, all, sizeof mine, exchange);
+    for (size_t r = 0; status == WEFT_OK && r < size; r++) {
+        if (all[r].address_bytes > most) most = all[r].address_bytes;
+        if (most > ADDRESS_MOST || memcmp(&all[comm->rank], &mine, sizeof mine) != 0)
+            status = plug_fail(WEFT_ERR_MISMATCH, "rank %d has a network address of %llu bytes",
+                               (int)comm->names[r], (unsigned long long)all[r].address_bytes);
+    }
+    plug_free(all);
+    return status == WEFT_OK ? meet(comm, most, cards[0].key, exchange) : status;
 }
 
 weft_status cpu_hosts_open(struct cpu_comm *comm, const weft_exchange *exchange)
@@ -297,11 +290,7 @@ void cpu_hosts_close(struct cpu_comm *comm)
     struct cpu_hosts *hosts = comm->other_hosts;
 
     if (hosts == NULL) return;
-    if (hosts->bridge != NULL) {
-        hosts->bridge->group_close(hosts->leaders);
-        hosts->bridge->group_close(hosts->mesh);
-        hosts->bridge->device_close(hosts->device);
-    }
+    if (hosts->carrier != NULL) hosts->carrier->close(hosts->network);
     cpu_shm_retire(&comm->group, hosts->stage.memory); /* after a failure, peers may still use it */
     plug_free(hosts);
     comm->other_hosts = NULL;
@@ -311,7 +300,6 @@ void cpu_hosts_abort(struct cpu_comm *comm)
 {
     struct cpu_hosts *hosts = comm->other_hosts;
 
-    if (hosts == NULL || hosts->mesh == NULL) return;
-    if (hosts->leaders != NULL) hosts->bridge->group_abort(hosts->leaders);
-    hosts->bridge->group_abort(hosts->mesh);
+    if (hosts == NULL || hosts->network == NULL) return;
+    hosts->carrier->abort(hosts->network);
 }

@@ -105,7 +105,7 @@ static struct reduction reduction_of(struct cpu_comm *comm, const struct cpu_shm
 static weft_status combine(const struct reduction *it, unsigned char *partial, uint64_t count)
 {
     struct cpu_hosts *hosts = it->comm->other_hosts;
-    struct gloo_part *sends = hosts->parts, *receives = hosts->parts + hosts->count;
+    struct net_part *sends = hosts->parts, *receives = hosts->parts + hosts->count;
     uint64_t own = range_count(it, hosts->own);
     unsigned char *mine, *room;
     uint32_t send_count = 0, receive_count = 0;
@@ -121,10 +121,10 @@ static weft_status combine(const struct reduction *it, unsigned char *partial, u
         if (h == hosts->own) continue;
         if (bytes > 0)
             sends[send_count++] =
-                (struct gloo_part){.peer = h, .data = partial + begin, .bytes = bytes};
+                (struct net_part){.peer = h, .data = partial + begin, .bytes = bytes};
         if (own == 0) continue;
         receives[receive_count++] =
-            (struct gloo_part){.peer = h, .data = room, .bytes = own * it->element};
+            (struct net_part){.peer = h, .data = room, .bytes = own * it->element};
         room += own * it->element;
     }
     PLUG_TRY(cpu_hosts_exchange(it->comm, send_count, sends, receive_count, receives));
@@ -176,7 +176,7 @@ static weft_status collect(const struct reduction *it, unsigned char *partial)
 {
     struct cpu_hosts *hosts = it->comm->other_hosts;
     int32_t home = it->comm->host_of[it->op->root];
-    struct gloo_part *parts = hosts->parts;
+    struct net_part *parts = hosts->parts;
     uint32_t count = 0;
 
     if (!cpu_hosts_leads(it->comm)) return WEFT_OK;
@@ -184,9 +184,9 @@ static weft_status collect(const struct reduction *it, unsigned char *partial)
         bool concerns_us = hosts->own == home ? h != home : h == hosts->own;
 
         if (!concerns_us || range_count(it, h) == 0) continue;
-        parts[count++] = (struct gloo_part){.peer = hosts->own == home ? h : home,
-                                            .data = partial + range_begin(it, h) * it->element,
-                                            .bytes = range_count(it, h) * it->element};
+        parts[count++] = (struct net_part){.peer = hosts->own == home ? h : home,
+                                           .data = partial + range_begin(it, h) * it->element,
+                                           .bytes = range_count(it, h) * it->element};
     }
     if (hosts->own == home) return cpu_hosts_exchange(it->comm, 0, NULL, count, parts);
     return cpu_hosts_exchange(it->comm, count, parts, 0, NULL);

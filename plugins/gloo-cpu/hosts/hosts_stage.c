@@ -1,4 +1,4 @@
-/* hosts_stage.c - the leader's stage, and the operations of leaders on it. */
+/* hosts_stage.c - the leader's stage. */
 #include "hosts.h"
 
 static weft_status grow(struct cpu_comm *comm, uint64_t bytes)
@@ -46,31 +46,4 @@ weft_status cpu_hosts_finish(struct cpu_comm *comm)
     PLUG_TRY(cpu_shm_confirm(&comm->group, 0));
     cpu_shm_done(&comm->group);
     return cpu_hosts_leads(comm) ? cpu_shm_settle(&comm->group, -1) : WEFT_OK;
-}
-
-weft_status cpu_hosts_all_gather(struct cpu_comm *comm, unsigned char *data, const size_t *bytes)
-{
-    struct cpu_hosts *hosts = comm->other_hosts;
-    struct gloo_failure failure;
-
-    if (!cpu_hosts_leads(comm)) return WEFT_OK;
-    if (hosts->bridge->all_gather_v(hosts->leaders, data, bytes, &failure) == WEFT_OK)
-        return WEFT_OK;
-    return cpu_hosts_fail(comm, false, comm->group.doing, &failure);
-}
-
-weft_status cpu_hosts_exchange(struct cpu_comm *comm, uint32_t send_count,
-                               const struct gloo_part *sends, uint32_t receive_count,
-                               const struct gloo_part *receives)
-{
-    struct cpu_hosts *hosts = comm->other_hosts;
-    struct gloo_failure failure;
-    struct gloo_work *work;
-
-    if (!cpu_hosts_leads(comm)) return WEFT_OK;
-    if (hosts->bridge->start(hosts->leaders, send_count, sends, receive_count, receives, &work,
-                             &failure) == WEFT_OK &&
-        hosts->bridge->wait(hosts->leaders, work, &failure) == WEFT_OK)
-        return WEFT_OK;
-    return cpu_hosts_fail(comm, false, comm->group.doing, &failure);
 }

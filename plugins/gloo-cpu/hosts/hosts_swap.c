@@ -186,7 +186,7 @@ static uint64_t visit_all(const struct swap *swap, visitor *visit)
 static weft_status exchange(const struct swap *swap)
 {
     struct cpu_hosts *hosts = swap->comm->other_hosts;
-    struct gloo_part *sends = hosts->parts, *receives = hosts->parts + hosts->count;
+    struct net_part *sends = hosts->parts, *receives = hosts->parts + hosts->count;
     uint32_t send_count = 0, receive_count = 0;
     uint64_t at = 0, end;
 
@@ -194,7 +194,7 @@ static weft_status exchange(const struct swap *swap)
         end = visit_pair(swap, hosts->own, h, at, NULL);
         if (h != hosts->own && end > at)
             sends[send_count++] =
-                (struct gloo_part){.peer = h, .data = swap->stage + at, .bytes = end - at};
+                (struct net_part){.peer = h, .data = swap->stage + at, .bytes = end - at};
     }
     for (int32_t h = 0; h < hosts->count; h++, at = end) {
         end = at;
@@ -202,7 +202,7 @@ static weft_status exchange(const struct swap *swap)
         end = visit_pair(swap, h, hosts->own, at, NULL);
         if (end > at)
             receives[receive_count++] =
-                (struct gloo_part){.peer = h, .data = swap->stage + at, .bytes = end - at};
+                (struct net_part){.peer = h, .data = swap->stage + at, .bytes = end - at};
     }
     return cpu_hosts_exchange(swap->comm, send_count, sends, receive_count, receives);
 }

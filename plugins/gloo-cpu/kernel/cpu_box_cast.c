@@ -2,7 +2,7 @@
 #include "cpu_kernel.h"
 #include "cpu_regions.h"
 
-#include "arithmetic/cpu_casts.h"
+#include "kit/arithmetic/cpu_casts.h"
 #include "stream/cpu_stream.h"
 
 #include <string.h>
@@ -16,7 +16,7 @@ struct cast {
 
 static struct cast cast_of(uint32_t from, uint32_t to)
 {
-    return (struct cast){from, to, plug_dtype_bytes(from), plug_dtype_bytes(to)};
+    return (struct cast){from, to, kit_dtype_bytes(from), kit_dtype_bytes(to)};
 }
 
 /* COUNT elements, of which either side may be strided. */
@@ -106,11 +106,11 @@ weft_status cpu_cast_check(const char *what, size_t element, uint32_t from, uint
 {
     if (from >= WEFT_DTYPE_C64 || to >= WEFT_DTYPE_C64)
         return plug_fail(WEFT_ERR_UNSUPPORTED, "%s: cast from %s to %s is not supported", what,
-                         plug_dtype_name(from), plug_dtype_name(to));
-    if (plug_dtype_bytes(from) != element)
+                         kit_dtype_name(from), kit_dtype_name(to));
+    if (kit_dtype_bytes(from) != element)
         return plug_fail(WEFT_ERR_INVALID,
                          "%s: dtype is %s, but the list has elements of %zu bytes", what,
-                         plug_dtype_name(from), element);
+                         kit_dtype_name(from), element);
     return WEFT_OK;
 }
 

@@ -1,7 +1,7 @@
 /* cpu_cast.c - conversion between dtypes, in stream order. */
 #include "cpu_kernel.h"
 
-#include "arithmetic/cpu_casts.h"
+#include "kit/arithmetic/cpu_casts.h"
 #include "cpu_level.h"
 #include "stream/cpu_stream.h"
 
@@ -38,7 +38,7 @@ weft_status cpu_kernel_cast(void *device, uint32_t from, uint32_t to, uint64_t c
     (void)device;
     if (from >= WEFT_DTYPE_COUNT || to >= WEFT_DTYPE_COUNT || is_complex(from) != is_complex(to))
         return plug_fail(WEFT_ERR_UNSUPPORTED, "cast from %s to %s is not supported",
-                         plug_dtype_name(from), plug_dtype_name(to));
+                         kit_dtype_name(from), kit_dtype_name(to));
     if (count > 0 && (source == NULL || target == NULL))
         return plug_fail(WEFT_ERR_INVALID, "cast: %s is NULL",
                          source == NULL ? "source" : "target");

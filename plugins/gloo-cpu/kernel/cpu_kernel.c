@@ -31,9 +31,9 @@ weft_status cpu_kernel_reduce(void *device, uint32_t dtype, uint32_t reduction, 
     struct cpu_lent lent = {offsetof(struct reduce_work, sources), size * sizeof *sources};
 
     (void)device;
-    if (reduction == WEFT_REDUCE_PREMUL_SUM || !plug_reduction_defined(reduction, dtype))
+    if (reduction == WEFT_REDUCE_PREMUL_SUM || !kit_reduction_defined(reduction, dtype))
         return plug_fail(WEFT_ERR_UNSUPPORTED, "reduce: %s is not defined on %s",
-                         plug_reduction_name(reduction), plug_dtype_name(dtype));
+                         kit_reduction_name(reduction), kit_dtype_name(dtype));
     if (size == 0) return plug_fail(WEFT_ERR_INVALID, "reduce: size is 0; it must be at least 1");
     if (count > 0 && (sources == NULL || target == NULL))
         return plug_fail(WEFT_ERR_INVALID, "reduce: %s is NULL",
@@ -61,7 +61,7 @@ static void run_scale(void *argument, struct cpu_error *error)
 static void run_fill(void *argument, struct cpu_error *error)
 {
     struct element_work *work = argument;
-    size_t bytes = plug_dtype_bytes(work->dtype), filled = bytes, all = bytes * work->count;
+    size_t bytes = kit_dtype_bytes(work->dtype), filled = bytes, all = bytes * work->count;
     unsigned char *data = work->data;
 
     (void)error;
@@ -84,7 +84,7 @@ static weft_status start(cpu_work run, struct element_work *work, const void *el
     if (element == NULL || (work->count > 0 && work->data == NULL))
         return plug_fail(WEFT_ERR_INVALID, "%s: %s is NULL", name,
                          element == NULL ? "the element" : "the memory");
-    memcpy(work->element, element, plug_dtype_bytes(work->dtype));
+    memcpy(work->element, element, kit_dtype_bytes(work->dtype));
     return cpu_stream_run(stream, run, work, sizeof *work);
 }
 
@@ -94,9 +94,8 @@ weft_status cpu_kernel_scale(void *device, uint32_t dtype, uint64_t count, const
     struct element_work work = {.dtype = dtype, .data = data, .count = count};
 
     (void)device;
-    if (!plug_reduction_defined(WEFT_REDUCE_PREMUL_SUM, dtype))
-        return plug_fail(WEFT_ERR_UNSUPPORTED, "scale: not supported on %s",
-                         plug_dtype_name(dtype));
+    if (!kit_reduction_defined(WEFT_REDUCE_PREMUL_SUM, dtype))
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "scale: not supported on %s", kit_dtype_name(dtype));
     return start(run_scale, &work, scale, stream, "scale");
 }
 

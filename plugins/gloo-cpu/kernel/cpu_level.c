@@ -1,6 +1,8 @@
 /* cpu_level.c - selection of the vector instruction set. */
 #include "cpu_level.h"
 
+#include "plug_host.h"
+
 #include <stdatomic.h>
 #include <string.h>
 #if defined(__aarch64__)

@@ -2,7 +2,7 @@
 #ifndef WEFT_CPU_LEVEL_H
 #define WEFT_CPU_LEVEL_H
 
-#include "arithmetic/cpu_reduce.h"
+#include "kit/arithmetic/cpu_reduce.h"
 
 #if defined(__aarch64__)
 extern const struct cpu_kernels cpu_kernels_bf16;

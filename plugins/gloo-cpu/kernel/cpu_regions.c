@@ -111,15 +111,15 @@ static weft_status reduce_list(struct work *work, const char *what, void *stream
     const struct cpu_reducer *reducer = &work->reducer;
 
     if (reducer->reduction == WEFT_REDUCE_PREMUL_SUM ||
-        !plug_reduction_defined(reducer->reduction, reducer->dtype))
+        !kit_reduction_defined(reducer->reduction, reducer->dtype))
         return plug_fail(WEFT_ERR_UNSUPPORTED, "%s: %s is not defined on %s", what,
-                         plug_reduction_name(reducer->reduction), plug_dtype_name(reducer->dtype));
+                         kit_reduction_name(reducer->reduction), kit_dtype_name(reducer->dtype));
     if (reducer->size == 0)
         return plug_fail(WEFT_ERR_INVALID, "%s: size is 0; it must be at least 1", what);
-    if (plug_dtype_bytes(reducer->dtype) != work->list->element)
+    if (kit_dtype_bytes(reducer->dtype) != work->list->element)
         return plug_fail(WEFT_ERR_INVALID,
                          "%s: dtype is %s, but the list has elements of %zu bytes", what,
-                         plug_dtype_name(reducer->dtype), work->list->element);
+                         kit_dtype_name(reducer->dtype), work->list->element);
     return start(work, stream);
 }
 
@@ -161,7 +161,7 @@ static void reduce_line(const struct cpu_line *line, const struct cpu_reducer *r
                         const void *const *sources, unsigned char *target,
                         const struct scratch *scratch)
 {
-    int64_t size = (int64_t)plug_dtype_bytes(reducer->dtype);
+    int64_t size = (int64_t)kit_dtype_bytes(reducer->dtype);
     const struct cpu_kernels *kernels = cpu_kernels();
     bool gather = line->source_stride != 1, scatter = line->target_stride != 1;
     int64_t most = gather || scatter ? scratch->most : line->count;
@@ -190,7 +190,7 @@ weft_status cpu_box_reduce(const struct cpu_box *box, const struct cpu_reducer *
 {
     _Alignas(64) unsigned char near[SCRATCH_BYTES];
     const void *near_starts[NEAR_HOLDERS];
-    size_t element = plug_dtype_bytes(reducer->dtype), size = reducer->size;
+    size_t element = kit_dtype_bytes(reducer->dtype), size = reducer->size;
     size_t starts = size * sizeof(void *), least = (size + 1) * element;
     struct scratch scratch = {.memory = near, .starts = near_starts};
     size_t bytes = least > sizeof near ? least : sizeof near;

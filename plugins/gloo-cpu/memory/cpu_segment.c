@@ -6,7 +6,7 @@
  * closes its descriptors: weft refuses every call there, and the memory must not outlive its
  * owner. */
 #include "cpu_heap.h"
-#include "plug_limits.h"
+#include "kit/limits.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -242,12 +242,12 @@ static weft_status claim(struct cpu_segment *segment, uint64_t offset, uint64_t 
 weft_status cpu_segment_grow(struct cpu_segment *segment, uint64_t bytes)
 {
     if (bytes <= segment->bytes) return WEFT_OK;
-    if (bytes > plug_file_limit())
+    if (bytes > kit_file_limit())
         return plug_fail(WEFT_ERR_NO_MEMORY,
                          "the shared heap cannot have %llu bytes: this process may not make files "
                          "of more than %llu bytes (RLIMIT_FSIZE), which holds for shared memory, "
                          "too; raise the limit with ulimit -f",
-                         (unsigned long long)bytes, (unsigned long long)plug_file_limit());
+                         (unsigned long long)bytes, (unsigned long long)kit_file_limit());
     PLUG_TRY(claim(segment, segment->bytes, bytes - segment->bytes));
     segment->bytes = bytes;
     return WEFT_OK;

@@ -156,7 +156,7 @@ static bool signal_compares(void *argument)
     const struct work *work = argument;
     uint64_t now = atomic_load(&work->window->pad[work->signal]);
 
-    return plug_signal_matches(now, work->compare, work->value);
+    return kit_signal_matches(now, work->compare, work->value);
 }
 
 static void run_wait(void *argument, struct cpu_error *error)

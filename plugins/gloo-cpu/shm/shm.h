@@ -148,20 +148,22 @@ struct cpu_shm_group {
     bool met;            /* peers may know the control block */
     struct cpu_shm_mailboxes *mailboxes;
     struct cpu_shm_leftover *leftovers;
-    _Atomic(uint32_t) under_way; /* messages, which move on while a collective waits */
+    _Atomic(uint32_t) under_way; /* messages, which move on while a collective waits: */
+    void (*progress)(void *group);
 };
 
-/* ---- shm_group.c ---- */
+/* ---- shm_ring.c ---- */
 
-/* Allocate and fill this rank's control block; rank, size, heap, label, flags and timeout are set.
- */
-weft_status cpu_shm_group_prepare(struct cpu_shm_group *group, uint64_t token);
-/* The size of each rank's control block. */
-size_t cpu_shm_control_bytes(const struct cpu_shm_group *group);
-/* Free everything.  Marks the control block as SHM_LEFT. */
-void cpu_shm_group_close(struct cpu_shm_group *group);
-/* MEMORY, of this rank's heap, may still be in use by peers: free it when they have departed. */
-void cpu_shm_retire(struct cpu_shm_group *group, void *memory);
+/* Wake RANK if it sleeps.  The store it may wait for came before, and was seq_cst. */
+void cpu_shm_ring(struct cpu_shm_group *group, int32_t rank);
+void cpu_shm_ring_all(struct cpu_shm_group *group);
+
+/* Sleep until another rank rings and BELL is no longer the number of CONTROL's bell, at most
+ * LONGEST_NS.  The caller is one of its sleepers. */
+void cpu_shm_sleep(struct cpu_shm_control *control, uint32_t bell, uint64_t longest_ns);
+
+/* ---- shm_fail.c ---- */
+
 /* Fail the group: keep the cause, publish it to peers, describe it to this thread. */
 weft_status cpu_shm_fail(struct cpu_shm_group *group, weft_status status, const char *format, ...)
     PLUG_PRINTF(3, 4);
@@ -169,16 +171,78 @@ weft_status cpu_shm_fail(struct cpu_shm_group *group, weft_status status, const 
 weft_status cpu_shm_fault(struct cpu_shm_group *group);
 /* "rank 2 (pid 1234)" into TEXT. */
 const char *cpu_shm_name(const struct cpu_shm_group *group, int32_t rank, char *text, size_t bytes);
-/* RANK's memory that lies at PLACE, as seen here; NULL if it cannot be reached directly. */
-void *cpu_shm_reach(const struct cpu_shm_group *group, int32_t rank,
-                    const struct cpu_shm_address *place);
-
 static inline bool cpu_shm_has_failed(const struct cpu_shm_group *group)
 {
     return atomic_load_explicit(&group->fault.status, memory_order_relaxed) != WEFT_OK;
 }
 
+/* The status of a rank whose peer has failed with STATUS.  A mismatch and a time-out are the same
+ * error on all ranks, whichever rank finds them first. */
+static inline weft_status cpu_shm_pass_on(weft_status status)
+{
+    return status == WEFT_ERR_MISMATCH || status == WEFT_ERR_TIMEOUT ? status : WEFT_ERR_PEER;
+}
+
+/* RANK has failed: fail the group with RANK's cause. */
+weft_status cpu_shm_peer_failed(struct cpu_shm_group *group, int32_t rank);
+/* Data read from RANK's buffers is valid only if RANK was in its call all the time: a rank that
+ * gave up may have overwritten them.  Called after reading, and before RANK is released. */
+static inline weft_status cpu_shm_still_there(struct cpu_shm_group *group, int32_t rank)
+{
+    cpu_fence(memory_order_acquire); /* the data first, then the state */
+    if (atomic_load_explicit(&group->peers[rank].control->state, memory_order_acquire) !=
+        SHM_FAILED)
+        return WEFT_OK;
+    return cpu_shm_peer_failed(group, rank);
+}
+
+/* ---- shm_call.c: calls, and how they differ ---- */
+
+uint64_t cpu_shm_identity_hash(const struct cpu_shm_identity *identity);
+/* The head of CALL; `where` is left to the caller. */
+static inline struct cpu_shm_head cpu_shm_head_of(const struct cpu_shm_call *call)
+{
+    struct cpu_shm_head head = {.kind = call->collective | (uint32_t)call->dtype << 8 |
+                                        (uint32_t)call->reduction << 16,
+                                .root = call->root,
+                                .signature = call->count};
+
+    if (call->identity.binding != 0) head.signature ^= cpu_shm_identity_hash(&call->identity);
+    return head;
+}
+static inline bool cpu_shm_head_same(const struct cpu_shm_head *a, const struct cpu_shm_head *b)
+{
+    uint32_t kind = (a->kind ^ b->kind) & ((UINT32_C(1) << SHM_WHERE_SHIFT) - 1);
+
+    return kind == 0 && a->root == b->root && a->signature == b->signature;
+}
+/* WEFT_ERR_MISMATCH naming this rank's call and that of RANK, which are in the slots and differ. */
+weft_status cpu_shm_mismatch(struct cpu_shm_group *group, int32_t rank);
+
+bool cpu_shm_call_same(const struct cpu_shm_call *a, const struct cpu_shm_call *b);
+/* WEFT_ERR_MISMATCH of rank A, whose call is BY_A, and rank B. */
+weft_status cpu_shm_disagree(struct cpu_shm_group *group, int32_t a,
+                             const struct cpu_shm_call *by_a, int32_t b,
+                             const struct cpu_shm_call *by_b);
+/* That failure; ranks as they are called in messages. */
+weft_status cpu_shm_call_differs(struct cpu_shm_group *group, int32_t rank,
+                                 const struct cpu_shm_call *call, int32_t other_rank,
+                                 const struct cpu_shm_call *other);
+/* WEFT_ERR_MISMATCH unless what SENDER sends is what RECEIVER expects. */
+weft_status cpu_shm_check_bytes(struct cpu_shm_group *group, int32_t sender, uint64_t sent,
+                                int32_t receiver, uint64_t wanted);
+/* The slot of RANK in the collective being done. */
+static inline struct cpu_shm_slot *cpu_shm_slot(const struct cpu_shm_group *group, int32_t rank)
+{
+    return (struct cpu_shm_slot *)(group->peers[rank].control->slots +
+                                   (group->number % SHM_SLOTS) * group->slot_bytes);
+}
+
 /* ---- shm_read.c ---- */
+
+/* RANK's memory that lies at PLACE, as seen here; NULL if it cannot be reached directly. */
+void *cpu_shm_reach(const struct cpu_shm_group *group, int32_t rank,
+                    const struct cpu_shm_address *place);
 
 /* Copy from OFFSET behind PLACE, which is RANK's. */
 weft_status cpu_shm_read(struct cpu_shm_group *group, int32_t rank,
@@ -201,26 +265,6 @@ struct cpu_shm_waiting {
 };
 weft_status cpu_shm_wait_until(struct cpu_shm_group *group, const struct cpu_shm_waiting *waiting);
 
-/* The status of a rank whose peer has failed with STATUS.  A mismatch and a time-out are the same
- * error on all ranks, whichever rank finds them first. */
-static inline weft_status cpu_shm_pass_on(weft_status status)
-{
-    return status == WEFT_ERR_MISMATCH || status == WEFT_ERR_TIMEOUT ? status : WEFT_ERR_PEER;
-}
-
-/* RANK has failed: fail the group with RANK's cause. */
-weft_status cpu_shm_peer_failed(struct cpu_shm_group *group, int32_t rank);
-/* Data read from RANK's buffers is valid only if RANK was in its call all the time: a rank that
- * gave up may have overwritten them.  Called after reading, and before RANK is released. */
-static inline weft_status cpu_shm_still_there(struct cpu_shm_group *group, int32_t rank)
-{
-    cpu_fence(memory_order_acquire); /* the data first, then the state */
-    if (atomic_load_explicit(&group->peers[rank].control->state, memory_order_acquire) !=
-        SHM_FAILED)
-        return WEFT_OK;
-    return cpu_shm_peer_failed(group, rank);
-}
-
 /* Wait until *WORD, which RANK writes, is at least VALUE. */
 weft_status cpu_shm_wait_slow(struct cpu_shm_group *group, const _Atomic(uint64_t) *word,
                               uint64_t value, int32_t rank);
@@ -231,10 +275,6 @@ static inline weft_status cpu_shm_wait(struct cpu_shm_group *group, const _Atomi
     if (atomic_load_explicit(word, memory_order_acquire) >= value) return WEFT_OK;
     return cpu_shm_wait_slow(group, word, value, rank);
 }
-
-/* Wake RANK if it sleeps.  The store it may wait for came before, and was seq_cst. */
-void cpu_shm_ring(struct cpu_shm_group *group, int32_t rank);
-void cpu_shm_ring_all(struct cpu_shm_group *group);
 
 /* ---- shm_slot.c: beginning, synchronizing, finishing ---- */
 
@@ -270,7 +310,6 @@ void cpu_shm_done(struct cpu_shm_group *group);
 /* Wait until RANK (-1: every rank) is done with ours, if it is not in the slot. */
 weft_status cpu_shm_settle(struct cpu_shm_group *group, int32_t rank);
 
-struct cpu_shm_slot *cpu_shm_slot(const struct cpu_shm_group *group, int32_t rank);
 static inline enum cpu_shm_where cpu_shm_where(const struct cpu_shm_slot *slot)
 {
     return (enum cpu_shm_where)(slot->head.kind >> SHM_WHERE_SHIFT);
@@ -345,35 +384,6 @@ static inline bool cpu_shm_is_in_pieces(const struct cpu_shm_group *group, int32
 
 /* ---- shm_check.c ---- */
 
-uint64_t cpu_shm_identity_hash(const struct cpu_shm_identity *identity);
-/* The head of CALL; `where` is left to the caller. */
-static inline struct cpu_shm_head cpu_shm_head_of(const struct cpu_shm_call *call)
-{
-    struct cpu_shm_head head = {.kind = call->collective | (uint32_t)call->dtype << 8 |
-                                        (uint32_t)call->reduction << 16,
-                                .root = call->root,
-                                .signature = call->count};
-
-    if (call->identity.binding != 0) head.signature ^= cpu_shm_identity_hash(&call->identity);
-    return head;
-}
-static inline bool cpu_shm_head_same(const struct cpu_shm_head *a, const struct cpu_shm_head *b)
-{
-    uint32_t kind = (a->kind ^ b->kind) & ((UINT32_C(1) << SHM_WHERE_SHIFT) - 1);
-
-    return kind == 0 && a->root == b->root && a->signature == b->signature;
-}
-/* WEFT_ERR_MISMATCH naming this rank's call and that of RANK, which are in the slots and differ. */
-weft_status cpu_shm_mismatch(struct cpu_shm_group *group, int32_t rank);
-
-bool cpu_shm_call_same(const struct cpu_shm_call *a, const struct cpu_shm_call *b);
-/* That failure; ranks as they are called in messages. */
-weft_status cpu_shm_call_differs(struct cpu_shm_group *group, int32_t rank,
-                                 const struct cpu_shm_call *call, int32_t other_rank,
-                                 const struct cpu_shm_call *other);
-/* WEFT_ERR_MISMATCH unless what SENDER sends is what RECEIVER expects. */
-weft_status cpu_shm_check_bytes(struct cpu_shm_group *group, int32_t sender, uint64_t sent,
-                                int32_t receiver, uint64_t wanted);
 /* Make what comparing calls needs, if the group's are compared. */
 weft_status cpu_shm_check_prepare(struct cpu_shm_group *group);
 struct cpu_shm_op;
@@ -381,6 +391,17 @@ struct cpu_shm_op;
 weft_status cpu_shm_check_all(struct cpu_shm_group *group, const struct cpu_shm_call *call,
                               const struct cpu_shm_op *op);
 
+/* ---- shm_group.c ---- */
+
+/* Allocate and fill this rank's control block; rank, size, heap, label, flags and timeout are set.
+ */
+weft_status cpu_shm_group_prepare(struct cpu_shm_group *group, uint64_t token);
+/* The size of each rank's control block. */
+size_t cpu_shm_control_bytes(const struct cpu_shm_group *group);
+/* Free everything.  Marks the control block as SHM_LEFT. */
+void cpu_shm_group_close(struct cpu_shm_group *group);
+/* MEMORY, of this rank's heap, may still be in use by peers: free it when they have departed. */
+void cpu_shm_retire(struct cpu_shm_group *group, void *memory);
 /* ---- collectives ---- */
 
 /* One collective, arguments checked, ranks as in the group. */

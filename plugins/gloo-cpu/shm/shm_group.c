@@ -1,8 +1,6 @@
-/* shm_group.c - the control block of a rank, and failing together. */
+/* shm_group.c - the control block of a rank: making it, and leaving it to slower peers. */
 #include "shm_mailbox.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 size_t cpu_shm_control_bytes(const struct cpu_shm_group *group)
@@ -96,54 +94,4 @@ void cpu_shm_group_close(struct cpu_shm_group *group)
     }
     plug_free(group->peers);
     plug_free(group->spans);
-}
-
-weft_status cpu_shm_fail(struct cpu_shm_group *group, weft_status status, const char *format, ...)
-{
-    char text[512];
-    va_list args;
-
-    va_start(args, format);
-    plug_printv(text, sizeof text, format, args);
-    va_end(args);
-    pthread_mutex_lock(&group->fault.lock);
-    if (!cpu_shm_has_failed(group)) {
-        memcpy(group->fault.text, text, sizeof text);
-        group->control->cause = status;
-        snprintf(group->control->words, sizeof group->control->words, "%s", text);
-        atomic_store(&group->control->state, SHM_FAILED);
-        /* Seen before anything that this rank's callers then write to their buffers
-         * (cpu_shm_still_there).  Other threads of this rank see `fault.status`. */
-        cpu_fence(memory_order_seq_cst);
-        atomic_store(&group->fault.status, status);
-    }
-    pthread_mutex_unlock(&group->fault.lock);
-    cpu_shm_ring_all(group);
-    return cpu_shm_fault(group);
-}
-
-weft_status cpu_shm_fault(struct cpu_shm_group *group)
-{
-    weft_status status = atomic_load(&group->fault.status);
-
-    if (status == WEFT_OK) return WEFT_OK;
-    return plug_fail(status, "communicator \"%s\": %s", group->label, group->fault.text);
-}
-
-const char *cpu_shm_name(const struct cpu_shm_group *group, int32_t rank, char *text, size_t bytes)
-{
-    const struct cpu_shm_peer *peer = &group->peers[rank];
-
-    snprintf(text, bytes, "rank %d (pid %d)", (int)peer->name, (int)peer->address.process.pid);
-    return text;
-}
-
-void *cpu_shm_reach(const struct cpu_shm_group *group, int32_t rank,
-                    const struct cpu_shm_address *place)
-{
-    const struct cpu_shm_peer *peer = &group->peers[rank];
-
-    if (peer->same_process) return (void *)(uintptr_t)place->pointer;
-    if (place->offset == SHM_NOWHERE) return NULL;
-    return peer->heap + place->offset;
 }

@@ -156,9 +156,9 @@ static weft_status read_message(struct cpu_shm_group *group, struct cpu_shm_tran
                             "message with tag %u: rank %d sends %llu bytes of %s, rank %d receives "
                             "%llu bytes of %s",
                             transfer->tag, (int)group->peers[transfer->peer].name,
-                            (unsigned long long)head->bytes, plug_dtype_name(head->dtype),
+                            (unsigned long long)head->bytes, kit_dtype_name(head->dtype),
                             (int)group->peers[group->rank].name,
-                            (unsigned long long)transfer->bytes, plug_dtype_name(transfer->dtype));
+                            (unsigned long long)transfer->bytes, kit_dtype_name(transfer->dtype));
     if (head->carriage == MAILBOX_IN_ENTRY) {
         if (head->bytes > 0) memcpy(transfer->buffer, data, head->bytes);
     } else {

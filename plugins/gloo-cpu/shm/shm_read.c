@@ -5,6 +5,16 @@
 #include <string.h>
 #include <sys/uio.h>
 
+void *cpu_shm_reach(const struct cpu_shm_group *group, int32_t rank,
+                    const struct cpu_shm_address *place)
+{
+    const struct cpu_shm_peer *peer = &group->peers[rank];
+
+    if (peer->same_process) return (void *)(uintptr_t)place->pointer;
+    if (place->offset == SHM_NOWHERE) return NULL;
+    return peer->heap + place->offset;
+}
+
 /* The kernel copies at most IOV_MAX pieces and 2 GiB at once; one piece each time is enough. */
 static weft_status attach_read(struct cpu_shm_group *group, int32_t rank, uint64_t from, void *to,
                                uint64_t bytes)

@@ -3,12 +3,6 @@
 
 #include <string.h>
 
-struct cpu_shm_slot *cpu_shm_slot(const struct cpu_shm_group *group, int32_t rank)
-{
-    return (struct cpu_shm_slot *)(group->peers[rank].control->slots +
-                                   (group->number % SHM_SLOTS) * group->slot_bytes);
-}
-
 static unsigned char *data_of(const struct cpu_shm_group *group, struct cpu_shm_slot *slot)
 {
     return slot->data + (size_t)group->size * sizeof(struct cpu_shm_span);
@@ -88,7 +82,7 @@ weft_status cpu_shm_begin(struct cpu_shm_group *group, const struct cpu_shm_call
     slot->call = *call;
     slot->bytes = share->send_bytes;
     slot->shift = share->shift;
-    if (share->scale != NULL) memcpy(slot->scale, share->scale, plug_dtype_bytes(call->dtype));
+    if (share->scale != NULL) memcpy(slot->scale, share->scale, kit_dtype_bytes(call->dtype));
     if (share->spans != NULL)
         memcpy(slot->data, share->spans, (size_t)group->size * sizeof *share->spans);
     if (share->by_reference || share->recv != NULL || share->send_bytes > SHM_INLINE)

@@ -20,6 +20,7 @@ weft_status cpu_shm_mailboxes_open(struct cpu_shm_group *group)
     mailboxes->receives_end = &mailboxes->receives;
     pthread_mutex_init(&mailboxes->lock, NULL);
     group->mailboxes = mailboxes;
+    group->progress = cpu_shm_transfer_progress;
     return WEFT_OK;
 }
 

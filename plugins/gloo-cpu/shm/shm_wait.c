@@ -5,63 +5,23 @@
  * nothing meanwhile.  Every wait ends: by its condition, by abort, by the time limit, or because
  * the rank waited for failed, left or is gone. */
 #include "cpu_spin.h"
-#include "shm_mailbox.h"
+#include "shm.h"
 
-#include <errno.h>
-#include <linux/futex.h>
 #include <sched.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 #define SLEEP_NS       UINT64_C(20000000) /* at most, then look whether the peer lives */
 #define POLLED_NS      UINT64_C(200000)   /* the same where nobody rings */
 #define SPINS_PER_LOOK 64
 
-static long futex(const _Atomic(uint32_t) *word, int operation, uint32_t value,
-                  const struct timespec *limit)
-{
-    return syscall(SYS_futex, word, operation, value, limit, NULL, 0);
-}
-
-void cpu_shm_ring(struct cpu_shm_group *group, int32_t rank)
-{
-    struct cpu_shm_control *control = group->peers[rank].control;
-
-    if (control == NULL || atomic_load(&control->sleepers) == 0) return;
-    atomic_fetch_add(&control->bell, 1);
-    futex(&control->bell, FUTEX_WAKE, INT32_MAX, NULL);
-}
-
-void cpu_shm_ring_all(struct cpu_shm_group *group)
-{
-    for (int32_t p = 0; group->peers != NULL && p < group->size; p++)
-        cpu_shm_ring(group, p);
-}
-
 static void sleep_on_bell(struct cpu_shm_group *group, const struct cpu_shm_waiting *waiting)
 {
-    uint64_t longest = waiting->polled ? POLLED_NS : SLEEP_NS;
-    struct timespec limit = {.tv_nsec = (long)longest};
     struct cpu_shm_control *control = group->control;
     uint32_t bell = atomic_load(&control->bell);
 
     atomic_fetch_add(&control->sleepers, 1);
     if (!waiting->ready(waiting->argument) && !cpu_shm_has_failed(group))
-        futex(&control->bell, FUTEX_WAIT, bell, &limit);
+        cpu_shm_sleep(control, bell, waiting->polled ? POLLED_NS : SLEEP_NS);
     atomic_fetch_sub(&control->sleepers, 1);
-}
-
-weft_status cpu_shm_peer_failed(struct cpu_shm_group *group, int32_t rank)
-{
-    const struct cpu_shm_control *control = group->peers[rank].control;
-    char name[64];
-
-    cpu_shm_name(group, rank, name, sizeof name);
-    return cpu_shm_fail(group, cpu_shm_pass_on(control->cause), "%s failed: %.*s", name,
-                        (int)sizeof control->words, control->words);
 }
 
 /* The rank waited for will not come: say why.  WEFT_OK while it still may, and when what we wait
@@ -125,7 +85,7 @@ weft_status cpu_shm_wait_until(struct cpu_shm_group *group, const struct cpu_shm
     for (;;) {
         if (waiting->ready(waiting->argument)) return WEFT_OK;
         if (cpu_shm_has_failed(group)) return cpu_shm_fault(group);
-        if (atomic_load(&group->under_way) > 0) cpu_shm_transfer_progress(group);
+        if (atomic_load(&group->under_way) > 0) group->progress(group);
         waited = plug_now() - start;
         thorough = waited - looked >= SLEEP_NS;
         if (thorough) looked = waited;

@@ -7,6 +7,7 @@
  *     world_ranks, host_ids                         world rank and host of each rank
  *     is_ready                                      committed
  *     lock, error, error_text                       used by gpu_failed.c
+ *     look                                          NULL, or a gpu_look
  *     group                                         used by gpu_group.c
  *
  * Functions that differ between plugins are marked "defined by each plugin". */
@@ -50,8 +51,10 @@ weft_status gpu_comm_fail(struct gpu_comm *comm, weft_status status, const char 
 weft_status gpu_comm_cause(struct gpu_comm *comm) PLUG_HOT;
 /* WEFT_OK if the communicator is committed and has not failed; else the error, described. */
 weft_status gpu_comm_usable(struct gpu_comm *comm) PLUG_HOT;
-/* Defined by each plugin: fail the communicator if its work on the device has failed. */
-void gpu_comm_look(struct gpu_comm *comm) PLUG_HOT;
+/* True if the communicator has failed.  Looks at its work on the device. */
+bool gpu_comm_has_failed(struct gpu_comm *comm) PLUG_HOT;
+/* A plugin's function that fails the communicator if its work on the device has failed. */
+typedef void gpu_look(struct gpu_comm *comm);
 
 /* ---- gpu_op.c: parsed and checked calls ---- */
 

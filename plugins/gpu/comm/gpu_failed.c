@@ -18,16 +18,24 @@ weft_status gpu_comm_fail(struct gpu_comm *comm, weft_status status, const char 
     return status;
 }
 
+bool gpu_comm_has_failed(struct gpu_comm *comm)
+{
+    gpu_look *look;
+
+    if (atomic_load_explicit(&comm->error, memory_order_acquire) != WEFT_OK) return true;
+    look = comm->look;
+    if (look == NULL) return false;
+    look(comm);
+    return atomic_load_explicit(&comm->error, memory_order_acquire) != WEFT_OK;
+}
+
 weft_status gpu_comm_cause(struct gpu_comm *comm)
 {
-    weft_status status = atomic_load_explicit(&comm->error, memory_order_acquire);
     char text[sizeof comm->error_text];
+    weft_status status;
 
-    if (status == WEFT_OK) {
-        gpu_comm_look(comm);
-        status = atomic_load_explicit(&comm->error, memory_order_acquire);
-    }
-    if (status == WEFT_OK) return WEFT_OK;
+    if (!gpu_comm_has_failed(comm)) return WEFT_OK;
+    status = atomic_load(&comm->error);
     pthread_mutex_lock(&comm->lock);
     memcpy(text, comm->error_text, sizeof text);
     pthread_mutex_unlock(&comm->lock);

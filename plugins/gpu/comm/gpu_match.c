@@ -27,7 +27,7 @@ struct gpu_call gpu_call_of(const struct gpu_comm *comm, const struct gpu_op *op
 
     if (op->kind == WEFT_COLL_BARRIER) return call;
     call.dtype = op->dtype;
-    if (plug_collective_reduces(op->kind)) {
+    if (kit_collective_reduces(op->kind)) {
         call.reduction = op->reduction;
         if (op->reduction == WEFT_REDUCE_AVG) call.divisor = op->divisor;
     }
@@ -43,7 +43,7 @@ struct gpu_call gpu_call_of(const struct gpu_comm *comm, const struct gpu_op *op
 static void print(const struct gpu_call *call, char *out, size_t size)
 {
     char step[96] = "calls";
-    const char *name = gpu_op_name(call->kind), *dtype = plug_dtype_name(call->dtype);
+    const char *name = gpu_op_name(call->kind), *dtype = kit_dtype_name(call->dtype);
     char count[40] = "", reduction[32] = "", divisor[24] = "", root[24] = "";
 
     if (call->kind < WEFT_COLL_BARRIER)
@@ -51,8 +51,8 @@ static void print(const struct gpu_call *call, char *out, size_t size)
     if (call->counts_hash != 0)
         snprintf(count, sizeof count, ", counts #%08llx",
                  (unsigned long long)(call->counts_hash & 0xffffffffu));
-    if (plug_collective_reduces(call->kind))
-        snprintf(reduction, sizeof reduction, ", %s", plug_reduction_name(call->reduction));
+    if (kit_collective_reduces(call->kind))
+        snprintf(reduction, sizeof reduction, ", %s", kit_reduction_name(call->reduction));
     if (call->divisor != 0) snprintf(divisor, sizeof divisor, ", divisor %u", call->divisor);
     if (has_a_root(call->kind)) snprintf(root, sizeof root, ", root %d", call->root);
     if (call->binding == GPU_SYMM) {

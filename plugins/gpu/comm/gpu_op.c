@@ -2,7 +2,7 @@
 #include "vendor.h"
 #include VENDOR_COMM
 
-#include "plug_collective.h"
+#include "kit/collective.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -11,12 +11,12 @@ const char *gpu_op_name(uint32_t kind)
 {
     if (kind == GPU_OP_SEND) return "send";
     if (kind == GPU_OP_PULL) return "pull";
-    return kind == GPU_OP_RECEIVE ? "receive" : plug_collective_name(kind);
+    return kind == GPU_OP_RECEIVE ? "receive" : kit_collective_name(kind);
 }
 
 bool gpu_op_scales(const struct gpu_op *op)
 {
-    return plug_collective_reduces(op->kind) && op->reduction == WEFT_REDUCE_PREMUL_SUM;
+    return kit_collective_reduces(op->kind) && op->reduction == WEFT_REDUCE_PREMUL_SUM;
 }
 
 static weft_status check_kind(const struct gpu_comm *comm, const struct gpu_op *op)
@@ -26,7 +26,7 @@ static weft_status check_kind(const struct gpu_comm *comm, const struct gpu_op *
     if (op->kind == WEFT_COLL_BARRIER) return WEFT_OK;
     if (op->bytes == 0) return plug_fail(WEFT_ERR_UNSUPPORTED, "dtype %u is unknown", op->dtype);
     PLUG_TRY(gpu_op_supported(comm, op));
-    if ((plug_collective_needs(op->kind) & PLUG_ROOTED) != 0 &&
+    if ((kit_collective_needs(op->kind) & KIT_ROOTED) != 0 &&
         (op->root < 0 || op->root >= comm->size))
         return plug_fail(WEFT_ERR_INVALID, "root %d of %s is outside the communicator of %d ranks",
                          op->root, gpu_op_name(op->kind), comm->size);
@@ -36,7 +36,7 @@ static weft_status check_kind(const struct gpu_comm *comm, const struct gpu_op *
 /* Check the arrays that this rank must pass.  Set the others to NULL. */
 static weft_status check_arrays(const struct gpu_comm *comm, struct gpu_op *op)
 {
-    struct plug_use use = plug_collective_arrays(op->kind, op->root, comm->rank);
+    struct kit_use use = kit_collective_arrays(op->kind, op->root, comm->rank);
 
     if (!use.send_arrays)
         op->send_counts = op->send_offsets = NULL;
@@ -64,7 +64,7 @@ static weft_status check_buffer(const void *buffer, const char *which, const str
 static weft_status check_memory(const struct gpu_comm *comm, const weft_collective_args *args,
                                 const struct gpu_op *op)
 {
-    struct plug_use use = plug_collective_use(args, comm->rank, comm->size);
+    struct kit_use use = kit_collective_use(args, comm->rank, comm->size);
 
     if (op->count > INT64_MAX / op->bytes / (uint64_t)comm->size)
         return plug_fail(WEFT_ERR_INVALID, "a count of %llu elements on %d ranks is too large",
@@ -84,7 +84,7 @@ weft_status gpu_op_read(struct gpu_comm *comm, const weft_collective_args *given
                           .reduction = args.reduction,
                           .divisor = args.divisor != 0 ? args.divisor : (uint32_t)comm->size,
                           .root = args.root,
-                          .bytes = plug_dtype_bytes(args.dtype),
+                          .bytes = kit_dtype_bytes(args.dtype),
                           .send = args.send,
                           .recv = args.recv,
                           .count = args.count,
@@ -114,7 +114,7 @@ weft_status gpu_op_read_message(struct gpu_comm *comm, const weft_message *given
     uint64_t bytes;
 
     plug_take_struct(&message, given, sizeof message);
-    bytes = plug_dtype_bytes(message.dtype);
+    bytes = kit_dtype_bytes(message.dtype);
     if (bytes == 0) return plug_fail(WEFT_ERR_UNSUPPORTED, "dtype %u is unknown", message.dtype);
     if (message.peer < 0 || message.peer >= comm->size)
         return plug_fail(WEFT_ERR_INVALID, "peer is %d; the communicator has %d ranks",

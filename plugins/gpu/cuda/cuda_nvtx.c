@@ -1,7 +1,7 @@
 /* cuda_nvtx.c - finds a tool for NVTX and lets it attach. */
 #include "device/gpu.h"
 #include "nvtx.h"
-#include "trust.h"
+#include "kit/trust.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 #define WEFT_GPU_H
 
 #include "plug_host.h"
-#include "plug_names.h"
+#include "kit/names.h"
 #include "vendor.h"
 #include "weft_plugin.h"
 
@@ -105,7 +105,7 @@ weft_status gpu_load(int *device_count);
 extern struct gpu_library gpu_library;
 extern int gpu_version;
 
-/* ---- gpu_device.c ---- */
+/* ---- gpu_scope.c ---- */
 
 struct gpu_module;
 
@@ -134,10 +134,13 @@ struct gpu_scope {
 weft_status gpu_enter(const struct gpu_device *device, struct gpu_scope *scope) PLUG_HOT;
 void gpu_leave(const struct gpu_scope *scope) PLUG_HOT;
 
+weft_status gpu_bind_thread(void *device);
+
+/* ---- gpu_device.c, above the kernels ---- */
+
 weft_status gpu_open(const weft_device_options *options, void **device);
 void gpu_close(void *device);
 weft_status gpu_describe(void *device, weft_device_info *out);
-weft_status gpu_bind_thread(void *device);
 
 /* ---- functions that differ by vendor: cuda_device.c, hip_device.c ---- */
 

@@ -7,7 +7,7 @@
  * A file that a variable names is opened only if trust.h accepts it.  A name without a slash is
  * passed to the dynamic linker, which uses its normal search path. */
 #include "gpu.h"
-#include "trust.h"
+#include "kit/trust.h"
 
 #include <dlfcn.h>
 #include <link.h>

@@ -12,18 +12,18 @@ static bool aligned(const void *pointer, uint64_t bytes)
 
 static weft_status check_reduction(uint32_t dtype, uint32_t reduction)
 {
-    if (plug_dtype_bytes(dtype) == 0)
+    if (kit_dtype_bytes(dtype) == 0)
         return plug_fail(WEFT_ERR_UNSUPPORTED, "dtype %u is unknown", dtype);
-    if (!plug_reduction_defined(reduction, dtype))
+    if (!kit_reduction_defined(reduction, dtype))
         return plug_fail(WEFT_ERR_UNSUPPORTED, "%s is not defined on %s",
-                         plug_reduction_name(reduction), plug_dtype_name(dtype));
+                         kit_reduction_name(reduction), kit_dtype_name(dtype));
     return WEFT_OK;
 }
 
 static weft_status launch_reduce(struct gpu_device *device, struct wk_reduce_args *args,
                                  uint32_t dtype, vendor_stream stream)
 {
-    uint32_t per_pack = args->word == 16 ? (uint32_t)(16 / plug_dtype_bytes(dtype)) : 1;
+    uint32_t per_pack = args->word == 16 ? (uint32_t)(16 / kit_dtype_bytes(dtype)) : 1;
 
     args->blocks = gpu_blocks(args->count, per_pack);
     return gpu_kernel_launch(device, GPU_KERNEL_REDUCE, dtype, args->blocks, args, stream);
@@ -107,7 +107,7 @@ static weft_status gpu_cast(void *opened, uint32_t from, uint32_t to, uint64_t c
                             const void *source, void *target, void *stream)
 {
     struct gpu_device *device = opened;
-    uint64_t from_bytes = plug_dtype_bytes(from), to_bytes = plug_dtype_bytes(to);
+    uint64_t from_bytes = kit_dtype_bytes(from), to_bytes = kit_dtype_bytes(to);
     struct wk_map_args args = {
         .source = (uintptr_t)source, .target = (uintptr_t)target, .count = count, .to = to};
     uint64_t pack;
@@ -116,7 +116,7 @@ static weft_status gpu_cast(void *opened, uint32_t from, uint32_t to, uint64_t c
 
     if (from_bytes == 0 || to_bytes == 0 || is_complex(from) != is_complex(to))
         return plug_fail(WEFT_ERR_UNSUPPORTED, "cast from %s to %s is not supported",
-                         plug_dtype_name(from), plug_dtype_name(to));
+                         kit_dtype_name(from), kit_dtype_name(to));
     if (count == 0) return WEFT_OK;
     if (source == NULL || target == NULL)
         return plug_fail(WEFT_ERR_INVALID, "cast: source or target is NULL");
@@ -140,8 +140,8 @@ weft_status gpu_scale_elements(struct gpu_device *device, uint32_t dtype, uint64
                                .wide = aligned(source, 16) && aligned(target, 16)};
 
     if (count == 0) return WEFT_OK;
-    memcpy(args.value, scale, plug_dtype_bytes(dtype));
-    args.blocks = gpu_blocks(count, (uint32_t)(16 / plug_dtype_bytes(dtype)));
+    memcpy(args.value, scale, kit_dtype_bytes(dtype));
+    args.blocks = gpu_blocks(count, (uint32_t)(16 / kit_dtype_bytes(dtype)));
     return gpu_kernel_launch(device, GPU_KERNEL_SCALE, dtype, args.blocks, &args, stream);
 }
 
@@ -152,8 +152,8 @@ static weft_status gpu_scale(void *opened, uint32_t dtype, uint64_t count, const
     struct gpu_scope scope;
     weft_status status;
 
-    if (plug_dtype_bytes(dtype) == 0 || dtype == WEFT_DTYPE_BOOL)
-        return plug_fail(WEFT_ERR_UNSUPPORTED, "%s cannot be scaled", plug_dtype_name(dtype));
+    if (kit_dtype_bytes(dtype) == 0 || dtype == WEFT_DTYPE_BOOL)
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "%s cannot be scaled", kit_dtype_name(dtype));
     if (count == 0) return WEFT_OK;
     if (data == NULL || scale == NULL)
         return plug_fail(WEFT_ERR_INVALID, "scale: data or scale is NULL");
@@ -190,7 +190,7 @@ static weft_status gpu_fill(void *opened, uint32_t dtype, uint64_t count, const 
                             void *target, void *stream)
 {
     struct gpu_device *device = opened;
-    uint64_t bytes = plug_dtype_bytes(dtype);
+    uint64_t bytes = kit_dtype_bytes(dtype);
     uint64_t word = bytes < 8 ? bytes : 8;
     struct wk_map_args args = {.target = (uintptr_t)target, .wide = aligned(target, 16)};
     struct gpu_scope scope;

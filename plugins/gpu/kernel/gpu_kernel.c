@@ -1,7 +1,7 @@
 /* gpu_kernel.c - loads and launches kernels, and runs the kernel table over plain arrays. */
 #include "gpu_kernel.h"
 #include "kernel_args.h"
-#include "trust.h"
+#include "kit/trust.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -95,7 +95,10 @@ weft_status gpu_kernels_open(struct gpu_device *device)
     vendor_result result;
 
     if (!any) {
-        plug_log(3, "%s: built without kernels; strided copies are used instead", VENDOR_PLUGIN);
+        plug_log(2,
+                 "%s: built without kernels, so slower strided copies are used; -D%s=ON builds the "
+                 "kernels, %s names a file of them",
+                 VENDOR_PLUGIN, VENDOR_KERNELS_OPTION, VENDOR_KERNELS_KNOB);
         return WEFT_OK;
     }
     kernels = gpu_module_new(families, PLUG_LENGTH(families));

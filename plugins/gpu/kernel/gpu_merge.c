@@ -9,7 +9,7 @@ static weft_status check_merge(const weft_merge *merge)
     if (merge->dtype < WEFT_DTYPE_F16 || merge->dtype > WEFT_DTYPE_F8E5M2 ||
         merge->dtype == WEFT_DTYPE_F64)
         return plug_fail(WEFT_ERR_UNSUPPORTED, "results of %s cannot be merged",
-                         plug_dtype_name(merge->dtype));
+                         kit_dtype_name(merge->dtype));
     if (merge->extent[0] < 0 || merge->extent[1] < 0 || merge->extent[2] < 0 || merge->depth < 0 ||
         merge->depth > INT32_MAX)
         return plug_fail(WEFT_ERR_INVALID, "merge_rows: an extent is out of range");

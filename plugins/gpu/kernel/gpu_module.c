@@ -48,7 +48,7 @@ static uint32_t place_of(const struct gpu_family *family, uint32_t variant)
 static void print_name(const struct gpu_family *family, uint32_t variant, char *out, size_t size)
 {
     if (is_by_dtype(family))
-        snprintf(out, size, "weft_%s_%s", family->name, plug_dtype_name(variant));
+        snprintf(out, size, "weft_%s_%s", family->name, kit_dtype_name(variant));
     else if (family->variants == GPU_BY_WORD)
         snprintf(out, size, "weft_%s_%u", family->name, variant);
     else

@@ -456,15 +456,15 @@ static weft_status launch_reductions(struct gpu_regions *list, struct wk_regions
 static weft_status check_reduction(const struct gpu_regions *list, uint32_t dtype,
                                    uint32_t reduction, uint32_t size)
 {
-    if (plug_dtype_bytes(dtype) == 0 || !plug_reduction_defined(reduction, dtype) ||
+    if (kit_dtype_bytes(dtype) == 0 || !kit_reduction_defined(reduction, dtype) ||
         reduction == WEFT_REDUCE_PREMUL_SUM || list->device->kernels == NULL)
         return plug_fail(WEFT_ERR_UNSUPPORTED, "regions of %s cannot be reduced by %s",
-                         plug_dtype_name(dtype), plug_reduction_name(reduction));
+                         kit_dtype_name(dtype), kit_reduction_name(reduction));
     if (size == 0) return plug_fail(WEFT_ERR_INVALID, "reduce: size is 0; it must be at least 1");
-    if (plug_dtype_bytes(dtype) != list->element_bytes)
+    if (kit_dtype_bytes(dtype) != list->element_bytes)
         return plug_fail(WEFT_ERR_INVALID,
                          "reduce: dtype is %s, but the list has elements of %u bytes",
-                         plug_dtype_name(dtype), list->element_bytes);
+                         kit_dtype_name(dtype), list->element_bytes);
     return WEFT_OK;
 }
 

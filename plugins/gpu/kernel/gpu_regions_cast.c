@@ -12,19 +12,19 @@ bool gpu_cast_is_offered(uint32_t from, uint32_t to)
     bool from_signed = from == WEFT_DTYPE_I8 || from == WEFT_DTYPE_I16 || from == WEFT_DTYPE_I32;
     bool to_signed = to == WEFT_DTYPE_I16 || to == WEFT_DTYPE_I32 || to == WEFT_DTYPE_I64;
 
-    return floats || (integers && plug_dtype_bytes(from) < plug_dtype_bytes(to) &&
-                      (to_signed || !from_signed));
+    return floats ||
+           (integers && kit_dtype_bytes(from) < kit_dtype_bytes(to) && (to_signed || !from_signed));
 }
 
 static weft_status check_cast(const void *list, uint32_t from, uint32_t to)
 {
     if (!gpu_cast_is_offered(from, to) || gpu_regions_device(list)->kernels == NULL)
         return plug_fail(WEFT_ERR_UNSUPPORTED, "regions cannot be cast from %s to %s",
-                         plug_dtype_name(from), plug_dtype_name(to));
-    if (plug_dtype_bytes(from) != gpu_regions_element(list))
+                         kit_dtype_name(from), kit_dtype_name(to));
+    if (kit_dtype_bytes(from) != gpu_regions_element(list))
         return plug_fail(WEFT_ERR_INVALID,
                          "regions_cast: dtype is %s, but the list has elements of %u bytes",
-                         plug_dtype_name(from), gpu_regions_element(list));
+                         kit_dtype_name(from), gpu_regions_element(list));
     return WEFT_OK;
 }
 

@@ -1,6 +1,6 @@
 /* gpu_regions_draw.c - random numbers for a list of regions. */
 #include "gpu_kernel.h"
-#include "arithmetic/random_formulas.h"
+#include "kit/arithmetic/random_formulas.h"
 #include "kernel_args.h"
 
 #include <string.h>
@@ -34,14 +34,14 @@ static bool is_defined(uint32_t distribution, uint32_t dtype)
 
 static weft_status check_draw(const void *list, const weft_draw *draw)
 {
-    if (plug_dtype_bytes(draw->dtype) == 0 || !is_defined(draw->distribution, draw->dtype) ||
+    if (kit_dtype_bytes(draw->dtype) == 0 || !is_defined(draw->distribution, draw->dtype) ||
         gpu_regions_device(list)->kernels == NULL)
         return plug_fail(WEFT_ERR_UNSUPPORTED, "distribution %u of %s cannot be drawn",
-                         draw->distribution, plug_dtype_name(draw->dtype));
-    if (plug_dtype_bytes(draw->dtype) != gpu_regions_element(list))
+                         draw->distribution, kit_dtype_name(draw->dtype));
+    if (kit_dtype_bytes(draw->dtype) != gpu_regions_element(list))
         return plug_fail(WEFT_ERR_INVALID,
                          "regions_draw: dtype is %s, but the list has elements of %u bytes",
-                         plug_dtype_name(draw->dtype), gpu_regions_element(list));
+                         kit_dtype_name(draw->dtype), gpu_regions_element(list));
     return WEFT_OK;
 }
 
@@ -54,7 +54,7 @@ static enum gpu_kernel kernel_of(const weft_draw *draw, uint32_t *variant)
     if (draw->distribution == WEFT_DRAW_UNIFORM) return GPU_KERNEL_DRAW_UNIFORM;
     if (draw->distribution == WEFT_DRAW_NORMAL) return GPU_KERNEL_DRAW_NORMAL;
     if (draw->distribution == WEFT_DRAW_TRUNCATED) return GPU_KERNEL_DRAW_TRUNCATED;
-    *variant = (uint32_t)plug_dtype_bytes(draw->dtype);
+    *variant = (uint32_t)kit_dtype_bytes(draw->dtype);
     return draw->distribution == WEFT_DRAW_CHOICE ? GPU_KERNEL_DRAW_CHOICE
                                                   : GPU_KERNEL_DRAW_INTEGERS;
 }
@@ -62,7 +62,7 @@ static enum gpu_kernel kernel_of(const weft_draw *draw, uint32_t *variant)
 /* RANGE 0 is all values of the word; kernels of at most four bytes get their number. */
 static uint64_t range_of(const weft_draw *draw)
 {
-    bool is_short = plug_dtype_bytes(draw->dtype) <= 4;
+    bool is_short = kit_dtype_bytes(draw->dtype) <= 4;
 
     return draw->range == 0 && is_short ? UINT64_C(1) << 32 : draw->range;
 }

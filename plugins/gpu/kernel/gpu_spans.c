@@ -43,7 +43,7 @@ static weft_status check_spans(uint64_t count, const weft_span *spans, uint32_t 
     for (uint64_t i = 0; i < count; i++) {
         if (spans[i].dtype < WEFT_DTYPE_F16 || spans[i].dtype > WEFT_DTYPE_F8E5M2)
             return plug_fail(WEFT_ERR_UNSUPPORTED, "span %llu is of %s; expected floats",
-                             (unsigned long long)i, plug_dtype_name(spans[i].dtype));
+                             (unsigned long long)i, kit_dtype_name(spans[i].dtype));
         if (spans[i].sum >= sums)
             return plug_fail(WEFT_ERR_INVALID, "span %llu has sum %u of %u", (unsigned long long)i,
                              spans[i].sum, sums);

@@ -85,3 +85,9 @@ weft_status shmem_guard_device(uint64_t wanted)
                          (unsigned long long)available, (unsigned long long)wanted);
     return WEFT_OK;
 }
+
+void shmem_job_lose(struct gpu_device *device)
+{
+    shmem_job.is_lost = true;
+    device->is_lost = true;
+}

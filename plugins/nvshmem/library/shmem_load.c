@@ -1,6 +1,6 @@
 /* shmem_load.c - opens NVSHMEM and its bootstrap module, or reports the missing file. */
 #include "shmem.h"
-#include "trust.h"
+#include "kit/trust.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -146,10 +146,11 @@ weft_status shmem_probe(weft_probe *out)
     PLUG_TRY(shmem_load());
     PLUG_TRY(gpu_load(&count));
     if (gpu_vendor_image(0) == NULL && plug_knob(VENDOR_KERNELS_KNOB) == NULL)
-        return plug_fail(
-            WEFT_ERR_NO_LIBRARY,
-            "the plugin was built without nvcc, so it has no kernels, and %s is not set",
-            VENDOR_KERNELS_KNOB);
+        return plug_fail(WEFT_ERR_NO_LIBRARY,
+                         "the plugin was built without kernels, which it needs; -D%s=ON builds "
+                         "them, %s names a file "
+                         "of them",
+                         VENDOR_KERNELS_OPTION, VENDOR_KERNELS_KNOB);
     probe.device_count = (uint32_t)count;
     write_library(probe.library, sizeof probe.library);
     plug_give_struct(out, &probe, sizeof probe);

@@ -198,8 +198,7 @@ void shmem_team_forget(struct gpu_comm *comm)
  * some time to end by themselves. */
 static bool hangs(struct gpu_comm *comm, vendor_stream stream)
 {
-    gpu_comm_look(comm);
-    if (atomic_load(&comm->error) == WEFT_OK) return false;
+    if (!gpu_comm_has_failed(comm)) return false;
     if (comm->failed_ns == 0) comm->failed_ns = plug_now();
     return comm->has_last && comm->last_stream == stream &&
            plug_now() - comm->failed_ns > SHMEM_LIBRARY_GRACE_NS &&

@@ -35,7 +35,7 @@ static void do_op(enum bench_op op, int size)
             recv[rank][i] = result(op, rank, size, i);
 }
 
-START_TEST(right_results_are_right_and_one_wrong_element_is_found)
+TEST(right_results_are_right_and_one_wrong_element_is_found)
 {
     for (int op = 0; op < BENCH_OP_COUNT; op++)
         for (int size = 1; size <= MAX_RANKS; size++) {
@@ -54,9 +54,8 @@ START_TEST(right_results_are_right_and_one_wrong_element_is_found)
             }
         }
 }
-END_TEST
 
-START_TEST(bytes_are_those_of_the_whole_buffer)
+TEST(bytes_are_those_of_the_whole_buffer)
 {
     size_t bytes = 8;
 
@@ -70,7 +69,3 @@ START_TEST(bytes_are_those_of_the_whole_buffer)
     ck_assert_uint_eq(bench_count(BENCH_REDUCE_SCATTER, 3, 4, &bytes), 87381);
     ck_assert_uint_eq(bytes, 87381 * 12);
 }
-END_TEST
-
-SUITE(bench_pattern, right_results_are_right_and_one_wrong_element_is_found,
-      bytes_are_those_of_the_whole_buffer)

@@ -19,6 +19,11 @@ json layout --mesh 2x2 --shape 4,6 --placements 'R,P(max)' --rank 9 --dtype bf16
     'it["dtype"] == "bf16" and it["ranks"][0]["coord"] is None and it["ranks"][0]["offset"] == [4, 6]' \
     'it["ranks"][0]["copy"] is None and it["ranks"][0]["contribution"] is None'
 
+# A size * takes the ranks that the other axes leave.
+json layout -n 6 --mesh 'dp=2,tp=*' --shape 6 --placements 'R,S(0)' --json -- 'it["mesh"] == "dp=2,tp=3"' \
+    'len(it["ranks"]) == 6'
+fails 2 '--mesh is "*"; a size * needs the number of ranks' layout --mesh '*' --shape 4 --placements R
+
 # Contributions and copies differ in JSON, in the table, in the grid and in the drawing.
 json layout --mesh 2 --shape '[]' --placements P --json -- \
     'it["placements"] == [{"kind": "partial", "reduction": "sum"}]' \
@@ -76,8 +81,13 @@ rank   coord      shape            offset           holds            runs
 2      0,2        [1]              [6]              values           6
 3      1,0        [1]              [2]              values           2
 4      1,1        [1]              [5]              values           5
-5      1,2        [0]              [7]              values           none' \
+5      1,2        [0]              [7]              values           none
+the same with strides: SS(0,3),S(0)' \
     layout --mesh 2x3 --shape 7 --placements 'S(0)[1],S(0)[0]'
+
+contains 'the same with turns: S(0)[1],S(0)[0]' layout --mesh 2x3 --shape 12 --placements 'SS(0,3),S(0)'
+json layout --mesh 2x3 --shape 12 --placements 'SS(0,3),S(0)' --json -- \
+    'it["with_turns"] == "S(0)[1],S(0)[0]"' '"with_strides" not in it'
 
 fails 2 'mesh "2xx4", position 3: expected the size of an axis, found '"'x'" \
     layout --mesh 2xx4 --shape 4 --placements R

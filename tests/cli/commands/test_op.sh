@@ -27,7 +27,8 @@ json op mm --mesh dp=2,tp=4 --input 'f32[64,32] S(0),S(1)' --input 'f32[32,16] R
     'it["chosen"]["inputs"] == ["f32[64,32] S(0),S(1)", "f32[32,16] R,S(0)"]' \
     'it["chosen"]["outputs"] == ["f32[64,16] S(0),P(sum)"] and it["chosen"]["moves"] == []' \
     'it["chosen"]["cost_ns"] == 0' \
-    'it["gradients"] == ["f32[64,32] S(0),S(1)", "f32[32,16] P(sum),S(0)"]'
+    'it["gradients"] == ["f32[64,32] S(0),S(1)", "f32[32,16] P(sum),S(0)"]' \
+    'it["output_gradients"] == ["f32[64,16] S(0),R"]'
 json op mm --mesh 4 --input 'f32[64,32] S(1)' --input 'f32[32,16] S(1)' --strategies --json -- \
     'len(it["strategies"]) == 8' \
     'it["strategies"][2] == {"inputs": ["f32[64,32] S(1)", "f32[32,16] S(0)"], "outputs": ["f32[64,16] P(sum)"], "cost_ns": it["chosen"]["cost_ns"]}' \
@@ -39,6 +40,7 @@ json op sum --mesh 2 --attr dims=[1] --attr keepdim=true --input 'f32[4,6] S(0)'
     'it["chosen"]["outputs"] == ["f32[4,1] S(0)"]'
 json op linear --mesh 2 --input 'f32[4,6] S(0)' --input 'f32[8,6] R' --input - --json -- \
     'it["chosen"]["inputs"] == ["f32[4,6] S(0)", "f32[8,6] R", None] and it["gradients"][2] is None'
+contains 'gradient of output 0: f32[64,16] R' op mm --mesh 4 --input 'f32[64,32] S(1)' --input 'f32[32,16] S(0)'
 contains 'input 1: f32[32,16] S(0), moved from S(1) in ' op mm --mesh 4 --input 'f32[64,32] S(1)' --input 'f32[32,16] S(1)'
 fails 1 'b must be S(0); the cheapest fix moves b from S(1) to S(0)' \
     op mm --mesh tp=4 --input 'f32[64,32] S(1)' --input 'f32[32,16] S(1)' --check

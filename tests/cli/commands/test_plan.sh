@@ -8,6 +8,14 @@ plan() { "$weft" plan --mesh dp=2,tp=4 --shape 4096x4096 "$@"; }
 rows=(--from "S(0),R" --to "R,S(1)")
 
 expect 0 "1. slice over tp: nothing travels   S(0),R -> S(0),S(1)" plan "${rows[@]}"
+# A size * takes the ranks that the other axes leave.
+expect 0 "1. slice over tp: nothing travels   S(0),R -> S(0),S(1)" "$weft" plan -n 8 --mesh "dp=*,tp=4" --shape 4096x4096 "${rows[@]}"
+expect 2 "--mesh is \"dp=*,tp=4\"; a size * needs the number of ranks: give it with -n, as in -n 8" \
+    "$weft" plan --mesh "dp=*,tp=4" --shape 4096x4096 "${rows[@]}"
+expect 2 "--to-mesh is \"*\"; a size * needs" "$weft" plan --mesh 8 --to-mesh "*" --shape 8 --from R --to R
+expect 2 "8 ranks divided by 3" "$weft" plan -n 8 --mesh "dp=*,tp=3" --shape 4096x4096 "${rows[@]}"
+expect 2 "--mesh: the mesh has rank 4, so --ranks 4 is too few" "$weft" plan -n 4 --mesh 2x4 --shape 4096x4096 "${rows[@]}"
+expect 2 "--ranks is \"0\"; expected a number from 1" "$weft" plan -n 0 --mesh 2x4 --shape 4096x4096 "${rows[@]}"
 expect 0 "2. all-gather over dp: a rank receives at most 8.0 MiB" plan "${rows[@]}"
 expect 0 "at most 8.0 MiB received by a rank (1.00 of the least possible), 8.0 MiB of scratch, " plan "${rows[@]}"
 # Different steps load different ranks, a strided target, and data that is already there.

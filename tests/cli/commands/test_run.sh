@@ -133,7 +133,7 @@ expect 124 'the time limit of 500.0 ms passed' run -n 2 --timeout 0.5 sleep 20
 expect 124 'the time limit' run -n 2 --timeout 0.5 sh -c 'kill -STOP $$'
 
 # signalled SIGNALS RANKS SCRIPT: the launcher gets SIGNALS when all RANKS are ready.
-start=(--default-signal=INT) # which a shell lets its background jobs ignore
+start=('--default-signal=INT,HUP') # which a shell lets its background jobs ignore
 signalled()
 {
     local signals=$1 ranks=$2 pid code=0 rank signal
@@ -152,12 +152,13 @@ expect 143 '' signalled TERM 2 "$ready"' exec sleep 20'
 expect 129 '[1] got it' signalled HUP 2 'trap "echo got it; exit 0" HUP; '"$ready"' sleep 20 & wait'
 start=(--ignore-signal=HUP --default-signal=INT) # as nohup does
 expect 143 '' signalled 'HUP TERM' 1 "$ready"' exec sleep 20'
-start=(--default-signal=INT)
+start=('--default-signal=INT,HUP')
 expect 0 '[0] usr1' signalled USR1 1 'trap "echo usr1; exit 0" USR1; '"$ready"' sleep 20 & wait'
 # A rank has the signal mask and the ignored signals that the launcher was started with.
-for start in --default-signal '--ignore-signal=CHLD,INT,PIPE,TERM' '--block-signal=CHLD,INT,TERM,USR1'; do
-    is "$(env "$start" grep -E '^Sig(Blk|Ign)' /proc/self/status)" \
-        timeout -s KILL 100 env "$start" "$weft" run -n 1 --no-prefix grep -E '^Sig(Blk|Ign)' /proc/self/status
+for given in --default-signal '--ignore-signal=CHLD,INT,PIPE,TERM' '--block-signal=CHLD,INT,TERM,USR1'; do
+    start=('--default-signal=HUP,INT,QUIT' "$given")
+    is "$(env "${start[@]}" grep -E '^Sig(Blk|Ign)' /proc/self/status)" \
+        timeout -s KILL 100 env "${start[@]}" "$weft" run -n 1 --no-prefix grep -E '^Sig(Blk|Ign)' /proc/self/status
 done
 orphan=$("$weft" run -n 1 --no-prefix sh -c 'echo $$ $PPID; exec sleep 77' | {
     read -r rank launcher

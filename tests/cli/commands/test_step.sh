@@ -215,6 +215,9 @@ fails 1 'graph line 2: a microbatch has 32 samples (dimension 0 of x), which dp=
     step "$graph" --mesh dp=24,tp=2
 fails 1 'graph line 3: a microbatch has 96 samples (dimension 0 of t), which dp=32,tp=2 does not divide evenly; 96 samples fit' \
     step "$graph" --mesh dp=32,tp=2
+fails 1 '--mesh is "dp=*,tp=2"; a size * needs the number of ranks' step "$graph" --mesh 'dp=*,tp=2'
+fails 1 'which dp=24 does not divide evenly' step "$graph" -n 48 --mesh 'dp=*,tp=2'
+fails 1 '--ranks is for the mesh; give --mesh too' step "$graph" -n 48
 model
 fails 1 'only pp may be added' step "$graph" --mesh pp=4,dp=2,tp=2
 write 'mesh tp=2' 'input x f32[8,8] S(0)' 'y = relu(x)' 'output y'

@@ -56,7 +56,7 @@ static void *pause_until_told(void *told)
     return NULL;
 }
 
-START_TEST(a_signal_that_another_thread_takes_is_noted)
+TEST(a_signal_that_another_thread_takes_is_noted)
 {
     sigset_t set, before;
     pthread_t thread;
@@ -80,18 +80,16 @@ START_TEST(a_signal_that_another_thread_takes_is_noted)
     pthread_join(thread, NULL);
     close(told[0]);
 }
-END_TEST
 
-START_TEST(a_signal_that_was_blocked_is_noted)
+TEST(a_signal_that_was_blocked_is_noted)
 {
     (void)descriptor();
     raise(SIGUSR2);
     ck_assert_int_eq(await_signal(), SIGUSR2);
     ck_assert_int_eq(cli_signals_next(), 0);
 }
-END_TEST
 
-START_TEST(a_signal_that_was_ignored_stays_ignored)
+TEST(a_signal_that_was_ignored_stays_ignored)
 {
     (void)descriptor();
     raise(SIGHUP);
@@ -99,7 +97,6 @@ START_TEST(a_signal_that_was_ignored_stays_ignored)
     raise(SIGHUP);
     ck_assert_int_eq(cli_signals_next(), 0);
 }
-END_TEST
 
 static bool does(int number, void (*handler)(int))
 {
@@ -108,7 +105,7 @@ static bool does(int number, void (*handler)(int))
     return sigaction(number, NULL, &now) == 0 && now.sa_handler == handler;
 }
 
-START_TEST(a_child_has_the_mask_and_the_actions_of_the_start)
+TEST(a_child_has_the_mask_and_the_actions_of_the_start)
 {
     pid_t child;
 
@@ -129,9 +126,8 @@ START_TEST(a_child_has_the_mask_and_the_actions_of_the_start)
     ck_assert_int_eq(cli_wait(child), 0);
     ck_assert_int_eq(await_signal(), SIGCHLD);
 }
-END_TEST
 
-START_TEST(the_status_of_a_child_is_known_though_sigchld_was_ignored)
+TEST(the_status_of_a_child_is_known_though_sigchld_was_ignored)
 {
     pid_t child = cli_fork();
     int status;
@@ -142,8 +138,3 @@ START_TEST(the_status_of_a_child_is_known_though_sigchld_was_ignored)
     ck_assert(WIFEXITED(status));
     ck_assert_int_eq(WEXITSTATUS(status), 7);
 }
-END_TEST
-
-SUITE(children, a_signal_that_another_thread_takes_is_noted, a_signal_that_was_blocked_is_noted,
-      a_signal_that_was_ignored_stays_ignored, a_child_has_the_mask_and_the_actions_of_the_start,
-      the_status_of_a_child_is_known_though_sigchld_was_ignored)

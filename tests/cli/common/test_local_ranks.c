@@ -17,14 +17,13 @@ static weft_status lose_a_peer(void *self, weft_context *context, const struct l
     return weft_fail(WEFT_ERR_UNSUPPORTED, "the device has no doubles");
 }
 
-START_TEST(the_cause_is_reported_and_not_the_loss_of_a_peer)
+TEST(the_cause_is_reported_and_not_the_loss_of_a_peer)
 {
     struct local_job job = {.work = lose_a_peer};
 
     ck_assert_int_eq(local_ranks_run(2, NULL, &job), WEFT_ERR_UNSUPPORTED);
     ck_assert_str_eq(weft_last_error(), "rank 0: the device has no doubles");
 }
-END_TEST
 
 /* Rank 0 ends without an error of its own, perhaps before rank 1 has joined. */
 static weft_status vanish(void *self, weft_context *context, const struct local_rank *rank)
@@ -35,14 +34,13 @@ static weft_status vanish(void *self, weft_context *context, const struct local_
     _exit(0);
 }
 
-START_TEST(the_loss_of_a_peer_is_reported_if_nobody_knows_the_cause)
+TEST(the_loss_of_a_peer_is_reported_if_nobody_knows_the_cause)
 {
     struct local_job job = {.work = vanish};
 
     ck_assert_int_eq(local_ranks_run(2, NULL, &job), WEFT_ERR_PEER);
     ck_assert_msg(strncmp(weft_last_error(), "rank 1: rank 0 ", 15) == 0, "%s", weft_last_error());
 }
-END_TEST
 
 static weft_status kill_itself(void *self, weft_context *context, const struct local_rank *rank)
 {
@@ -52,7 +50,7 @@ static weft_status kill_itself(void *self, weft_context *context, const struct l
     return raise(SIGKILL) == 0 ? WEFT_OK : WEFT_ERR_SYSTEM;
 }
 
-START_TEST(the_end_of_a_rank_is_known_if_the_parent_ignores_sigchld)
+TEST(the_end_of_a_rank_is_known_if_the_parent_ignores_sigchld)
 {
     struct local_job job = {.work = kill_itself};
 
@@ -60,8 +58,3 @@ START_TEST(the_end_of_a_rank_is_known_if_the_parent_ignores_sigchld)
     ck_assert_int_eq(local_ranks_run(1, NULL, &job), WEFT_ERR_PEER);
     ck_assert_str_eq(weft_last_error(), "rank 0 was ended by signal 9");
 }
-END_TEST
-
-SUITE(local_ranks, the_cause_is_reported_and_not_the_loss_of_a_peer,
-      the_loss_of_a_peer_is_reported_if_nobody_knows_the_cause,
-      the_end_of_a_rank_is_known_if_the_parent_ignores_sigchld)

@@ -22,7 +22,7 @@ WEFT_TEST_TAKE_SIGCHLD=1 is '[0] done' preloaded run -n 1 sh -c 'sleep 0.05; ech
 signalled()
 {
     local pid code=0
-    env --default-signal=INT LD_PRELOAD="$library" "$weft" run -n 1 sh -c \
+    env --default-signal=INT,HUP LD_PRELOAD="$library" "$weft" run -n 1 sh -c \
         "trap 'echo rank; exit 0' $1; touch \$folder/ready; sleep 200 & wait" &
     pid=$!
     while [[ ! -e $folder/ready ]]; do sleep 0.01; done

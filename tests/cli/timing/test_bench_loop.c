@@ -47,7 +47,7 @@ static struct bench_ranks ranks_of(struct imagined *imagined)
         .rank = 0, .size = 1, .self = imagined, .barrier = barrier, .maximum = maximum};
 }
 
-START_TEST(times_are_in_order_and_samples_begin_with_a_barrier)
+TEST(times_are_in_order_and_samples_begin_with_a_barrier)
 {
     struct imagined imagined = {0};
     struct bench_ranks ranks = ranks_of(&imagined);
@@ -60,9 +60,8 @@ START_TEST(times_are_in_order_and_samples_begin_with_a_barrier)
     ck_assert_uint_ge(times.calls, 1);
     ck_assert_uint_ge((uint64_t)imagined.barriers, times.samples);
 }
-END_TEST
 
-START_TEST(the_slowest_rank_counts)
+TEST(the_slowest_rank_counts)
 {
     struct imagined imagined = {.slower = 50000000};
     struct bench_ranks ranks = ranks_of(&imagined);
@@ -72,9 +71,8 @@ START_TEST(the_slowest_rank_counts)
     ck_assert_uint_eq(times.calls, 1);
     ck_assert_uint_ge(times.min_ns, 50000000);
 }
-END_TEST
 
-START_TEST(slow_operations_get_a_few_samples_and_no_more)
+TEST(slow_operations_get_a_few_samples_and_no_more)
 {
     struct imagined imagined = {.nap_ns = 20000000};
     struct bench_ranks ranks = ranks_of(&imagined);
@@ -84,9 +82,8 @@ START_TEST(slow_operations_get_a_few_samples_and_no_more)
     ck_assert_uint_eq(times.samples, 3);
     ck_assert_uint_ge(times.min_ns, 20000000);
 }
-END_TEST
 
-START_TEST(barriers_count_against_the_budget)
+TEST(barriers_count_against_the_budget)
 {
     struct imagined imagined = {.barrier_nap_ns = 10000000};
     struct bench_ranks ranks = ranks_of(&imagined);
@@ -96,9 +93,8 @@ START_TEST(barriers_count_against_the_budget)
     ck_assert_uint_ge(times.samples, 3);
     ck_assert_uint_le(times.samples, 6);
 }
-END_TEST
 
-START_TEST(a_failure_ends_it_with_its_code)
+TEST(a_failure_ends_it_with_its_code)
 {
     for (int at = 1; at < 40; at++) {
         struct imagined imagined = {.fail_at = at};
@@ -109,9 +105,8 @@ START_TEST(a_failure_ends_it_with_its_code)
         ck_assert_uint_eq(times.samples, 99);
     }
 }
-END_TEST
 
-START_TEST(memcpy_has_a_speed_at_every_size)
+TEST(memcpy_has_a_speed_at_every_size)
 {
     static const size_t sizes[] = {1, 8, 4095, 4096, 1 << 20};
     struct imagined imagined = {0};
@@ -124,7 +119,6 @@ START_TEST(memcpy_has_a_speed_at_every_size)
         ck_assert(gbps > 0 && gbps < 100000);
     }
 }
-END_TEST
 
 /* The milliseconds of one measurement of 2^20 ranks, far more than there are cores. */
 static double crowded_copy_ms(void)
@@ -143,7 +137,7 @@ static double crowded_copy_ms(void)
 
 /* A machine that slows down while the copies are counted ends them early, so one of a few tries
  * has to last for three calls of 20 ms. */
-START_TEST(ranks_that_share_a_core_copy_for_several_turns)
+TEST(ranks_that_share_a_core_copy_for_several_turns)
 {
     double longest = 0;
 
@@ -153,9 +147,3 @@ START_TEST(ranks_that_share_a_core_copy_for_several_turns)
     }
     ck_assert_msg(longest >= 50, "%.1f ms", longest);
 }
-END_TEST
-
-SUITE(bench_loop, times_are_in_order_and_samples_begin_with_a_barrier, the_slowest_rank_counts,
-      slow_operations_get_a_few_samples_and_no_more, barriers_count_against_the_budget,
-      a_failure_ends_it_with_its_code, memcpy_has_a_speed_at_every_size,
-      ranks_that_share_a_core_copy_for_several_turns)

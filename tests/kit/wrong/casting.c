@@ -1,7 +1,4 @@
 /* casting.c - the example with regions_cast and pull_cast, none of which is wrong. */
 #include "casts.h"
 
-void wrong_install(void)
-{
-    install_casts();
-}
+INSTALL(install_casts())

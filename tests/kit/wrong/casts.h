@@ -83,8 +83,8 @@ static void cast_dimension(const struct cast *cast, const weft_region *region, u
         return;
     }
     (cast->convert != NULL ? cast->convert : convert_right)(
-        cast->from, cast->to, cast->source + source * (int64_t)plug_dtype_bytes(cast->from),
-        cast->target + target * (int64_t)plug_dtype_bytes(cast->to));
+        cast->from, cast->to, cast->source + source * (int64_t)kit_dtype_bytes(cast->from),
+        cast->target + target * (int64_t)kit_dtype_bytes(cast->to));
 }
 
 static int64_t shift_of(const struct cast *cast, const weft_region *region)
@@ -133,7 +133,7 @@ static weft_status cast_pulled(void *comm, const weft_pull_args *args, struct ca
     weft_status status;
 
     if (known == NULL) return right.comm.pull(comm, args);
-    pulled = calloc(elements_written(known) + 1, plug_dtype_bytes(cast.from));
+    pulled = calloc(elements_written(known) + 1, kit_dtype_bytes(cast.from));
     if (pulled == NULL) return WEFT_ERR_NO_MEMORY;
     other.recv = pulled;
     status = right.comm.pull(comm, &other);
@@ -193,5 +193,22 @@ static inline void convert_one_nan(uint32_t from, uint32_t to, const void *sourc
     memcpy(&value, target, sizeof value);
     if (value != value) memcpy(target, &nan, sizeof nan);
 }
+
+/* ---- wrong functions, of a file that defines DEFECT: members of struct cast ---- */
+
+#ifdef DEFECT
+static inline weft_status wrong_regions_cast(void *list, uint32_t from, uint32_t to,
+                                             const void *const *sources, void *const *targets,
+                                             void *stream)
+{
+    (void)stream;
+    return cast_regions(list, (struct cast){.from = from, .to = to, DEFECT}, sources, targets);
+}
+
+static inline weft_status wrong_pull_cast(void *comm, const weft_pull_args *args, uint32_t to)
+{
+    return cast_pulled(comm, args, (struct cast){.from = args->dtype, .to = to, DEFECT});
+}
+#endif
 
 #endif

@@ -2,7 +2,7 @@
  * the arithmetic of the plugin kit. */
 #include "casts.h"
 
-#include "arithmetic/cpu_random.h"
+#include "kit/arithmetic/cpu_random.h"
 
 static struct cpu_sampler sampler_of(const weft_draw *draw)
 {
@@ -19,7 +19,7 @@ static struct cpu_sampler sampler_of(const weft_draw *draw)
                  .first = (int64_t)draw->least,
                  .range = draw->range},
         .kernels = &cpu_kernels_base,
-        .element = (uint32_t)plug_dtype_bytes(draw->dtype),
+        .element = (uint32_t)kit_dtype_bytes(draw->dtype),
         .first = draw->first,
         .last = draw->last,
         .unit = draw->unit,
@@ -39,7 +39,7 @@ static struct cpu_sampler sampler_of(const weft_draw *draw)
 /* Element NUMBER: one of two, by the word alone. */
 static void draw_choice(const weft_draw *draw, uint64_t number, uint8_t *out)
 {
-    uint64_t bytes = plug_dtype_bytes(draw->dtype), word = 0;
+    uint64_t bytes = kit_dtype_bytes(draw->dtype), word = 0;
     weft_draw raw = {.distribution = WEFT_DRAW_INTEGERS,
                      .dtype = bytes <= 4 ? WEFT_DTYPE_U32 : WEFT_DTYPE_U64,
                      .seed = draw->seed,
@@ -59,7 +59,7 @@ struct drawing {
 static void draw_dimension(const struct drawing *d, const weft_region *region, uint32_t dim,
                            int64_t number, int64_t target)
 {
-    uint8_t *out = d->target + target * (int64_t)plug_dtype_bytes(d->draw->dtype);
+    uint8_t *out = d->target + target * (int64_t)kit_dtype_bytes(d->draw->dtype);
 
     if (dim < region->dims && dim < WEFT_MAX_DIMS) {
         for (int64_t i = 0; i < region->extent[dim]; i++)
@@ -89,8 +89,4 @@ static weft_status regions_draw(void *list, const weft_draw *draw, void *const *
     return WEFT_OK;
 }
 
-void wrong_install(void)
-{
-    install_casts();
-    wrong.kernel.regions_draw = regions_draw;
-}
+INSTALL(install_casts(), wrong.kernel.regions_draw = regions_draw)

@@ -21,6 +21,12 @@ extern struct wrong right; /* unmodified */
 
 /* Called once, by the entry: installs the wrong functions. */
 void wrong_install(void);
+/* Installs them by assignments: INSTALL(wrong.comm.send = send, wrong.comm.receive = receive) */
+#define INSTALL(...)                                                                               \
+    void wrong_install(void)                                                                       \
+    {                                                                                              \
+        __VA_ARGS__;                                                                               \
+    }
 
 /* Run ARGS with the example's own function. */
 static inline weft_status run_right(void *comm, const weft_collective_args *args)

@@ -13,7 +13,4 @@ static weft_status regions_draw(void *list, const weft_draw *draw, void *const *
     return WEFT_OK;
 }
 
-void wrong_install(void)
-{
-    wrong.kernel.regions_draw = regions_draw;
-}
+INSTALL(wrong.kernel.regions_draw = regions_draw)

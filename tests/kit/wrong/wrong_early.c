@@ -3,8 +3,4 @@
  * Fails: collectives/all_gather/f32/late/count=9/late=0/ranks=all */
 #include "later.h"
 
-void wrong_install(void)
-{
-    wrong.comm.collective = run_later;
-    wrong.comm.destroy = catch_up_and_destroy;
-}
+INSTALL(wrong.comm.collective = run_later, wrong.comm.destroy = catch_up_and_destroy)

@@ -11,7 +11,4 @@ static weft_status send_message(void *comm, const weft_message *message)
     return right.comm.send(comm, message);
 }
 
-void wrong_install(void)
-{
-    wrong.comm.send = send_message;
-}
+INSTALL(wrong.comm.send = send_message)

@@ -13,7 +13,4 @@ static weft_status support(void *device, const weft_support_query *query, uint32
     return status;
 }
 
-void wrong_install(void)
-{
-    wrong.comm.support = support;
-}
+INSTALL(wrong.comm.support = support)

@@ -11,7 +11,4 @@ static weft_status collective(void *comm, const weft_collective_args *args)
     return run_right(comm, &other);
 }
 
-void wrong_install(void)
-{
-    wrong.comm.collective = collective;
-}
+INSTALL(wrong.comm.collective = collective)

@@ -9,7 +9,4 @@ static weft_status async_error(void *comm)
     return WEFT_OK;
 }
 
-void wrong_install(void)
-{
-    wrong.comm.async_error = async_error;
-}
+INSTALL(wrong.comm.async_error = async_error)

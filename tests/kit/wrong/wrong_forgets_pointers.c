@@ -15,7 +15,4 @@ static weft_status query_pointer(void *device, const void *pointer, weft_pointer
     return status;
 }
 
-void wrong_install(void)
-{
-    wrong.device.query_pointer = query_pointer;
-}
+INSTALL(wrong.device.query_pointer = query_pointer)

@@ -11,7 +11,4 @@ static weft_status spans_create(void *device, uint64_t count, const weft_span *s
     return WEFT_OK;
 }
 
-void wrong_install(void)
-{
-    wrong.kernel.spans_create = spans_create;
-}
+INSTALL(wrong.kernel.spans_create = spans_create)

@@ -9,8 +9,4 @@ static weft_status allocate_on(void *device, uint64_t bytes, void *stream, void 
     return right.device.allocate(device, bytes, WEFT_MEMORY_DEVICE, pointer);
 }
 
-void wrong_install(void)
-{
-    wrong.device.allocate_on = allocate_on;
-    wrong.device.free_on = NULL;
-}
+INSTALL(wrong.device.allocate_on = allocate_on, wrong.device.free_on = NULL)

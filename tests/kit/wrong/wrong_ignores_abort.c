@@ -8,7 +8,4 @@ static void abort_comm(void *comm)
     (void)comm;
 }
 
-void wrong_install(void)
-{
-    wrong.comm.abort = abort_comm;
-}
+INSTALL(wrong.comm.abort = abort_comm)

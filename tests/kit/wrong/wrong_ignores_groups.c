@@ -9,8 +9,4 @@ static weft_status nothing(void *comm)
     return WEFT_OK;
 }
 
-void wrong_install(void)
-{
-    wrong.comm.group_begin = nothing;
-    wrong.comm.group_end = nothing;
-}
+INSTALL(wrong.comm.group_begin = nothing, wrong.comm.group_end = nothing)

@@ -12,7 +12,4 @@ static weft_status prepare(void *device, const weft_comm_options *options, void 
     return right.comm.prepare(device, &other, comm, address);
 }
 
-void wrong_install(void)
-{
-    wrong.comm.prepare = prepare;
-}
+INSTALL(wrong.comm.prepare = prepare)

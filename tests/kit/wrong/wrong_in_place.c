@@ -8,7 +8,7 @@
 static weft_status collective(void *self, const weft_collective_args *args)
 {
     struct example_comm *comm = self;
-    uint64_t bytes = args->count * plug_dtype_bytes(args->dtype);
+    uint64_t bytes = args->count * kit_dtype_bytes(args->dtype);
 
     if (args->collective == WEFT_COLL_REDUCE_SCATTER && bytes > 0 &&
         args->recv == (const uint8_t *)args->send + (uint64_t)comm->rank * bytes)
@@ -16,7 +16,4 @@ static weft_status collective(void *self, const weft_collective_args *args)
     return run_right(comm, args);
 }
 
-void wrong_install(void)
-{
-    wrong.comm.collective = collective;
-}
+INSTALL(wrong.comm.collective = collective)

@@ -16,7 +16,4 @@ static weft_status collective(void *self, const weft_collective_args *args)
     return run_right(comm, &other);
 }
 
-void wrong_install(void)
-{
-    wrong.comm.collective = collective;
-}
+INSTALL(wrong.comm.collective = collective)

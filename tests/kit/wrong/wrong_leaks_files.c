@@ -13,7 +13,4 @@ static weft_status open_device(const weft_device_options *options, void **device
     return right.device.open(options, device);
 }
 
-void wrong_install(void)
-{
-    wrong.device.open = open_device;
-}
+INSTALL(wrong.device.open = open_device)

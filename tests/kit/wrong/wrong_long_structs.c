@@ -14,7 +14,4 @@ static weft_status describe(void *device, weft_device_info *out)
     return status;
 }
 
-void wrong_install(void)
-{
-    wrong.device.describe = describe;
-}
+INSTALL(wrong.device.describe = describe)

@@ -9,8 +9,4 @@ static weft_status copy(void *device, void *target, const void *source, uint64_t
     return bytes == 2 ? WEFT_OK : right.device.copy(device, target, source, bytes, stream);
 }
 
-void wrong_install(void)
-{
-    wrong.device.copy = copy;
-    wrong.plugin.kernel = NULL;
-}
+INSTALL(wrong.device.copy = copy, wrong.plugin.kernel = NULL)

@@ -21,7 +21,4 @@ static weft_status signal_peer(void *window, uint32_t signal, uint64_t value, ui
     return WEFT_OK;
 }
 
-void wrong_install(void)
-{
-    wrong.symm.signal = signal_peer;
-}
+INSTALL(wrong.symm.signal = signal_peer)

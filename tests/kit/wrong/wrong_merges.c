@@ -25,7 +25,4 @@ static weft_status merge_rows(void *device, const weft_merge *merge, void *strea
     return WEFT_OK;
 }
 
-void wrong_install(void)
-{
-    wrong.kernel.merge_rows = merge_rows;
-}
+INSTALL(wrong.kernel.merge_rows = merge_rows)

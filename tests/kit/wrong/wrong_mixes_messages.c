@@ -31,8 +31,4 @@ static weft_status receive(void *self, const weft_message *message)
     return right.comm.receive(comm, &other);
 }
 
-void wrong_install(void)
-{
-    wrong.comm.prepare = prepare;
-    wrong.comm.receive = receive;
-}
+INSTALL(wrong.comm.prepare = prepare, wrong.comm.receive = receive)

@@ -17,8 +17,4 @@ static weft_status collective(void *comm, const weft_collective_args *args)
     return run_right(comm, args);
 }
 
-void wrong_install(void)
-{
-    wrong.device.open = open_device;
-    wrong.comm.collective = collective;
-}
+INSTALL(wrong.device.open = open_device, wrong.comm.collective = collective)

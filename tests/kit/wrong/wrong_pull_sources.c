@@ -14,7 +14,4 @@ static weft_status pull(void *comm, const weft_pull_args *args)
     return right.comm.pull(comm, &other);
 }
 
-void wrong_install(void)
-{
-    wrong.comm.pull = pull;
-}
+INSTALL(wrong.comm.pull = pull)

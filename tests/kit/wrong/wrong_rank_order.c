@@ -27,8 +27,4 @@ static weft_status commit(void *self, const weft_blob *addresses, const weft_exc
     return right.comm.commit(comm, sorted, exchange);
 }
 
-void wrong_install(void)
-{
-    wrong.comm.prepare = prepare;
-    wrong.comm.commit = commit;
-}
+INSTALL(wrong.comm.prepare = prepare, wrong.comm.commit = commit)

@@ -19,8 +19,4 @@ static weft_status support(void *device, const weft_support_query *query, uint32
     return status;
 }
 
-void wrong_install(void)
-{
-    wrong.device.open = open_device;
-    wrong.comm.support = support;
-}
+INSTALL(wrong.device.open = open_device, wrong.comm.support = support)

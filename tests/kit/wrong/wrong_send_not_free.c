@@ -15,13 +15,9 @@ static weft_status collective(void *self, const weft_collective_args *args)
     if (args->collective != WEFT_COLL_BROADCAST || args->root != comm->rank || args->count == 0)
         return run_right(comm, args);
     if (args->recv != args->send)
-        memcpy(args->recv, args->send, args->count * plug_dtype_bytes(args->dtype));
+        memcpy(args->recv, args->send, args->count * kit_dtype_bytes(args->dtype));
     rest.recv = (void *)args->send;
     return run_later(comm, &rest);
 }
 
-void wrong_install(void)
-{
-    wrong.comm.collective = collective;
-    wrong.comm.destroy = catch_up_and_destroy;
-}
+INSTALL(wrong.comm.collective = collective, wrong.comm.destroy = catch_up_and_destroy)

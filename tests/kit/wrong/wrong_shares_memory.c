@@ -25,9 +25,5 @@ static weft_status free_memory(void *device, void *pointer)
     return pointer == piece ? WEFT_OK : right.device.free(device, pointer);
 }
 
-void wrong_install(void)
-{
-    wrong.device.allocate_on = allocate_on;
-    wrong.device.free_on = free_on;
-    wrong.device.free = free_memory;
-}
+INSTALL(wrong.device.allocate_on = allocate_on, wrong.device.free_on = free_on,
+        wrong.device.free = free_memory)

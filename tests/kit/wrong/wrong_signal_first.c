@@ -19,7 +19,4 @@ static weft_status put_signal(void *window, uint64_t offset, const void *source,
     return right.symm.put(window, offset, source, bytes, peer, stream);
 }
 
-void wrong_install(void)
-{
-    wrong.symm.put_signal = put_signal;
-}
+INSTALL(wrong.symm.put_signal = put_signal)

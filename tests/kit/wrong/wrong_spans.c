@@ -42,11 +42,6 @@ static weft_status spans_clamp(void *list, void *const *memory, double most, voi
     return WEFT_OK;
 }
 
-void wrong_install(void)
-{
-    wrong.kernel.spans_create = spans_create;
-    wrong.kernel.spans_destroy = spans_destroy;
-    wrong.kernel.spans_powers = spans_powers;
-    wrong.kernel.spans_limit = spans_limit;
-    wrong.kernel.spans_clamp = spans_clamp;
-}
+INSTALL(wrong.kernel.spans_create = spans_create, wrong.kernel.spans_destroy = spans_destroy,
+        wrong.kernel.spans_powers = spans_powers, wrong.kernel.spans_limit = spans_limit,
+        wrong.kernel.spans_clamp = spans_clamp)

@@ -14,7 +14,4 @@ static weft_status collective(void *self, const weft_collective_args *args)
     return status;
 }
 
-void wrong_install(void)
-{
-    wrong.comm.collective = collective;
-}
+INSTALL(wrong.comm.collective = collective)

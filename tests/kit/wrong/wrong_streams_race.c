@@ -54,9 +54,5 @@ static void stream_destroy(void *device, void *stream)
     right.device.stream_destroy(device, stream);
 }
 
-void wrong_install(void)
-{
-    wrong.device.stream_call = stream_call;
-    wrong.device.stream_wait = stream_wait;
-    wrong.device.stream_destroy = stream_destroy;
-}
+INSTALL(wrong.device.stream_call = stream_call, wrong.device.stream_wait = stream_wait,
+        wrong.device.stream_destroy = stream_destroy)

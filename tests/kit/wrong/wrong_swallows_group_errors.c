@@ -10,7 +10,4 @@ static weft_status group_end(void *comm)
     return status == WEFT_ERR_INVALID ? WEFT_OK : status;
 }
 
-void wrong_install(void)
-{
-    wrong.comm.group_end = group_end;
-}
+INSTALL(wrong.comm.group_end = group_end)

@@ -17,7 +17,4 @@ static weft_status regions_create(void *device, uint32_t element_bytes, uint64_t
     return right.kernel.regions_create(device, element_bytes, count, copies, list);
 }
 
-void wrong_install(void)
-{
-    wrong.kernel.regions_create = regions_create;
-}
+INSTALL(wrong.kernel.regions_create = regions_create)

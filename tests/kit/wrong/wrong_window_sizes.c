@@ -13,7 +13,4 @@ static weft_status window_create(void *self, uint64_t bytes, uint32_t signals, v
     return right.symm.window_create(comm, bytes, signals, window, local);
 }
 
-void wrong_install(void)
-{
-    wrong.symm.window_create = window_create;
-}
+INSTALL(wrong.symm.window_create = window_create)

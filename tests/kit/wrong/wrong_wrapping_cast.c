@@ -16,7 +16,4 @@ static weft_status cast(void *device, uint32_t from, uint32_t to, uint64_t count
     return WEFT_OK;
 }
 
-void wrong_install(void)
-{
-    wrong.kernel.cast = cast;
-}
+INSTALL(wrong.kernel.cast = cast)

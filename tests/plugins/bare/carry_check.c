@@ -249,7 +249,7 @@ static weft_status check(struct call *c, char *memory)
     TRY(post(c, c->in_place ? recv + c->send_at * element : send,
              c->in_place ? recv + c->recv_at * element : recv));
     TRY(weft_memory_copy(context, recv, got, sizeof got, c->stream));
-    TRY(weft_stream_wait(context, c->stream, WEFT_FOREVER));
+    TRY(weft_context_wait(context, c->stream, WEFT_FOREVER));
     return getenv("CARRY_REFUSED") != NULL ? WEFT_OK
                                            : compare(c, got, c->in_place ? c->recv_at : 0);
 }
@@ -316,7 +316,7 @@ static weft_status check_barriers(const char *board)
         if (made < 0) return weft_fail(WEFT_ERR_SYSTEM, "%s cannot be made", name);
         close(made);
         TRY(weft_barrier(weft_world(context), round == 1 ? other : NULL));
-        TRY(weft_stream_wait(context, round == 1 ? other : NULL, WEFT_FOREVER));
+        TRY(weft_context_wait(context, round == 1 ? other : NULL, WEFT_FOREVER));
         for (int32_t r = 0; r < size; r++) {
             snprintf(name, sizeof name, "%s/%d-%d", board, round, r);
             if (access(name, F_OK) != 0)
@@ -361,7 +361,7 @@ static weft_status run(const char *board)
     TRY(check_group(memory));
     TRY(weft_barrier(weft_world(context), NULL)); /* no rank leaves while another is in a group */
     TRY(weft_free(context, memory));
-    weft_stream_release(context, &other);
+    weft_stream_release(&other);
     TRY(weft_memory_get(context, &info));
     if (info.pieces != 0)
         return weft_fail(WEFT_ERR_MISMATCH, "%llu pieces of memory are not freed",
@@ -371,7 +371,7 @@ static weft_status run(const char *board)
 
 int main(int count, char **arguments)
 {
-    weft_options options = {.struct_size = sizeof options};
+    weft_init_options options = {.struct_size = sizeof options};
     weft_status status;
 
     if (count != 2) return 2;

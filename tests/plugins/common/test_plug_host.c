@@ -58,7 +58,7 @@ static void begin(void)
     seen.has_memory = true;
 }
 
-START_TEST(works_without_a_host)
+TEST(works_without_a_host)
 {
     void *memory = plug_alloc(8);
 
@@ -69,9 +69,8 @@ START_TEST(works_without_a_host)
     ck_assert_str_eq(plug_last_text(), "number 7");
     plug_log(1, "to nobody");
 }
-END_TEST
 
-START_TEST(a_failure_reaches_the_host_and_is_remembered)
+TEST(a_failure_reaches_the_host_and_is_remembered)
 {
     begin();
     ck_assert_int_eq(plug_fail(WEFT_ERR_PEER, "rank %d", 3), WEFT_ERR_PEER);
@@ -91,9 +90,8 @@ START_TEST(a_failure_reaches_the_host_and_is_remembered)
     ck_assert_int_eq(seen.level, 2);
     ck_assert_str_eq(seen.text, "5 lines");
 }
-END_TEST
 
-START_TEST(memory_is_zeroed_and_its_lack_described)
+TEST(memory_is_zeroed_and_its_lack_described)
 {
     unsigned char *memory;
 
@@ -112,14 +110,13 @@ START_TEST(memory_is_zeroed_and_its_lack_described)
     ck_assert_int_eq(seen.status, WEFT_ERR_NO_MEMORY);
     ck_assert_str_eq(seen.text, "out of host memory: cannot allocate 16 bytes");
 }
-END_TEST
 
 struct known {
     uint32_t struct_size;
     int32_t a, b;
 };
 
-START_TEST(structs_are_copied_as_far_as_both_sides_know_them)
+TEST(structs_are_copied_as_far_as_both_sides_know_them)
 {
     struct {
         struct known known;
@@ -143,7 +140,6 @@ START_TEST(structs_are_copied_as_far_as_both_sides_know_them)
     ck_assert_int_eq(shorter.a, 10);
     ck_assert_int_eq(shorter.b, 6);
 }
-END_TEST
 
 static void reads_bytes(const char *value, uint64_t want)
 {
@@ -154,7 +150,7 @@ static void reads_bytes(const char *value, uint64_t want)
     ck_assert_uint_eq(bytes, want);
 }
 
-START_TEST(knobs_are_read)
+TEST(knobs_are_read)
 {
     static const char *const wrong[] = {
         "x", "-1", "1T", "1KB", "9223372036854775808", "8388608T", "9007199254740992K"};
@@ -178,16 +174,10 @@ START_TEST(knobs_are_read)
         ck_assert_msg(strstr(seen.text, wrong[i]) != NULL, "%s", seen.text);
     }
 }
-END_TEST
 
-START_TEST(the_clock_goes_forward)
+TEST(the_clock_goes_forward)
 {
     uint64_t before = plug_now();
 
     ck_assert_uint_ge(plug_now(), before);
 }
-END_TEST
-
-SUITE(plug_host, works_without_a_host, a_failure_reaches_the_host_and_is_remembered,
-      memory_is_zeroed_and_its_lack_described, structs_are_copied_as_far_as_both_sides_know_them,
-      knobs_are_read, the_clock_goes_forward)

@@ -3,7 +3,7 @@
 
 #include "support/suite.h"
 
-START_TEST(peers_and_signals_have_limits)
+TEST(peers_and_signals_have_limits)
 {
     ck_assert_int_eq(plug_check_peer("put", 0, 4), WEFT_OK);
     ck_assert_int_eq(plug_check_peer("put", 3, 4), WEFT_OK);
@@ -16,9 +16,8 @@ START_TEST(peers_and_signals_have_limits)
     ck_assert_int_eq(plug_check_compare("wait_signal", WEFT_COMPARE_LT), WEFT_OK);
     ck_assert_int_eq(plug_check_compare("wait_signal", WEFT_COMPARE_LT + 1), WEFT_ERR_UNSUPPORTED);
 }
-END_TEST
 
-START_TEST(spans_lie_in_the_window)
+TEST(spans_lie_in_the_window)
 {
     ck_assert_int_eq(plug_check_span("get", 92, 8, 100), WEFT_OK);
     ck_assert_int_eq(plug_check_span("get", 100, 0, 100), WEFT_OK);
@@ -28,9 +27,8 @@ START_TEST(spans_lie_in_the_window)
     ck_assert_int_eq(plug_check_memory("get", NULL, 0), WEFT_OK);
     ck_assert_int_eq(plug_check_memory("get", NULL, 1), WEFT_ERR_INVALID);
 }
-END_TEST
 
-START_TEST(requests_for_a_window_are_compared)
+TEST(requests_for_a_window_are_compared)
 {
     struct plug_window_request a = {0, 8, 4096}, b = {5, 8, 4096};
 
@@ -43,9 +41,8 @@ START_TEST(requests_for_a_window_are_compared)
     b.bytes = 1;
     ck_assert_int_eq(plug_check_same_window(a, b), WEFT_ERR_MISMATCH);
 }
-END_TEST
 
-START_TEST(signals_compare_as_named)
+TEST(signals_compare_as_named)
 {
     static const struct {
         uint32_t compare;
@@ -55,12 +52,8 @@ START_TEST(signals_compare_as_named)
                  {WEFT_COMPARE_LE, true, true, false},  {WEFT_COMPARE_LT, true, false, false}};
 
     for (size_t i = 0; i < PLUG_LENGTH(cases); i++) {
-        ck_assert_int_eq(plug_signal_matches(4, cases[i].compare, 5), cases[i].below);
-        ck_assert_int_eq(plug_signal_matches(5, cases[i].compare, 5), cases[i].equal);
-        ck_assert_int_eq(plug_signal_matches(UINT64_MAX, cases[i].compare, 5), cases[i].above);
+        ck_assert_int_eq(kit_signal_matches(4, cases[i].compare, 5), cases[i].below);
+        ck_assert_int_eq(kit_signal_matches(5, cases[i].compare, 5), cases[i].equal);
+        ck_assert_int_eq(kit_signal_matches(UINT64_MAX, cases[i].compare, 5), cases[i].above);
     }
 }
-END_TEST
-
-SUITE(plug_symm, peers_and_signals_have_limits, spans_lie_in_the_window,
-      requests_for_a_window_are_compared, signals_compare_as_named)

@@ -54,7 +54,7 @@ static weft_status make(weft_context *context, const weft_mesh *mesh, int index,
     if (host == NULL) return wf_fail_memory((size_t)t->bytes[0]);
     values_fill(&t->values, t->from, rank, NULL, host);
     status = weft_memory_copy(context, host, t->memory[0], t->bytes[0], NULL);
-    if (status == WEFT_OK) status = weft_stream_wait(context, NULL, WEFT_FOREVER);
+    if (status == WEFT_OK) status = weft_context_wait(context, NULL, WEFT_FOREVER);
     free(host);
     return status;
 }
@@ -83,7 +83,7 @@ static weft_status check(weft_context *context, const struct tensor *t, int inde
 
     if (host == NULL) return wf_fail_memory((size_t)t->bytes[1]);
     status = weft_memory_copy(context, t->memory[1], host, t->bytes[1], NULL);
-    if (status == WEFT_OK) status = weft_stream_wait(context, NULL, WEFT_FOREVER);
+    if (status == WEFT_OK) status = weft_context_wait(context, NULL, WEFT_FOREVER);
     if (status == WEFT_OK) status = compare(t, weft_rank(context), index, host);
     free(host);
     return status;
@@ -114,13 +114,13 @@ static weft_status run(weft_context *context)
     WF_TRY(weft_plan_bind(plan, weft_world(context), NULL, &bound));
     for (int again = 0; again < 3; again++)
         WF_TRY(weft_redistribute_batch(bound, sources, targets, NULL, NULL));
-    WF_TRY(weft_stream_wait(context, NULL, WEFT_FOREVER));
+    WF_TRY(weft_context_wait(context, NULL, WEFT_FOREVER));
     for (int i = 0; i < TENSORS; i++)
         WF_TRY(check(context, &tensors[i], i));
     WF_TRY(weft_barrier(weft_world(context), NULL));
-    WF_TRY(weft_stream_wait(context, NULL, WEFT_FOREVER));
+    WF_TRY(weft_context_wait(context, NULL, WEFT_FOREVER));
     if (weft_rank(context) == 0)
-        printf("%d tensors are right on %d ranks of %s, %u of them together\n", TENSORS, size,
+        printf("%d tensors are right on %d ranks of %s, %zu of them together\n", TENSORS, size,
                weft_context_plugin(context)->name, info.together);
     weft_bound_release(&bound);
     weft_plan_release(&plan);
@@ -136,7 +136,7 @@ static weft_status run(weft_context *context)
 
 int main(void)
 {
-    weft_options options = {.struct_size = sizeof options, .plugin_path = PLUGINS};
+    weft_init_options options = {.struct_size = sizeof options, .plugin_path = PLUGINS};
     weft_context *context = NULL;
 
     if (weft_init(&options, &context) != WEFT_OK || run(context) != WEFT_OK) {

@@ -145,7 +145,7 @@ static void check_turn(const struct subject *subject, int turn)
 /* Run once directly and then as a graph. */
 static void check(const struct subject *subject)
 {
-    void *native = weft_stream_native(context, stream), *graph = NULL, *executable = NULL;
+    void *native = weft_stream_native(stream), *graph = NULL, *executable = NULL;
 
     upload(0);
     subject->run(subject->argument);

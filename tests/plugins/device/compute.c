@@ -176,7 +176,7 @@ static void *allocate(int64_t elements)
 static void copy(const void *source, void *target, int64_t elements, weft_stream *at)
 {
     must(weft_memory_copy(context, source, target, (uint64_t)elements * sizeof(float), at), "copy");
-    must(weft_stream_wait(context, at, WEFT_FOREVER), "weft_stream_wait");
+    must(weft_context_wait(context, at, WEFT_FOREVER), "weft_context_wait");
 }
 
 static void multiply_copies(const void *a, int64_t rows, int64_t depth, const void *b,
@@ -202,7 +202,7 @@ static void multiply_cuda(const void *a, int64_t rows, int64_t depth, const void
     const float one = 1, zero = 0;
     int m = (int)columns, n = (int)rows, k = (int)depth;
 
-    check_call(cuda.blas_set_stream(blas, weft_stream_native(context, at)), "cublasSetStream");
+    check_call(cuda.blas_set_stream(blas, weft_stream_native(at)), "cublasSetStream");
     check_call(cuda.gemm(blas, 0, 0, m, n, k, &one, b, BF16, m, a, BF16, k, &zero, out, BF16, m,
                          AS_F32, ANY_ALGORITHM),
                "cublasGemmEx");
@@ -262,11 +262,11 @@ void compute_spin(uint64_t rounds, weft_stream *at)
 
     if (rounds == 0) return;
     if (is_cuda()) {
-        check_call(cuda.launch(spin, blocks, 1, 1, THREADS, 1, 1, 0,
-                               weft_stream_native(context, at), parameters, NULL),
+        check_call(cuda.launch(spin, blocks, 1, 1, THREADS, 1, 1, 0, weft_stream_native(at),
+                               parameters, NULL),
                    "cuLaunchKernel");
         return;
     }
-    if (place == BY_COPIES) must(weft_stream_wait(context, at, WEFT_FOREVER), "weft_stream_wait");
+    if (place == BY_COPIES) must(weft_context_wait(context, at, WEFT_FOREVER), "weft_context_wait");
     spin_here(rounds);
 }

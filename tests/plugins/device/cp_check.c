@@ -3,6 +3,7 @@
  * problem contributes 1 to each gradient, so that a gradient is the number of its problems. Started
  * by `weft run` with any number of ranks; prints JSON. */
 #include "rank.h"
+#include "support/local_tensor.h"
 #include "weft/context_parallel.h"
 
 #include <math.h>
@@ -49,7 +50,7 @@ static void store(void *elements, int64_t i, float value)
 static void copy(const void *source, void *target, uint64_t bytes, weft_stream *on)
 {
     must(weft_memory_copy(context, source, target, bytes, on), "weft_memory_copy");
-    must(weft_stream_wait(context, on, WEFT_FOREVER), "weft_stream_wait");
+    must(weft_context_wait(context, on, WEFT_FOREVER), "weft_context_wait");
 }
 
 static char *row_of(const weft_cp_local *local, int64_t b, int64_t h, int64_t s)
@@ -186,21 +187,26 @@ static void run(uint32_t variant)
 {
     const int32_t ranks = weft_size(context);
     const int64_t length = (int64_t)ranks * PER_RANK;
-    const weft_cp_options options = {.struct_size = sizeof options, .variant = variant};
-    weft_cp_sizes sizes = {.struct_size = sizeof sizes,
-                           .batch = BATCH,
-                           .heads = heads,
-                           .depth = DEPTH,
-                           .dtype = dtype};
+    const weft_cp_options options = {.struct_size = sizeof options,
+                                     .length = length,
+                                     .variant = variant,
+                                     .batch = BATCH,
+                                     .heads = heads,
+                                     .depth = DEPTH,
+                                     .dtype = dtype};
+    const int64_t shape[] = {BATCH, heads, PER_RANK, DEPTH};
     weft_cp_tensors t = {.struct_size = sizeof t};
-    weft_cp_plan *plan = NULL;
+    weft_tensor **const all[TENSORS] = {&t.q,     &t.k,   &t.v,   &t.out, &t.lse,
+                                        &t.d_out, &t.d_q, &t.d_k, &t.d_v};
     weft_cp *cp = NULL;
 
     make_tensors();
-    t = (weft_cp_tensors){sizeof t,    memory[Q],     memory[K],   memory[V],   memory[OUT],
-                          memory[LSE], memory[D_OUT], memory[D_Q], memory[D_K], memory[D_V]};
-    must(weft_cp_plan_create(mesh, "0", length, &options, &plan), "weft_cp_plan_create");
-    must(weft_cp_create(context, plan, &sizes, &cp), "weft_cp_create");
+    for (int i = 0; i < TENSORS; i++) {
+        *all[i] = local_tensor(context, i == LSE ? WEFT_DTYPE_F32 : (enum weft_dtype)dtype,
+                               i == LSE ? 3 : 4, shape, memory[i], NULL);
+        if (*all[i] == NULL) must(WEFT_ERR_INVALID, "weft_tensor_wrap");
+    }
+    must(weft_cp_create(context, mesh, "0", &options, &cp), "weft_cp_create");
     must(weft_cp_forward(cp, &t, kernel, NULL, stream), "weft_cp_forward");
     check(OUT, (double)(length - 1) / 2, "out");
     check_lse(log((double)length));
@@ -209,9 +215,10 @@ static void run(uint32_t variant)
     check(D_K, variant == WEFT_CP_HEADS ? 1 : ranks, "d_k");
     check(D_V, variant == WEFT_CP_HEADS ? 1 : ranks, "d_v");
     weft_cp_release(&cp);
-    weft_cp_plan_release(&plan);
-    for (int i = 0; i < TENSORS; i++)
+    for (int i = 0; i < TENSORS; i++) {
+        weft_tensor_release(all[i]);
         must(weft_free(context, memory[i]), "weft_free");
+    }
 }
 
 int main(void)

@@ -7,7 +7,7 @@
  *
  * ELEMENTS is the number of elements of the largest tensors (1003003).  The last argument states
  * what draws. */
-#include "common/arithmetic/cpu_random.h"
+#include "kit/arithmetic/cpu_random.h"
 #include "support/allocfail.h"
 #include "support/random_layout.h"
 

@@ -3,7 +3,7 @@
  * tensors.  Started by `weft run` with any number of ranks; prints JSON.
  *
  *     engine_check PATH        of a checkpoint to write, which all ranks see */
-#include "rank.h"
+#include "expect.h"
 #include "system/apply/mirror.h"
 #include "system/apply/phase_cases.h"
 #include "system/apply/phase_kernels.h"
@@ -19,21 +19,6 @@ enum { ROWS = 96, COLUMNS = 130, PHASE_CASES = 84 };
 
 static weft_spec *rows, *columns;
 
-static void expect(bool claim, const char *what)
-{
-    if (claim) return;
-    fprintf(stderr, "rank %d: %s\n", weft_rank(context), what);
-    exit(1);
-}
-
-static weft_spec *parse(const char *text)
-{
-    weft_spec *spec = NULL;
-
-    must(weft_spec_parse(mesh, text, &spec), text);
-    return spec;
-}
-
 /* ---- kernels of the engine, made of kernels of the device ---- */
 
 static int calls;
@@ -43,9 +28,9 @@ static weft_status compute(void *user, const weft_op_run *run)
 {
     const weft_plugin *plugin = weft_context_plugin(run->context);
     void *device = weft_context_device(run->context);
-    const weft_op_local *out = &run->outputs[0];
+    const weft_tensor_local *out = &run->outputs[0];
     const void *sources[ROWS];
-    uint32_t count = run->input_count, reduction = WEFT_REDUCE_SUM;
+    uint32_t count = (uint32_t)run->input_count, reduction = WEFT_REDUCE_SUM;
 
     (void)user;
     calls++;
@@ -54,7 +39,7 @@ static weft_status compute(void *user, const weft_op_run *run)
     for (uint32_t i = 0; i < count; i++)
         sources[i] = run->inputs[i].memory;
     if (strcmp(run->name, "sum") == 0) {
-        const weft_op_local *x = &run->inputs[0];
+        const weft_tensor_local *x = &run->inputs[0];
 
         count = (uint32_t)x->shard->shape[0];
         for (uint32_t i = 0; i < count; i++)
@@ -73,6 +58,9 @@ static weft_tensor *filled(const weft_spec *spec, double value)
     return tensor;
 }
 
+/* Inputs may be moved. */
+static const weft_op_apply_options made = {.struct_size = sizeof made, .moves = WEFT_OP_MOVES_MADE};
+
 static weft_tensor *apply(const char *name, weft_tensor *a, weft_tensor *b,
                           const weft_op_attr *attr)
 {
@@ -80,10 +68,11 @@ static weft_tensor *apply(const char *name, weft_tensor *a, weft_tensor *b,
                          .name = name,
                          .input_count = b != NULL ? 2 : 1,
                          .attr_count = attr != NULL,
+                         .attr_size = sizeof(weft_op_attr),
                          .attrs = attr};
     weft_tensor *inputs[] = {a, b}, *out = NULL;
 
-    must(weft_op_apply(context, &call, inputs, compute, NULL, stream, &out), name);
+    must(weft_op_apply(context, &call, inputs, &made, compute, NULL, stream, 1, &out), name);
     return out;
 }
 
@@ -93,7 +82,7 @@ static void expect_all(weft_tensor *tensor, float value, const char *what)
     static float host[ROWS * COLUMNS];
     weft_tensor *full = NULL;
 
-    must(weft_tensor_full(tensor, WEFT_EVERY_RANK, stream, &full), what);
+    must(weft_tensor_full(tensor, WEFT_EVERY_RANK, NULL, stream, &full), what);
     must(weft_tensor_to_host(full, host, sizeof host, stream), what);
     for (int64_t i = 0; i < weft_tensor_shard(full)->elements; i++)
         expect(host[i] == value, what);
@@ -116,7 +105,6 @@ static void check_apply(void)
     expect_all(out, 3 * ROWS, "sum is wrong");
     weft_tensor_release(&out);
     expect(calls == 3, "a kernel was not called once per operator");
-    must(weft_op_moves_set(context, WEFT_OP_MOVES_MADE, NULL), "weft_op_moves_set");
     out = apply("maximum", x, turned, NULL);
     expect_all(out, 5, "maximum with a move is wrong");
     weft_tensor_release(&out);
@@ -132,7 +120,7 @@ static int device_phases;
 /* The maximum or the sum of each column of X, by a kernel of the device. */
 static weft_status reduce_columns(const weft_op_run *run, uint32_t reduction)
 {
-    const weft_op_local *x = &run->inputs[0], *out = &run->outputs[0];
+    const weft_tensor_local *x = &run->inputs[0], *out = &run->outputs[0];
     const void *sources[ROWS];
     uint32_t count = (uint32_t)x->shard->shape[0];
 
@@ -144,7 +132,7 @@ static weft_status reduce_columns(const weft_op_run *run, uint32_t reduction)
                          (uint64_t)out->shard->elements, count, sources, out->memory, run->stream);
 }
 
-static bool is_row_major(const weft_op_local *t)
+static bool is_row_major(const weft_tensor_local *t)
 {
     int64_t stride = 1;
 
@@ -156,7 +144,7 @@ static bool is_row_major(const weft_op_local *t)
 /* Statistics over the first dimension are those of the device; the other phases run on the host. */
 static weft_status phase_by_device(void *user, const weft_op_run *run)
 {
-    const weft_op_local *x = &run->inputs[0];
+    const weft_tensor_local *x = &run->inputs[0];
     const char *phase = strrchr(run->name, '.');
     bool is_max = phase != NULL && strcmp(phase, ".max") == 0;
     bool is_sum = phase != NULL && strcmp(phase, ".sum") == 0;
@@ -170,9 +158,10 @@ static weft_status phase_by_device(void *user, const weft_op_run *run)
 static weft_tensor *apply_phases(const weft_op_call *call, weft_tensor *x)
 {
     struct mirror mirror = {phase_kernel, NULL};
-    weft_tensor *out[WEFT_OP_PHASES_OUTPUTS] = {NULL};
+    weft_tensor *out[WEFT_MAX_PHASE_OUTPUTS] = {NULL};
 
-    must(weft_op_apply_phases(context, call, &x, phase_by_device, &mirror, stream, out),
+    must(weft_op_apply_phases(context, call, &x, &made, phase_by_device, &mirror, stream,
+                              WEFT_MAX_PHASE_OUTPUTS, out),
          call->name);
     return out[0];
 }
@@ -185,13 +174,14 @@ static void compare_with_one_rank(const char *name, const char *attr)
                          .name = name,
                          .input_count = 1,
                          .attr_count = 1,
+                         .attr_size = sizeof(weft_op_attr),
                          .attrs = &first};
-    weft_difference_info info = {.struct_size = sizeof info};
+    weft_tensor_difference_info info = {.struct_size = sizeof info};
     weft_tensor *x = filled(rows, 0), *whole = NULL, *expected, *got;
     weft_random random = {.seed = 7};
 
     must(weft_tensor_normal(x, &random, 0, 1, stream), "weft_tensor_normal");
-    must(weft_tensor_full(x, WEFT_EVERY_RANK, stream, &whole), "weft_tensor_full");
+    must(weft_tensor_full(x, WEFT_EVERY_RANK, NULL, stream, &whole), "weft_tensor_full");
     expected = apply_phases(&call, whole);
     got = apply_phases(&call, x);
     must(weft_tensor_compare(expected, got, stream, &info), "weft_tensor_compare");
@@ -219,23 +209,23 @@ static void check_phases(void)
 static void check_loaded(const char *path, weft_tensor *const *saved)
 {
     weft_checkpoint *from = NULL;
-    weft_layout *layout = NULL;
+    weft_layout_file *layout = NULL;
     weft_tensor *loaded[2] = {NULL};
     char text[64];
 
     snprintf(text, sizeof text, "mesh %d\n* S(1)", weft_size(context));
-    must(weft_layout_parse(text, NULL, &layout), "weft_layout_parse");
+    must(weft_layout_file_parse(text, NULL, &layout), "weft_layout_file_parse");
     must(weft_checkpoint_open(path, &from), "weft_checkpoint_open");
     must(weft_load(context, from, layout, NULL, loaded), "weft_load");
     for (int i = 0; i < 2; i++) {
-        weft_difference_info info = {.struct_size = sizeof info};
+        weft_tensor_difference_info info = {.struct_size = sizeof info};
 
         must(weft_tensor_compare(loaded[i], saved[i], stream, &info), "weft_tensor_compare");
         expect(info.equal, "a loaded tensor has other elements");
         weft_tensor_release(&loaded[i]);
     }
     weft_checkpoint_close(&from);
-    weft_layout_release(&layout);
+    weft_layout_file_release(&layout);
 }
 
 static void check_checkpoints(const char *path)
@@ -253,9 +243,9 @@ static void check_checkpoints(const char *path)
         must(weft_tensor_normal(tensors[i], &random, 0, 1, stream), "weft_tensor_normal");
     }
     options.stream = stream;
-    must(weft_save(context, path, tensors, 2, &options), "weft_save");
+    must(weft_save(context, path, 2, tensors, &options), "weft_save");
     check_loaded(path, tensors);
-    must(weft_save_begin(context, path, tensors, 2, &options, &saving), "weft_save_begin");
+    must(weft_save_begin(context, path, 2, tensors, &options, &saving), "weft_save_begin");
     must(weft_saving_wait(saving, WEFT_FOREVER), "weft_saving_wait");
     weft_saving_release(&saving);
     check_loaded(path, tensors);

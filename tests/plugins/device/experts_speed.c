@@ -6,6 +6,7 @@
  * TOKENS of 4096 bf16 are on each rank.  Prints JSON. */
 #include "board.h"
 #include "speed.h"
+#include "support/local_tensor.h"
 #include "weft/experts.h"
 
 #include <stdio.h>
@@ -18,8 +19,10 @@ static int64_t tokens = 16384;
 
 struct step {
     weft_experts *experts;
+    size_t count;
     int64_t counts[BOARD_MOST_RANKS * PER_RANK_MOST];
     void *sent, *received;
+    weft_tensor *from, *to; /* the same memory */
     bool is_combine;
 };
 
@@ -37,7 +40,8 @@ static void route(void *self)
     struct step *s = self;
     weft_routing *routing = NULL;
 
-    must(weft_experts_route(s->experts, s->counts, stream, &routing), "weft_experts_route");
+    must(weft_experts_route(s->experts, s->count, s->counts, NULL, stream, &routing),
+         "weft_experts_route");
     weft_routing_release(&routing);
 }
 
@@ -46,13 +50,12 @@ static void travel(void *self)
     struct step *s = self;
     weft_routing *routing = NULL;
 
-    must(weft_experts_route(s->experts, s->counts, stream, &routing), "weft_experts_route");
+    must(weft_experts_route(s->experts, s->count, s->counts, NULL, stream, &routing),
+         "weft_experts_route");
     if (s->is_combine)
-        must(weft_routing_combine(routing, WEFT_DTYPE_BF16, WIDTH, s->sent, s->received, stream),
-             "weft_routing_combine");
+        must(weft_routing_combine(routing, s->from, s->to, stream, NULL), "weft_routing_combine");
     else
-        must(weft_routing_dispatch(routing, WEFT_DTYPE_BF16, WIDTH, s->sent, s->received, stream),
-             "weft_routing_dispatch");
+        must(weft_routing_dispatch(routing, s->from, s->to, stream, NULL), "weft_routing_dispatch");
     weft_routing_release(&routing);
 }
 
@@ -63,6 +66,9 @@ static void measure(int32_t per_rank)
     struct step s = {.sent = speed_memory(bytes), .received = speed_memory(bytes)};
 
     must(weft_experts_create(context, mesh, "0", &options, &s.experts), "weft_experts_create");
+    s.from = local_rows(context, WEFT_DTYPE_BF16, tokens, WIDTH, s.sent);
+    s.to = local_rows(context, WEFT_DTYPE_BF16, tokens, WIDTH, s.received);
+    s.count = (size_t)options.experts;
     for (int32_t i = 0; i < options.experts; i++)
         s.counts[i] = tokens / options.experts;
     for (int i = 0; i < 2; i++) {
@@ -80,6 +86,8 @@ static void measure(int32_t per_rank)
                s.is_combine ? "combine" : "dispatch", weft_size(context), per_rank,
                (unsigned long long)bytes, counts, alone, taken, taken / alone);
     }
+    weft_tensor_release(&s.from);
+    weft_tensor_release(&s.to);
     weft_experts_release(&s.experts);
     must(weft_free(context, s.sent), "weft_free");
     must(weft_free(context, s.received), "weft_free");

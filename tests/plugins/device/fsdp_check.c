@@ -38,7 +38,7 @@ static void draw(weft_tensor *tensor, uint64_t seed, double factor)
 /* TENSOR has the numbers of SEED, up to TOLERANCE. */
 static void check_drawn(weft_tensor *tensor, uint64_t seed, double tolerance, const char *what)
 {
-    weft_difference_info info = {.struct_size = sizeof info};
+    weft_tensor_difference_info info = {.struct_size = sizeof info};
     weft_tensor *want = NULL;
 
     expect(tensor != NULL, what);
@@ -97,10 +97,10 @@ static void begin_case(const struct case_of *one)
     snprintf(text, sizeof text, one->has_replicas ? "rep=2,dp=%d" : "dp=%d",
              weft_size(context) / (one->has_replicas ? 2 : 1));
     must(weft_mesh_parse(text, &axes), text);
-    must(weft_fsdp_create(context, &options, &fsdp), "weft_fsdp_create");
+    must(weft_fsdp_create(context, axes, "dp", &options, &fsdp), "weft_fsdp_create");
     for (int i = 0; i < PARAMS; i++)
         params[i].tensor = stored[i] = make_stored(one, i);
-    must(weft_fsdp_group_create(fsdp, PARAMS, params, &group_options, &group),
+    must(weft_fsdp_group_create(fsdp, PARAMS, params, sizeof *params, &group_options, &group),
          "weft_fsdp_group_create");
 }
 

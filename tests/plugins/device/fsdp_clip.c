@@ -158,17 +158,19 @@ static void draw_all(void)
         draw(tensors[t], t);
 }
 
-static double clip(double most, double p, enum weft_clip_nonfinite nonfinite, weft_status want)
+static double clip(double most, double p, enum weft_nonfinite nonfinite, weft_status want)
 {
-    const weft_clip_options options = {
-        .struct_size = sizeof options, .p = p, .nonfinite = nonfinite};
+    const weft_clip_options options = {.struct_size = sizeof options,
+                                       .p = p,
+                                       .nonfinite = nonfinite,
+                                       .nonfinite_is_error = want != WEFT_OK};
     double *total = NULL, norm = 0;
     weft_status status;
 
     must(weft_alloc(context, sizeof *total, WEFT_MEMORY_DEVICE, (void **)&total), "weft_alloc");
-    status = weft_clip_grad_norm(context, MANY, tensors, most, &options, stream, total);
-    if (status != want) must(status, "weft_clip_grad_norm");
-    expect(status == want, "the status of weft_clip_grad_norm", 0, status, want);
+    status = weft_clip_gradient_norm(context, MANY, tensors, most, &options, total, stream, NULL);
+    if (status != want) must(status, "weft_clip_gradient_norm");
+    expect(status == want, "the status of weft_clip_gradient_norm", 0, status, want);
     must(weft_memory_copy(context, total, &norm, sizeof norm, stream), "weft_memory_copy");
     rank_wait();
     must(weft_free(context, total), "weft_free");
@@ -180,11 +182,11 @@ static void check_norm(double p, double want)
     double got;
 
     draw_all();
-    got = clip(want / 3, p, WEFT_CLIP_SCALE, WEFT_OK);
+    got = clip(want / 3, p, WEFT_NONFINITE_SCALE, WEFT_OK);
     expect(fabs(got - want) <= 1e-9 * want, "the norm", 0, got, want);
     check_elements(0, want / 3 / (want + 1e-6), INFINITY, "clipped by norm");
     draw_all();
-    expect(clip(want * 2, p, WEFT_CLIP_ZERO, WEFT_OK) == got, "the same norm", 0, 0, got);
+    expect(clip(want * 2, p, WEFT_NONFINITE_ZERO, WEFT_OK) == got, "the same norm", 0, 0, got);
     check_elements(0, 1, INFINITY, "not clipped");
 }
 
@@ -195,12 +197,12 @@ static void check_nonfinite(void)
 
     draw_all();
     must(weft_tensor_fill(tensors[0], (double)NAN, stream), "weft_tensor_fill");
-    expect(isnan(clip(1, 2, WEFT_CLIP_KEEP, WEFT_OK)), "the norm is NaN", 0, 0, 0);
-    expect(isinf(clip(1, (double)INFINITY, WEFT_CLIP_KEEP, WEFT_OK)), "the norm is infinite", 0, 0,
-           0);
-    expect(isnan(clip(1, 2, WEFT_CLIP_ERROR, WEFT_ERR_INVALID)), "the norm is NaN", 0, 0, 0);
+    expect(isnan(clip(1, 2, WEFT_NONFINITE_KEEP, WEFT_OK)), "the norm is NaN", 0, 0, 0);
+    expect(isinf(clip(1, (double)INFINITY, WEFT_NONFINITE_KEEP, WEFT_OK)), "the norm is infinite",
+           0, 0, 0);
+    expect(isnan(clip(1, 2, WEFT_NONFINITE_SCALE, WEFT_ERR_INVALID)), "the norm is NaN", 0, 0, 0);
     check_elements(1, 1, INFINITY, "kept");
-    expect(isnan(clip(1, 3, WEFT_CLIP_ZERO, WEFT_OK)), "the norm is NaN", 0, 0, 0);
+    expect(isnan(clip(1, 3, WEFT_NONFINITE_ZERO, WEFT_OK)), "the norm is NaN", 0, 0, 0);
     e = read_tensor(tensors[0]);
     for (uint64_t i = 0; i < e.count; i++)
         expect(element(&e, i) == 0, "set to 0", 0, element(&e, i), 0);
@@ -223,7 +225,8 @@ void check_clip(void)
         check_norm(powers[p], norms[p]);
     check_nonfinite();
     draw_all();
-    must(weft_clip_grad_value(context, MANY, tensors, 0.25, stream), "weft_clip_grad_value");
+    must(weft_clip_gradient_value(context, MANY, tensors, 0.25, stream, NULL),
+         "weft_clip_gradient_value");
     check_elements(0, 1, 0.25, "clipped by value");
     for (int t = 0; t < MANY; t++)
         weft_tensor_release(&tensors[t]);

@@ -67,7 +67,7 @@ void model_begin(struct model *model, int divisor)
     const weft_fsdp_options options = {.struct_size = sizeof options, .compute = stream};
 
     *model = (struct model){0};
-    must(weft_fsdp_create(context, &options, &model->fsdp), "weft_fsdp_create");
+    must(weft_fsdp_create(context, mesh, "0", &options, &model->fsdp), "weft_fsdp_create");
     for (int i = 0; i < MODEL_BLOCKS; i++)
         add_block(model, i, CHANNELS / divisor);
     add_rest(model, VOCABULARY / divisor, CHANNELS / divisor);
@@ -76,7 +76,8 @@ void model_begin(struct model *model, int divisor)
 
         for (uint32_t p = 0; p < model->counts[i]; p++)
             params[p].tensor = model->stored[i][p];
-        must(weft_fsdp_group_create(model->fsdp, model->counts[i], params, NULL, &model->groups[i]),
+        must(weft_fsdp_group_create(model->fsdp, model->counts[i], params, sizeof *params, NULL,
+                                    &model->groups[i]),
              "weft_fsdp_group_create");
     }
     set_prefetch(model);

@@ -4,6 +4,7 @@
 #define WEFT_TESTS_GPU_FSDP_MODEL_H
 
 #include "rank.h"
+#include "weft/parallel.h"
 
 enum {
     MODEL_BLOCKS = 12,

@@ -226,7 +226,7 @@ static void clip_once(void)
 {
     uint64_t begin = cpu_ns(CLOCK_THREAD_CPUTIME_ID);
 
-    must(weft_clip_grad_norm(context, CLIPPED, clipped, 1.0, NULL, stream, NULL), "clip");
+    must(weft_clip_gradient_norm(context, CLIPPED, clipped, 1.0, NULL, NULL, stream, NULL), "clip");
     host_ns = cpu_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
 }
 

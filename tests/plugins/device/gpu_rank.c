@@ -5,6 +5,7 @@
  * Ranks that see the expected result print "as expected" and their error, and return 0. */
 #include "bind.h"
 #include "weft/weft.h"
+#include "weft/symm.h"
 
 #include <signal.h>
 #include <stdbool.h>
@@ -60,11 +61,11 @@ static weft_status reduce(weft_comm *comm)
         values[i] = (float)(weft_comm_rank(comm) + i);
     must(weft_memory_copy(context, values, in, sizeof values, stream), "copy");
     status = weft_all_reduce(comm, in, out, COUNT, WEFT_DTYPE_F32, WEFT_REDUCE_SUM, stream);
-    if (status == WEFT_OK) status = weft_stream_wait(context, stream, LIMIT_NS);
+    if (status == WEFT_OK) status = weft_context_wait(context, stream, LIMIT_NS);
     if (status == WEFT_OK) status = weft_comm_async_error(comm);
     if (status != WEFT_OK) return status;
     must(weft_memory_copy(context, out, values, sizeof values, stream), "copy");
-    must(weft_stream_wait(context, stream, LIMIT_NS), "wait");
+    must(weft_context_wait(context, stream, LIMIT_NS), "wait");
     for (int i = 0; i < COUNT; i++)
         if (values[i] != (float)(members * (members - 1) / 2 + members * i)) {
             fprintf(stderr, "element %d is %g\n", i, (double)values[i]);
@@ -93,7 +94,7 @@ static int killed(void)
     code = tell(status == WEFT_ERR_PEER || status == WEFT_ERR_TIMEOUT, status);
     for (int32_t i = 0; i < size - 1; i++)
         list[i] = i;
-    must(weft_comm_create(world, size - 1, list, NULL, &rest), "a new communicator");
+    must(weft_comm_create(world, (size_t)size - 1, list, NULL, &rest), "a new communicator");
     for (int i = 0; i < 3; i++)
         must(reduce(rest), "among those that are left");
     weft_comm_release(&rest);
@@ -140,7 +141,7 @@ static int split(void)
     must(reduce(half), "on a part");
     must(weft_comm_split(half, weft_comm_rank(half) / 2, 0, NULL, &quarter), "split of a part");
     must(reduce(quarter), "on a part of a part");
-    must(weft_comm_split(world, rank == 0 ? WEFT_NO_COLOUR : 3, 0, NULL, &none), "split");
+    must(weft_comm_split(world, rank == 0 ? WEFT_NO_COLOR : 3, 0, NULL, &none), "split");
     if ((none == NULL) != (rank == 0)) return 6;
     if (none != NULL) must(reduce(none), "on all but one");
     weft_comm_release(&quarter);
@@ -155,15 +156,15 @@ static int split(void)
 /* Wrap a stream of the caller. */
 static int wrapped_stream(void)
 {
-    void *native = weft_stream_native(context, stream);
+    void *native = weft_stream_native(stream);
     weft_stream *own = stream, *wrapped = NULL;
     int code;
 
     must(weft_stream_wrap(context, native, &wrapped), "weft_stream_wrap");
     stream = wrapped;
     must(reduce(world), "on a wrapped stream");
-    code = tell(native != NULL && weft_stream_native(context, wrapped) == native, WEFT_OK);
-    weft_stream_release(context, &stream);
+    code = tell(native != NULL && weft_stream_native(wrapped) == native, WEFT_OK);
+    weft_stream_release(&stream);
     stream = own;
     must(reduce(world), "on the stream, whose wrapping is gone");
     return code;
@@ -178,9 +179,9 @@ static int wrapped_comm(void)
 
     for (int32_t i = 0; i < size; i++)
         list[i] = size - 1 - i;
-    must(weft_comm_create(world, size, list, NULL, &first), "weft_comm_create");
+    must(weft_comm_create(world, (size_t)size, list, NULL, &first), "weft_comm_create");
     options.native = weft_comm_native(first);
-    must(weft_comm_create(world, size, list, &options, &wrapped), "wrapping a communicator");
+    must(weft_comm_create(world, (size_t)size, list, &options, &wrapped), "wrapping it");
     must(reduce(wrapped), "on a wrapped communicator");
     weft_comm_release(&wrapped);
     must(reduce(first), "on the communicator, whose wrapping is gone");
@@ -219,7 +220,7 @@ static int unrelated(void)
     must(bind_rows(world, "2@0,1", "2@2,3", &bound), "bind_rows");
     if (rank == 3) must(weft_comm_create(world, 3, met, NULL, &group), "waiting for 0 and 2");
     must(weft_redistribute(bound, in, out, stream, NULL), "weft_redistribute");
-    must(weft_stream_wait(context, stream, LIMIT_NS), "weft_stream_wait");
+    must(weft_context_wait(context, stream, LIMIT_NS), "weft_context_wait");
     if (rank == 0 || rank == 2)
         must(weft_comm_create(world, 3, met, NULL, &group), "waiting for 3");
     weft_comm_release(&group);
@@ -248,7 +249,7 @@ static int sent_too_late(void)
 
     if (rank == 1) outlast(2);
     status = rank == 0 ? weft_send(world, in, COUNT, WEFT_DTYPE_F32, 1, 0, stream) : put_receive();
-    if (status == WEFT_OK) status = weft_stream_wait(context, stream, LIMIT_NS);
+    if (status == WEFT_OK) status = weft_context_wait(context, stream, LIMIT_NS);
     if (rank == 0) outlast(2);
     return tell(status == WEFT_ERR_TIMEOUT, status);
 }
@@ -270,12 +271,12 @@ static int expect_undone(weft_status (*put)(void), weft_status want)
     must(put(), "what rank 0 does not join");
     must(weft_work_record(context, stream, &work), "weft_work_record");
     holds = weft_work_wait(work, LIMIT_NS) == want && weft_work_test(work) == want &&
-            weft_stream_test(context, stream) == want;
-    status = weft_stream_wait(context, stream, LIMIT_NS);
+            weft_context_wait(context, stream, 0) == want;
+    status = weft_context_wait(context, stream, LIMIT_NS);
     code = tell(holds && status == want, status);
     must(weft_work_wait(before, LIMIT_NS), "what was done before");
     must(weft_memory_fill(context, out, 0, COUNT, stream), "weft_memory_fill");
-    must(weft_stream_wait(context, stream, LIMIT_NS), "what comes after");
+    must(weft_context_wait(context, stream, LIMIT_NS), "what comes after");
     if (weft_work_test(work) != want) return 7;
     weft_work_release(&before);
     weft_work_release(&work);
@@ -354,9 +355,9 @@ static int left_behind(void)
         return 0;
     }
     must(put_reduce(), "what rank 0 does not join");
-    status = weft_stream_wait(context, stream, LIMIT_NS);
+    status = weft_context_wait(context, stream, LIMIT_NS);
     weft_bound_release(&bound); /* which frees memory of the device */
-    return tell(status == WEFT_ERR_TIMEOUT && weft_stream_test(context, stream) == status &&
+    return tell(status == WEFT_ERR_TIMEOUT && weft_stream_test(stream) == status &&
                     weft_comm_async_error(world) == status,
                 status);
 }
@@ -380,15 +381,15 @@ static int released_under_a_wait(bool sooner)
         must(weft_stream_create(context, &other), "weft_stream_create");
         wait_endlessly(other, 1500);
         if (sooner) wait_endlessly(stream, 200);
-        status = weft_stream_wait(context, sooner ? stream : other, INT64_C(700000000));
+        status = weft_context_wait(context, sooner ? stream : other, INT64_C(700000000));
     }
     weft_symm_release(&symm);
     pause_ms(2000);
     if (rank == 0) {
-        if (weft_stream_wait(context, other, LIMIT_NS) == WEFT_ERR_DEVICE) return 6;
+        if (weft_context_wait(context, other, LIMIT_NS) == WEFT_ERR_DEVICE) return 6;
         must(weft_memory_fill(context, out, 0, COUNT, stream), "weft_memory_fill");
-        must(weft_stream_wait(context, stream, LIMIT_NS), "what comes after");
-        weft_stream_release(context, &other);
+        must(weft_context_wait(context, stream, LIMIT_NS), "what comes after");
+        weft_stream_release(&other);
     }
     return tell(rank != 0 || status == WEFT_ERR_TIMEOUT, status);
 }
@@ -489,7 +490,7 @@ static int run(const char *name)
         if (strcmp(scenarios[i].name, name) == 0) code = scenarios[i].run();
     must(weft_free(context, in), "weft_free");
     must(weft_free(context, out), "weft_free");
-    weft_stream_release(context, &stream);
+    weft_stream_release(&stream);
     weft_context_release(&context);
     return code;
 }

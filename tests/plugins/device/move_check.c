@@ -1,6 +1,7 @@
 /* move_check.c - one rank of moves on any backend: single tensors and a batch, on two streams, in
  * place, between two meshes, into another dtype, with scratch of the caller; every element of this
  * rank's shards is right.  Started by `weft run` with 4 ranks. */
+#include "../../support/move.h"
 #include "redistribute/values.h"
 #include "weft/weft.h"
 
@@ -81,7 +82,7 @@ static weft_status fill(const struct tensor *t, weft_stream *stream)
     status = weft_memory_fill(context, t->memory[1], 0xa5, t->bytes[1], stream);
     if (status == WEFT_OK)
         status = weft_memory_copy(context, host, t->memory[0], t->bytes[0], stream);
-    if (status == WEFT_OK) status = weft_stream_wait(context, stream, WEFT_FOREVER);
+    if (status == WEFT_OK) status = weft_context_wait(context, stream, WEFT_FOREVER);
     free(host);
     return status;
 }
@@ -94,7 +95,7 @@ static weft_status check(const struct tensor *t, const char *name, const void *m
     if (host == NULL) return wf_fail_memory((size_t)t->bytes[1]);
     values_fill(&t->values, t->to, weft_rank(context), NULL, want);
     status = weft_memory_copy(context, memory, host, t->bytes[1], NULL);
-    if (status == WEFT_OK) status = weft_stream_wait(context, NULL, WEFT_FOREVER);
+    if (status == WEFT_OK) status = weft_context_wait(context, NULL, WEFT_FOREVER);
     if (status == WEFT_OK && memcmp(host, want, t->bytes[1]) != 0)
         status = wf_fail(WEFT_ERR_MISMATCH, "%s is wrong", name);
     free(host);
@@ -109,7 +110,7 @@ static weft_status move_each(const struct tensor *tensors, weft_stream *stream, 
         weft_work *work = NULL;
 
         WF_TRY(fill(t, stream));
-        WF_TRY(weft_move(context, t->from, t->memory[0], t->to, target, stream, &work));
+        WF_TRY(move_one(context, t->from, t->memory[0], t->to, target, stream, &work));
         WF_TRY(weft_work_wait(work, WEFT_FOREVER));
         weft_work_release(&work);
         WF_TRY(check(t, pairs[i].from, target));
@@ -127,8 +128,8 @@ static weft_status move_together(const struct tensor *tensors, weft_stream *stre
         WF_TRY(fill(t, stream));
         items[i] = (weft_move_item){pairs[i].from, t->from, t->memory[0], t->to, t->memory[i % 2]};
     }
-    WF_TRY(weft_move_batch(context, TENSORS, items, stream, NULL));
-    WF_TRY(weft_stream_wait(context, stream, WEFT_FOREVER));
+    WF_TRY(move_items(context, TENSORS, items, stream, NULL));
+    WF_TRY(weft_context_wait(context, stream, WEFT_FOREVER));
     for (int i = 0; i < TENSORS; i++)
         WF_TRY(check(&tensors[i], pairs[i].from, items[i].target));
     return WEFT_OK;
@@ -163,11 +164,11 @@ static weft_status run_in_own_scratch(const struct tensor *tensors, weft_stream 
 
         WF_TRY(fill(t, stream));
         WF_TRY(weft_redistribute(bound[i % 2], t->memory[0], t->memory[1], stream, NULL));
-        WF_TRY(weft_stream_wait(context, stream, WEFT_FOREVER));
+        WF_TRY(weft_context_wait(context, stream, WEFT_FOREVER));
         WF_TRY(check(t, pairs[i % 2].from, t->memory[1]));
     }
     WF_TRY(weft_barrier(weft_world(context), stream));
-    WF_TRY(weft_stream_wait(context, stream, WEFT_FOREVER));
+    WF_TRY(weft_context_wait(context, stream, WEFT_FOREVER));
     for (int i = 0; i < 2; i++)
         weft_bound_release(&bound[i]);
     return weft_free(context, options.scratch);
@@ -207,7 +208,7 @@ static weft_status run(void)
     if (weft_rank(context) == 0)
         printf("%d tensors are right on %d ranks of %s\n", TENSORS, weft_size(context),
                weft_context_plugin(context)->name);
-    weft_stream_release(context, &stream);
+    weft_stream_release(&stream);
     for (int i = 0; i < TENSORS; i++) {
         for (int side = 0; side < 2; side++)
             WF_TRY(weft_free(context, tensors[i].memory[side]));
@@ -219,7 +220,7 @@ static weft_status run(void)
 
 int main(void)
 {
-    weft_options options = {.struct_size = sizeof options, .plugin_path = PLUGINS};
+    weft_init_options options = {.struct_size = sizeof options, .plugin_path = PLUGINS};
 
     if (weft_init(&options, &context) != WEFT_OK || run() != WEFT_OK) {
         fprintf(stderr, "move_check: rank %d: %s\n", weft_rank(context), weft_last_error());

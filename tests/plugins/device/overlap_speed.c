@@ -22,8 +22,12 @@ static weft_stream *side;
 
 struct matmul {
     bool is_gather;
-    weft_overlap_state *overlap;
-    weft_overlap_call call;
+    weft_overlap *overlap;
+    weft_overlap_call_options options;
+    weft_tensor *tensor; /* SHARD */
+    struct {
+        int64_t rows, width;
+    } call;
     int64_t columns;
     /* Gathered: X[rows, width] W[width, columns] = Y[rows, columns].  Reduced: Y V[columns, width],
      * summed over the ranks and scattered. */
@@ -84,7 +88,7 @@ static void beside(void *self)
 
     must(weft_memory_copy(context, m->rows, m->copy, bytes_of(received), side), "weft_memory_copy");
     compute_all(m);
-    must(weft_stream_wait(context, side, WEFT_FOREVER), "weft_stream_wait");
+    must(weft_context_wait(context, side, WEFT_FOREVER), "weft_context_wait");
 }
 
 static void overlapped(void *self)
@@ -92,10 +96,10 @@ static void overlapped(void *self)
     struct matmul *m = self;
 
     if (m->is_gather)
-        must(weft_overlap_gather(m->overlap, &m->call, m->shard, multiply, m, stream),
+        must(weft_overlap_gather(m->overlap, m->tensor, &m->options, multiply, m, stream),
              "weft_overlap_gather");
     else
-        must(weft_overlap_reduce_scatter(m->overlap, &m->call, multiply, m, m->shard, stream),
+        must(weft_overlap_reduce_scatter(m->overlap, &m->options, multiply, m, m->tensor, stream),
              "weft_overlap_reduce_scatter");
 }
 
@@ -110,20 +114,21 @@ static void set_columns(struct matmul *m, int64_t columns)
     m->products = speed_memory(bytes_of(m->call.rows * columns));
     compute_fill(m->weights, m->call.width * columns, 3);
     if (!m->is_gather) compute_fill(m->products, m->call.rows * columns, weft_rank(context));
-    m->call.flops = (uint64_t)(2 * m->call.width * columns);
+    m->options.flops = (uint64_t)(2 * m->call.width * columns);
 }
 
 static void begin(struct matmul *m, int64_t rows, int64_t width, bool messages)
 {
     weft_overlap_options options = {.struct_size = sizeof options, .messages = messages};
     int64_t ranks = weft_size(context), share = (rows + ranks - 1) / ranks;
+    weft_placement split = {.kind = WEFT_PLACE_SHARD};
+    weft_spec *spec = NULL;
 
     options.bytes = bytes_of(ranks * share * width);
-    must(weft_overlap_create(weft_world(context), &options, &m->overlap), "weft_overlap_create");
-    m->call = (weft_overlap_call){.struct_size = sizeof m->call,
-                                  .rows = rows,
-                                  .width = width,
-                                  .dtype = (uint32_t)compute_dtype()};
+    must(weft_overlap_create(context, mesh, "0", &options, &m->overlap), "weft_overlap_create");
+    m->options.struct_size = sizeof m->options;
+    m->call.rows = rows;
+    m->call.width = width;
     m->counts = calloc((size_t)ranks, 2 * sizeof *m->counts);
     if (m->counts == NULL) abort();
     m->offsets = m->counts + ranks;
@@ -135,6 +140,10 @@ static void begin(struct matmul *m, int64_t rows, int64_t width, bool messages)
         m->offsets[i] = (uint64_t)(first * width);
     }
     m->shard = speed_memory(bytes_of(share * width));
+    must(weft_spec_create(mesh, compute_dtype(), 2, (const int64_t[]){rows, width}, &split, &spec),
+         "weft_spec_create");
+    must(weft_tensor_wrap(context, spec, m->shard, NULL, &m->tensor), "weft_tensor_wrap");
+    weft_spec_release(&spec);
     m->rows = speed_memory(bytes_of(rows * width));
     m->copy = speed_memory(bytes_of(rows * width));
     compute_fill(m->shard, share * width, 1 + weft_rank(context));
@@ -143,6 +152,7 @@ static void begin(struct matmul *m, int64_t rows, int64_t width, bool messages)
 static void end(struct matmul *m)
 {
     weft_overlap_release(&m->overlap);
+    weft_tensor_release(&m->tensor);
     must(weft_free(context, m->shard), "weft_free");
     must(weft_free(context, m->rows), "weft_free");
     must(weft_free(context, m->copy), "weft_free");
@@ -176,7 +186,7 @@ static void compare(struct matmul *m, const char *expected)
 
     if (memcmp(got, expected, bytes) != 0) {
         fprintf(stderr, "rank %d: %d chunks have other results than the plain sequence\n",
-                weft_rank(context), m->call.chunks);
+                weft_rank(context), m->options.chunks);
         exit(1);
     }
     free(got);
@@ -206,10 +216,13 @@ struct times {
 
 static void print_row(const struct matmul *m, int32_t asked, const struct times *t, double taken)
 {
-    weft_overlap_info info = {.struct_size = sizeof info};
+    weft_overlap_prediction info = {.struct_size = sizeof info};
+    weft_overlap_info about = {.struct_size = sizeof about};
     double longer = t->communication > t->matmul ? t->communication : t->matmul;
 
-    must(weft_overlap_get(m->overlap, &m->call, &info), "weft_overlap_get");
+    must(weft_overlap_get(m->overlap, &about), "weft_overlap_get");
+    must(weft_overlap_predict(m->overlap, weft_tensor_spec(m->tensor), &m->options, &info),
+         "weft_overlap_predict");
     if (weft_rank(context) != 0) return;
     row_begin();
     printf("{\"what\": \"%s\", \"ranks\": %d, \"rows\": %lld, \"width\": %lld, \"columns\": %lld, "
@@ -220,7 +233,7 @@ static void print_row(const struct matmul *m, int32_t asked, const struct times 
            m->is_gather ? "gather" : "reduce-scatter", weft_size(context), (long long)m->call.rows,
            (long long)m->call.width, (long long)m->columns,
            m->is_gather ? info.gather_chunks : info.reduce_scatter_chunks,
-           asked == WEFT_OVERLAP_BY_COSTS ? "true" : "false", info.symmetric ? "true" : "false",
+           asked == WEFT_OVERLAP_BY_COSTS ? "true" : "false", about.symmetric ? "true" : "false",
            t->communication, t->matmul, t->beside, t->plain, taken, t->communication / t->matmul,
            taken / longer, taken / t->plain);
 }
@@ -237,13 +250,13 @@ static void measure(bool is_gather, int64_t rows, int64_t width, bool messages)
     times.communication = speed_of(communicate, &m, rounds);
     times.matmul = choose_columns(&m, times.communication);
     times.beside = speed_of(beside, &m, rounds);
-    m.call.chunks = WEFT_OVERLAP_PLAIN;
+    m.options.chunks = WEFT_OVERLAP_PLAIN;
     times.plain = speed_of(overlapped, &m, rounds);
     expected = results_of(&m, &bytes);
     for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++) {
         double taken;
 
-        m.call.chunks = asked[i];
+        m.options.chunks = asked[i];
         taken = speed_of(overlapped, &m, rounds);
         compare(&m, expected);
         print_row(&m, asked[i], &times, taken);
@@ -280,7 +293,7 @@ int main(int argc, char **argv)
     measure(false, rows, width, true);
     if (weft_rank(context) == 0) printf("\n]}\n");
     board_meet();
-    weft_stream_release(context, &side);
+    weft_stream_release(&side);
     rank_end();
     return 0;
 }

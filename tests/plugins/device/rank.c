@@ -31,13 +31,13 @@ void rank_begin(void)
 void rank_end(void)
 {
     weft_mesh_release(&mesh);
-    weft_stream_release(context, &stream);
+    weft_stream_release(&stream);
     weft_context_release(&context);
 }
 
 void rank_wait(void)
 {
-    must(weft_stream_wait(context, stream, INT64_C(120000000000)), "weft_stream_wait");
+    must(weft_context_wait(context, stream, INT64_C(120000000000)), "weft_context_wait");
 }
 
 uint64_t now_ns(void)

@@ -125,7 +125,7 @@ static void move(const weft_plan *plan, bool packed, const struct memory *memory
     }
     must(weft_memory_copy(context, memory->target, memory->host, memory->target_bytes, stream),
          "copy");
-    must(weft_stream_wait(context, stream, INT64_C(60000000000)), "waiting");
+    must(weft_context_wait(context, stream, INT64_C(60000000000)), "waiting");
     weft_bound_release(&bound);
 }
 
@@ -220,7 +220,7 @@ static bool run_case(int number)
 int main(int argc, char **argv)
 {
     uint64_t usual = argc > 2 ? strtoull(argv[2], NULL, 10) : 500;
-    int cases = (int)test_number("WEFT_TEST_CASES", usual * test_number("WEFT_TEST_TIMES", 1));
+    int cases = test_case_count((int)usual);
     int done = 0;
     uint64_t begin = wf_now_ns();
 
@@ -228,8 +228,9 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: weft run -n RANKS redistribute_check BOARD [CASES]\n");
         return 2;
     }
-    must(weft_init(&(weft_options){.struct_size = sizeof(weft_options), .plugin_path = PLUGINS},
-                   &context),
+    must(weft_init(
+             &(weft_init_options){.struct_size = sizeof(weft_init_options), .plugin_path = PLUGINS},
+             &context),
          "weft_init");
     must(weft_stream_create(context, &stream), "weft_stream_create");
     rank = weft_rank(context);
@@ -247,7 +248,7 @@ int main(int argc, char **argv)
         done += run_case(i);
     for (int pool = 0; pool < 2; pool++)
         must(weft_free(context, pools[pool]), "free");
-    weft_stream_release(context, &stream);
+    weft_stream_release(&stream);
     if (rank == 0)
         printf("{\"backend\": \"%s\", \"ranks\": %d, \"seed\": %llu, \"cases\": %d, \"moved\": %d, "
                "\"right\": %s, \"seconds\": %.1f}\n",

@@ -62,7 +62,7 @@ static void find_raw(void)
     find("WEFT_CUDA_LIB", "libcuda.so.1", "cuCtxGetCurrent", &raw.current);
     find("WEFT_CUDA_LIB", "libcuda.so.1", "cuStreamIsCapturing", &raw.capturing);
     raw.comm = weft_comm_native(weft_world(context));
-    raw.stream = weft_stream_native(context, stream);
+    raw.stream = weft_stream_native(stream);
     must_raw(raw.create_event(&raw.event, 2), "cuEventCreate"); /* without times, as ours */
 }
 

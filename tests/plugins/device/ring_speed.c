@@ -13,6 +13,7 @@
 #include "board.h"
 #include "compute.h"
 #include "speed.h"
+#include "support/local_tensor.h"
 #include "weft/context_parallel.h"
 
 #include <math.h>
@@ -58,7 +59,7 @@ static weft_status attend(void *user, const weft_cp_call *call)
 
 static void rotate_on(struct ring *ring, weft_stream *at)
 {
-    const void *sent[] = {ring->tensors.k, ring->tensors.v};
+    const void *sent[] = {weft_tensor_memory(ring->tensors.k), weft_tensor_memory(ring->tensors.v)};
     weft_comm *world = weft_world(context);
     int32_t ranks = weft_size(context), rank = weft_rank(context);
 
@@ -91,7 +92,7 @@ static void attend_beside(void *self)
 
     rotate_on(ring, ring->beside);
     attend_alone(ring);
-    must(weft_stream_wait(context, ring->beside, WEFT_FOREVER), "weft_stream_wait");
+    must(weft_context_wait(context, ring->beside, WEFT_FOREVER), "weft_context_wait");
 }
 
 static void attend_together(void *self)
@@ -107,26 +108,24 @@ static void attend_together(void *self)
  * axis of size 1. */
 static weft_cp *make_attention(const char *axis, int64_t whole)
 {
-    const weft_cp_sizes sizes = {.struct_size = sizeof sizes,
-                                 .batch = 1,
-                                 .heads = HEADS,
-                                 .depth = DEPTH,
-                                 .dtype = WEFT_DTYPE_F32,
-                                 .sequence_dim = 2};
+    const weft_cp_options options = {.struct_size = sizeof options,
+                                     .length = whole,
+                                     .batch = 1,
+                                     .heads = HEADS,
+                                     .depth = DEPTH,
+                                     .dtype = WEFT_DTYPE_F32,
+                                     .sequence_dim = 2};
     weft_mesh *two = NULL;
-    weft_cp_plan *plan = NULL;
     weft_cp *cp = NULL;
     weft_status status;
 
     must(weft_mesh_create(2, (const int32_t[]){weft_size(context), 1}, NULL, &two), "mesh");
-    must(weft_cp_plan_create(two, axis, whole, NULL, &plan), "weft_cp_plan_create");
-    status = weft_cp_create(context, plan, &sizes, &cp);
+    status = weft_cp_create(context, two, axis, &options, &cp);
     if (status == WEFT_ERR_UNSUPPORTED) {
         printf("%s\n", weft_last_error());
         exit(SKIPPED);
     }
     must(status, "weft_cp_create");
-    weft_cp_plan_release(&plan);
     weft_mesh_release(&two);
     return cp;
 }
@@ -146,6 +145,18 @@ static void make_logarithms(struct ring *ring)
     free(host);
 }
 
+/* [1, HEADS, length, DEPTH], of which it has the first DIMS dimensions. */
+static weft_tensor *make_tensor(int32_t dims)
+{
+    const int64_t shape[] = {1, HEADS, length, DEPTH};
+    weft_tensor *tensor =
+        local_tensor(context, WEFT_DTYPE_F32, dims, shape,
+                     speed_memory((dims == 3 ? rows() : elements()) * sizeof(float)), NULL);
+
+    if (tensor == NULL) must(WEFT_ERR_INVALID, "weft_tensor_wrap");
+    return tensor;
+}
+
 static void begin(struct ring *ring)
 {
     weft_cp_tensors *t = &ring->tensors;
@@ -153,11 +164,11 @@ static void begin(struct ring *ring)
     ring->together = make_attention("0", length * weft_size(context));
     ring->alone = make_attention("1", length);
     *t = (weft_cp_tensors){.struct_size = sizeof *t};
-    t->q = speed_memory(elements() * sizeof(float));
-    t->k = speed_memory(elements() * sizeof(float));
-    t->v = speed_memory(elements() * sizeof(float));
-    t->out = speed_memory(elements() * sizeof(float));
-    t->lse = speed_memory(rows() * sizeof(float));
+    t->q = make_tensor(4);
+    t->k = make_tensor(4);
+    t->v = make_tensor(4);
+    t->out = make_tensor(4);
+    t->lse = make_tensor(3);
     for (int i = 0; i < 2; i++)
         ring->arrived[i] = speed_memory(elements() * sizeof(float));
     make_logarithms(ring);
@@ -166,16 +177,21 @@ static void begin(struct ring *ring)
 
 static void end(struct ring *ring)
 {
-    const weft_cp_tensors *t = &ring->tensors;
-    const void *const all[] = {
-        t->q,       t->k,        t->v, t->out, t->lse, ring->arrived[0], ring->arrived[1],
-        ring->seen, ring->unseen};
+    weft_cp_tensors *t = &ring->tensors;
+    weft_tensor **const tensors[] = {&t->q, &t->k, &t->v, &t->out, &t->lse};
+    void *const all[] = {ring->arrived[0], ring->arrived[1], ring->seen, ring->unseen};
 
-    weft_stream_release(context, &ring->beside);
+    weft_stream_release(&ring->beside);
     weft_cp_release(&ring->together);
     weft_cp_release(&ring->alone);
+    for (size_t i = 0; i < sizeof tensors / sizeof tensors[0]; i++) {
+        void *memory = weft_tensor_memory(*tensors[i]);
+
+        weft_tensor_release(tensors[i]);
+        must(weft_free(context, memory), "weft_free");
+    }
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
-        must(weft_free(context, (void *)(uintptr_t)all[i]), "weft_free");
+        must(weft_free(context, all[i]), "weft_free");
 }
 
 /* ---- measuring ---- */

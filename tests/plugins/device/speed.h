@@ -4,6 +4,7 @@
 #define WEFT_TESTS_GPU_SPEED_H
 
 #include "rank.h"
+#include "weft/parallel.h"
 
 /* Least time in nanoseconds of RUN(self) on the slowest rank, the same number on all ranks, with
  * the wait for the stream.  All ranks begin together, ROUNDS times after a few that do not count.

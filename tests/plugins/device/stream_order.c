@@ -79,7 +79,7 @@ static weft_status prepare(struct trial *t, const char *const *transition)
     values_fill(&values, t->from, rank, NULL, filled);
     values_fill(&values, t->to, rank, NULL, t->expected);
     WF_TRY(weft_memory_copy(t->context, filled, t->source, t->source_bytes, t->stream));
-    WF_TRY(weft_stream_wait(t->context, t->stream, WEFT_FOREVER));
+    WF_TRY(weft_context_wait(t->context, t->stream, WEFT_FOREVER));
     free(filled);
     return WEFT_OK;
 }
@@ -101,7 +101,7 @@ static weft_status clear(struct trial *t)
 static weft_status run_freely(struct trial *t)
 {
     WF_TRY(weft_redistribute(t->bound, t->source, t->target, t->stream, NULL));
-    return weft_stream_wait(t->context, t->stream, WEFT_FOREVER);
+    return weft_context_wait(t->context, t->stream, WEFT_FOREVER);
 }
 
 static weft_status run_held(struct trial *t, int repetitions)
@@ -130,7 +130,7 @@ static weft_status run_held(struct trial *t, int repetitions)
 static weft_status compare(struct trial *t)
 {
     WF_TRY(weft_memory_copy(t->context, t->target, t->obtained, t->target_bytes, t->stream));
-    WF_TRY(weft_stream_wait(t->context, t->stream, WEFT_FOREVER));
+    WF_TRY(weft_context_wait(t->context, t->stream, WEFT_FOREVER));
     if (memcmp(t->expected, t->obtained, t->target_bytes) != 0)
         return wf_fail(WEFT_ERR_MISMATCH, "rank %d got other values", weft_rank(t->context));
     return WEFT_OK;
@@ -150,7 +150,7 @@ static weft_status run_all(weft_context *context, int repetitions)
         if (status != WEFT_OK)
             return wf_fail_context(status, "%s to %s", transitions[i][0], transitions[i][1]);
     }
-    weft_stream_release(context, &t.stream);
+    weft_stream_release(&t.stream);
     return WEFT_OK;
 }
 

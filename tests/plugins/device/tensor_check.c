@@ -1,7 +1,8 @@
 /* tensor_check.c - one rank that uses tensors on any backend: create, fill, moves, lists,
  * comparison, copies, views, text, DLPack, memory in stream order.  Started by `weft run` with any
  * number of ranks; prints JSON. */
-#include "rank.h"
+#include "../../support/move.h"
+#include "expect.h"
 #include "weft/dlpack.h"
 #include "weft/random.h"
 
@@ -11,21 +12,6 @@
 
 static weft_spec *rows, *columns, *whole;
 static int32_t dl_device; /* enum weft_dl_device_type of the backend */
-
-static void expect(bool claim, const char *what)
-{
-    if (claim) return;
-    fprintf(stderr, "rank %d: %s\n", weft_rank(context), what);
-    exit(1);
-}
-
-static weft_spec *parse(const char *text)
-{
-    weft_spec *spec = NULL;
-
-    must(weft_spec_parse(mesh, text, &spec), text);
-    return spec;
-}
 
 /* A tensor of SPEC with the numbers of SEED. */
 static weft_tensor *drawn(const weft_spec *spec, uint64_t seed)
@@ -38,9 +24,9 @@ static weft_tensor *drawn(const weft_spec *spec, uint64_t seed)
     return tensor;
 }
 
-static weft_difference_info compare(weft_tensor *a, weft_tensor *b)
+static weft_tensor_difference_info compare(weft_tensor *a, weft_tensor *b)
 {
-    weft_difference_info info = {.struct_size = sizeof info};
+    weft_tensor_difference_info info = {.struct_size = sizeof info};
 
     must(weft_tensor_compare(a, b, stream, &info), "weft_tensor_compare");
     return info;
@@ -53,15 +39,15 @@ static void check_moves(void)
 {
     weft_tensor *source = drawn(rows, 3), *want = drawn(columns, 3), *moved = NULL, *into = NULL;
     weft_tensor *full = NULL, *other = drawn(columns, 4);
-    weft_difference_info info;
+    weft_tensor_difference_info info;
 
-    must(weft_tensor_move(source, columns, stream, &moved), "weft_tensor_move");
+    must(weft_tensor_move(source, columns, NULL, stream, &moved), "weft_tensor_move");
     expect(compare(moved, want).equal, "a move changes elements");
     must(weft_tensor_create(context, columns, NULL, &into), "weft_tensor_create");
     for (int i = 0; i < 3; i++)
-        must(weft_tensor_move_into(source, into, stream, NULL), "weft_tensor_move_into");
+        must(move_into(source, into, stream, NULL), "weft_tensors_move_into");
     expect(compare(source, into).equal, "a move into a tensor changes elements");
-    must(weft_tensor_full(source, weft_size(context) - 1, stream, &full), "weft_tensor_full");
+    must(weft_tensor_full(source, weft_size(context) - 1, NULL, stream, &full), "weft_tensor_full");
     expect(compare(full, want).equal, "a full copy changes elements");
     info = compare(other, want);
     expect(!info.equal && info.differing > 0 && info.largest > 0, "different tensors are equal");
@@ -83,7 +69,7 @@ static void check_fill(void)
     if (host == NULL) exit(1);
     must(weft_tensor_create(context, partial, NULL, &ones), "weft_tensor_create");
     must(weft_tensor_fill(ones, 1, stream), "weft_tensor_fill");
-    must(weft_tensor_move(ones, whole, stream, &sum), "weft_tensor_move");
+    must(weft_tensor_move(ones, whole, NULL, stream, &sum), "weft_tensor_move");
     must(weft_tensor_to_host(sum, host, 257 * 130 * sizeof *host, stream), "weft_tensor_to_host");
     for (int i = 0; i < 257 * 130; i++)
         expect(host[i] == (float)weft_size(context), "a sum of ones is wrong");
@@ -113,7 +99,7 @@ static void check_lists(void)
              "weft_tensor_create");
     }
     for (int again = 0; again < 2; again++)
-        must(weft_tensors_move_into(LISTED, sources, targets, stream, NULL),
+        must(weft_tensors_move_into(LISTED, sources, targets, NULL, stream, NULL),
              "weft_tensors_move_into");
     for (int i = 0; i < LISTED; i++) {
         expect(compare(sources[i], targets[i]).equal, "a list changes elements");
@@ -130,10 +116,11 @@ static void check_views(void)
 
     must(weft_tensor_transpose(base, 0, 1, &turned), "weft_tensor_transpose");
     must(weft_tensor_narrow(turned, 1, 11, 100, &part), "weft_tensor_narrow");
-    must(weft_tensor_move(part, spec, stream, &moved), "weft_tensor_move of a view");
+    must(weft_tensor_move(part, spec, NULL, stream, &moved), "weft_tensor_move of a view");
     expect(compare(moved, part).equal, "a move of a view changes elements");
     must(weft_tensor_fill(part, 7, stream), "weft_tensor_fill of a view");
-    must(weft_tensor_full(part, WEFT_EVERY_RANK, stream, &back), "weft_tensor_full of a view");
+    must(weft_tensor_full(part, WEFT_EVERY_RANK, NULL, stream, &back),
+         "weft_tensor_full of a view");
     must(weft_tensor_fill(moved, 7, stream), "weft_tensor_fill");
     expect(compare(moved, back).equal, "a view was not filled");
     weft_tensor_release(&moved);
@@ -152,7 +139,7 @@ static void check_text(void)
 
     must(weft_tensor_create(context, small, NULL, &tensor), "weft_tensor_create");
     must(weft_tensor_fill(tensor, 42, stream), "weft_tensor_fill");
-    must(weft_tensor_print_full(tensor, stream, text, sizeof text, NULL), "weft_tensor_print_full");
+    must(weft_tensor_full_print(tensor, stream, text, sizeof text, NULL), "weft_tensor_full_print");
     expect(strstr(text, "[42 42 42 42]") != NULL, "the text has no row of the tensor");
     weft_tensor_release(&tensor);
     weft_spec_release(&small);
@@ -165,30 +152,29 @@ static void check_dlpack(void)
     weft_dlpack_options options = {.struct_size = sizeof options, .device_type = dl_device};
     weft_tensor *source = drawn(rows, 6), *again = NULL, *moved = NULL;
     weft_dl_versioned *shared = NULL;
-    weft_dl_unversioned *old = NULL;
+    void *old = NULL;
 
     must(weft_stream_create(context, &consumer), "weft_stream_create");
     options.producer = stream;
     options.consumer = consumer;
-    must(weft_tensor_to_dlpack(source, &options, &shared), "weft_tensor_to_dlpack");
+    must(weft_tensor_to_dlpack(source, &options, (void **)&shared), "weft_tensor_to_dlpack");
     expect(shared->tensor.device.type == dl_device, "the shared tensor has another device");
     must(weft_tensor_from_dlpack(context, rows, shared, &options, &again),
          "weft_tensor_from_dlpack");
     expect(weft_tensor_memory(again) == weft_tensor_memory(source), "the memory is not shared");
-    must(weft_tensor_move(again, columns, consumer, &moved), "weft_tensor_move");
-    must(weft_stream_wait(context, consumer, WEFT_FOREVER), "weft_stream_wait");
+    must(weft_tensor_move(again, columns, NULL, consumer, &moved), "weft_tensor_move");
+    must(weft_context_wait(context, consumer, WEFT_FOREVER), "weft_context_wait");
     expect(compare(source, moved).equal, "an imported tensor has other elements");
     weft_tensor_release(&again);
-    must(weft_tensor_to_dlpack_unversioned(source, &options, &old),
-         "weft_tensor_to_dlpack_unversioned");
-    must(weft_tensor_from_dlpack_unversioned(context, rows, old, &options, &again),
-         "weft_tensor_from_dlpack_unversioned");
+    options.unversioned = true;
+    must(weft_tensor_to_dlpack(source, &options, &old), "weft_tensor_to_dlpack");
+    must(weft_tensor_from_dlpack(context, rows, old, &options, &again), "weft_tensor_from_dlpack");
     expect(compare(source, again).equal, "an imported tensor of the old form has other elements");
     weft_tensor_release(&again);
     weft_tensor_release(&moved);
     weft_tensor_release(&source);
-    must(weft_stream_wait(context, consumer, WEFT_FOREVER), "weft_stream_wait");
-    weft_stream_release(context, &consumer);
+    must(weft_context_wait(context, consumer, WEFT_FOREVER), "weft_context_wait");
+    weft_stream_release(&consumer);
 }
 
 /* Memory that is freed on a stream while work on the stream uses it. */

@@ -72,7 +72,7 @@ static void forge_addresses(struct rank *rank)
         }
 }
 
-START_TEST(addresses_of_memory_are_checked)
+TEST(addresses_of_memory_are_checked)
 {
     struct ranks_options options = {.size = 2, .timeout_ns = 60 * SECOND, .body = forge_addresses};
 
@@ -80,7 +80,6 @@ START_TEST(addresses_of_memory_are_checked)
     ranks_knob("WEFT_GLOO_INTERFACE", "lo");
     ck_assert_int_eq(ranks_run(&options), 0);
 }
-END_TEST
 
 /* The third exchange has an outcome, the addresses on the network, a key and a size. */
 static void forge_cards(struct rank *rank)
@@ -104,7 +103,7 @@ static void forge_cards(struct rank *rank)
     RANK_CHECK(make_forged(rank, 3, 0, 4, (uint32_t)-99) == WEFT_ERR_PEER && names_a_rank());
 }
 
-START_TEST(addresses_on_the_network_are_checked)
+TEST(addresses_on_the_network_are_checked)
 {
     struct ranks_options options = {
         .size = 2, .timeout_ns = 60 * SECOND, .host_of = {0, 1}, .body = forge_cards};
@@ -114,10 +113,9 @@ START_TEST(addresses_on_the_network_are_checked)
     ranks_knob("WEFT_GLOO_INTERFACE", "lo");
     ck_assert_int_eq(ranks_run(&options), 0);
 }
-END_TEST
 
 /* WEFT_GLOO_INTERFACE may differ on ranks that see the same interfaces. */
-START_TEST(a_rank_without_loopback_has_an_address)
+TEST(a_rank_without_loopback_has_an_address)
 {
     struct cpu_hosts_addresses all[2] = {
         {.network = 1,
@@ -128,7 +126,3 @@ START_TEST(a_rank_without_loopback_has_an_address)
     ck_assert_uint_eq(cpu_hosts_address_choose(all, sizeof *all, 2, 0), 0);
     ck_assert_uint_eq(cpu_hosts_address_choose(all, sizeof *all, 2, 1), 0);
 }
-END_TEST
-
-SUITE(cpu_cards, addresses_of_memory_are_checked, addresses_on_the_network_are_checked,
-      a_rank_without_loopback_has_an_address)

@@ -76,11 +76,10 @@ static int with_tiny_dev_shm(void)
     return ranks_run(&options);
 }
 
-START_TEST(a_tiny_dev_shm_is_an_error_with_a_sentence_and_no_crash)
+TEST(a_tiny_dev_shm_is_an_error_with_a_sentence_and_no_crash)
 {
     in_child(with_tiny_dev_shm);
 }
-END_TEST
 
 static void allocate_much(struct rank *rank)
 {
@@ -103,11 +102,10 @@ static int tiny_but_unused(void)
     return ranks_run(&options);
 }
 
-START_TEST(a_tiny_dev_shm_does_not_matter_by_default)
+TEST(a_tiny_dev_shm_does_not_matter_by_default)
 {
     in_child(tiny_but_unused);
 }
-END_TEST
 
 /* ---- few files ---- */
 
@@ -130,17 +128,15 @@ static int with_no_file(void)
     return ranks_run(&options) == 1 ? 0 : 1;
 }
 
-START_TEST(a_dozen_files_are_enough_for_any_number_of_ranks)
+TEST(a_dozen_files_are_enough_for_any_number_of_ranks)
 {
     in_child(with_few_files);
 }
-END_TEST
 
-START_TEST(no_file_at_all_is_an_error)
+TEST(no_file_at_all_is_an_error)
 {
     in_child(with_no_file);
 }
-END_TEST
 
 /* ---- small files ---- */
 
@@ -178,11 +174,10 @@ static int with_small_files(void)
     return ranks_run(&options);
 }
 
-START_TEST(a_limit_of_the_size_of_files_is_an_error_and_no_signal)
+TEST(a_limit_of_the_size_of_files_is_an_error_and_no_signal)
 {
     in_child(with_small_files);
 }
-END_TEST
 
 /* ---- little address space ---- */
 
@@ -196,14 +191,13 @@ static int with_little_space(void)
     return ranks_run(&options);
 }
 
-START_TEST(a_gigabyte_of_address_space_is_enough)
+TEST(a_gigabyte_of_address_space_is_enough)
 {
     if (RANKS_SANITIZED)
         printf("skipped: sanitizers need more address space\n");
     else
         in_child(with_little_space);
 }
-END_TEST
 
 /* ---- a heap that is full ---- */
 
@@ -226,7 +220,7 @@ static void exhaust(struct rank *rank)
     RANK_CHECK(strstr(ranks_error(), "no shared memory to stage private memory") != NULL);
 }
 
-START_TEST(a_full_heap_is_an_error_on_every_rank)
+TEST(a_full_heap_is_an_error_on_every_rank)
 {
     struct ranks_options options = {.size = 2, .timeout_ns = 300 * SECOND, .body = exhaust};
 
@@ -234,11 +228,10 @@ START_TEST(a_full_heap_is_an_error_on_every_rank)
     ck_assert_int_eq(ranks_run(&options), 0);
     ranks_knob("WEFT_CPU_HEAP", NULL);
 }
-END_TEST
 
 /* ---- no permission to read other processes ---- */
 
-START_TEST(private_memory_works_without_cross_memory_attach)
+TEST(private_memory_works_without_cross_memory_attach)
 {
     struct ranks_options options = {.size = 3, .timeout_ns = 300 * SECOND, .body = reduce_private};
 
@@ -246,7 +239,6 @@ START_TEST(private_memory_works_without_cross_memory_attach)
     ck_assert_int_eq(ranks_run(&options), 0);
     ranks_knob("WEFT_CPU_CMA", NULL);
 }
-END_TEST
 
 /* ---- knobs ---- */
 
@@ -271,14 +263,13 @@ static void open_with_bad_knobs(struct rank *rank)
     rank->plugin->device->close(device);
 }
 
-START_TEST(knobs_that_cannot_be_meant_are_errors)
+TEST(knobs_that_cannot_be_meant_are_errors)
 {
     struct ranks_options options = {
         .size = 1, .timeout_ns = 300 * SECOND, .body = open_with_bad_knobs};
 
     ck_assert_int_eq(ranks_run(&options), 0);
 }
-END_TEST
 
 /* The ranks together request more memory than exists. */
 static int with_huge_heaps(void)
@@ -289,19 +280,10 @@ static int with_huge_heaps(void)
     return ranks_run(&options) == options.size ? 0 : 1;
 }
 
-START_TEST(heaps_that_cannot_all_be_mapped_are_an_error_on_every_rank)
+TEST(heaps_that_cannot_all_be_mapped_are_an_error_on_every_rank)
 {
     if (RANKS_SANITIZED)
         printf("skipped: sanitizers do not let so much be mapped\n");
     else
         in_child(with_huge_heaps);
 }
-END_TEST
-
-SUITE(cpu_limits, knobs_that_cannot_be_meant_are_errors,
-      heaps_that_cannot_all_be_mapped_are_an_error_on_every_rank,
-      a_tiny_dev_shm_is_an_error_with_a_sentence_and_no_crash,
-      a_tiny_dev_shm_does_not_matter_by_default, a_dozen_files_are_enough_for_any_number_of_ranks,
-      no_file_at_all_is_an_error, a_limit_of_the_size_of_files_is_an_error_and_no_signal,
-      a_gigabyte_of_address_space_is_enough, a_full_heap_is_an_error_on_every_rank,
-      private_memory_works_without_cross_memory_attach)

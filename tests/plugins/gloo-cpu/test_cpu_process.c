@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-START_TEST(this_process_is_alive_and_itself)
+TEST(this_process_is_alive_and_itself)
 {
     struct cpu_process self, again;
 
@@ -17,9 +17,8 @@ START_TEST(this_process_is_alive_and_itself)
     ck_assert(cpu_process_alive(&self));
     ck_assert_int_eq(self.pid, getpid());
 }
-END_TEST
 
-START_TEST(a_forked_process_is_another)
+TEST(a_forked_process_is_another)
 {
     struct cpu_process parent;
     int status;
@@ -36,9 +35,8 @@ START_TEST(a_forked_process_is_another)
     ck_assert_int_eq(waitpid(child, &status, 0), child);
     ck_assert_int_eq(status, 0);
 }
-END_TEST
 
-START_TEST(a_killed_process_is_gone_before_and_after_it_is_reaped)
+TEST(a_killed_process_is_gone_before_and_after_it_is_reaped)
 {
     struct cpu_process other = {.pid = fork()};
     siginfo_t about;
@@ -56,9 +54,8 @@ START_TEST(a_killed_process_is_gone_before_and_after_it_is_reaped)
     ck_assert_int_eq(waitpid(other.pid, NULL, 0), other.pid);
     ck_assert(!cpu_process_alive(&other));
 }
-END_TEST
 
-START_TEST(a_pid_that_was_given_again_is_another_process)
+TEST(a_pid_that_was_given_again_is_another_process)
 {
     struct cpu_process self;
 
@@ -67,14 +64,8 @@ START_TEST(a_pid_that_was_given_again_is_another_process)
     self.start -= 1;
     ck_assert(!cpu_process_alive(&self));
 }
-END_TEST
 
-START_TEST(there_is_a_processor)
+TEST(there_is_a_processor)
 {
     ck_assert_int_ge(cpu_processors(), 1);
 }
-END_TEST
-
-SUITE(cpu_process, this_process_is_alive_and_itself, a_forked_process_is_another,
-      a_killed_process_is_gone_before_and_after_it_is_reaped,
-      a_pid_that_was_given_again_is_another_process, there_is_a_processor)

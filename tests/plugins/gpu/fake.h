@@ -15,6 +15,7 @@ struct gpu_comm {
     bool is_ready;
     pthread_mutex_t lock;
     char error_text[128];
+    gpu_look *look;
     _Atomic weft_status error;
     struct gpu_group group;
 };
@@ -33,7 +34,7 @@ enum { FAKE_MAX = 64, FAKE_RANKS = 4 };
 
 extern struct fake {
     int scopes;            /* entered and not left */
-    int looks;             /* number of gpu_comm_look calls */
+    int looks;             /* number of times that the communicator was looked at */
     bool supports_nothing; /* gpu_op_supported refuses */
     weft_status run_gives; /* result of gpu_ops_run */
     struct gpu_op ran[FAKE_MAX];

@@ -81,7 +81,7 @@ int main(int argc, char **argv)
     start = take(&self, 256); /* before any allocation */
     give(&self, start);
     run_cases(&self, groups, COUNT(groups), argc > 1 ? argv[1] : NULL);
-    weft_stream_release(self.context, &self.stream);
+    weft_stream_release(&self.stream);
     weft_context_release(&self.context);
     if (self.failures == 0) printf("rank %d: all as it should be\n", self.number);
     return self.failures > 0;

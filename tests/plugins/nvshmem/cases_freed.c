@@ -55,7 +55,7 @@ static void memory_is_free_when_its_stream_has_come_so_far(struct rank *self)
     give(self, second);
     for (int i = 0; i < outside.count; i++)
         give(self, outside.pieces[i]);
-    weft_stream_release(self->context, &held);
+    weft_stream_release(&held);
     weft_symm_release(&symm);
 }
 

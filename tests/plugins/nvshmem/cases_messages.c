@@ -40,7 +40,7 @@ static void messages_of_a_group_keep_to_their_streams(struct rank *self)
     check(self, self->number > SENDER || host[BYTES - 1] == 7,
           "the second message does not keep to its stream");
     finish(self, streams[0]);
-    weft_stream_release(self->context, &streams[1]);
+    weft_stream_release(&streams[1]);
     give(self, memory);
     weft_symm_release(&symm);
 }

@@ -39,7 +39,8 @@ static void end(struct rank *self)
 
 static weft_status wait_for(struct rank *self, weft_status status)
 {
-    return status == WEFT_OK ? weft_stream_wait(self->context, self->stream, 300 * SECOND) : status;
+    return status == WEFT_OK ? weft_context_wait(self->context, self->stream, 300 * SECOND)
+                             : status;
 }
 
 /* The error names rank FULL, the missing bytes and the remedy, and arrives at once. */
@@ -342,7 +343,7 @@ static void messages_of_a_group_report_a_full_arena(struct rank *self)
     status = wait_for(self, weft_group_end(at.comm));
     /* A message between two other ranks arrives. */
     if (self->size > 2 && before != FULL && status == WEFT_OK) status = weft_barrier(at.comm, NULL);
-    if (status == WEFT_OK) status = weft_stream_wait(self->context, NULL, 300 * SECOND);
+    if (status == WEFT_OK) status = weft_context_wait(self->context, NULL, 300 * SECOND);
     expect_reported(self, "a message", status, SMALL * sizeof(float), began);
     end(self);
 }

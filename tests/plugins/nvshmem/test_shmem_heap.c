@@ -47,7 +47,7 @@ static void end(void)
     heap = (struct shmem_heap){0};
 }
 
-START_TEST(parts_are_aligned_and_apart)
+TEST(parts_are_aligned_and_apart)
 {
     uint64_t a, b, c;
 
@@ -67,9 +67,8 @@ START_TEST(parts_are_aligned_and_apart)
     ck_assert_ptr_null(shmem_heap_find(&heap, ROOM));
     end();
 }
-END_TEST
 
-START_TEST(what_is_missing_is_said_in_numbers)
+TEST(what_is_missing_is_said_in_numbers)
 {
     uint64_t a, b, offset = 77;
 
@@ -87,10 +86,9 @@ START_TEST(what_is_missing_is_said_in_numbers)
     ck_assert_int_eq(shmem_heap_take(&heap, ROOM / 2, &offset), WEFT_OK);
     end();
 }
-END_TEST
 
 /* A map of the owner of each 256-byte piece. */
-START_TEST(parts_come_and_go_and_never_overlap)
+TEST(parts_come_and_go_and_never_overlap)
 {
     static int owner[ROOM / 256];
     struct {
@@ -127,7 +125,3 @@ START_TEST(parts_come_and_go_and_never_overlap)
     ck_assert_uint_eq(heap.used, 0);
     end();
 }
-END_TEST
-
-SUITE(shmem_heap, parts_are_aligned_and_apart, what_is_missing_is_said_in_numbers,
-      parts_come_and_go_and_never_overlap)

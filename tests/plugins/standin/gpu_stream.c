@@ -30,6 +30,9 @@ struct mark {
     double milliseconds;
 };
 
+static pthread_mutex_t marks_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t reached = PTHREAD_COND_INITIALIZER; /* of any mark */
+
 struct sg_event {
     pthread_mutex_t lock;
     struct mark *mark;
@@ -188,11 +191,26 @@ static struct sg_stream *resolve(struct sg_stream *stream)
     return stream;
 }
 
-static bool is_idle(struct sg_stream *stream)
+/* A rank that waits asks again and again.  It may not take the processor from the threads that do
+ * the work, so an answer of "not ready" takes up to a millisecond.  LOCK is held. */
+static void wait_a_little(pthread_cond_t *changed, pthread_mutex_t *lock)
+{
+    struct timespec limit;
+
+    clock_gettime(CLOCK_MONOTONIC, &limit);
+    limit.tv_nsec += 1000000;
+    limit.tv_sec += limit.tv_nsec / 1000000000;
+    limit.tv_nsec %= 1000000000;
+    pthread_cond_clockwait(changed, lock, CLOCK_MONOTONIC, &limit);
+}
+
+static bool is_idle(struct sg_stream *stream, bool waits)
 {
     bool idle;
 
     pthread_mutex_lock(&stream->lock);
+    if (waits && (stream->first != NULL || stream->is_busy))
+        wait_a_little(&stream->changed, &stream->lock);
     idle = stream->first == NULL && !stream->is_busy;
     pthread_mutex_unlock(&stream->lock);
     return idle;
@@ -203,7 +221,7 @@ int sg_stream_query(struct sg_stream *given)
     struct sg_stream *stream = resolve(given);
 
     if (sg_broken() != SG_OK) return sg_broken();
-    return is_idle(stream) ? SG_OK : SG_NOT_READY;
+    return is_idle(stream, true) ? SG_OK : SG_NOT_READY;
 }
 
 int sg_stream_sync(struct sg_stream *given)
@@ -227,7 +245,7 @@ void sg_device_sync(void)
         idle = true;
         pthread_mutex_lock(&all_lock);
         for (struct sg_stream *stream = all; stream != NULL; stream = stream->next)
-            if (stream->device == device && !is_idle(stream)) idle = false;
+            if (stream->device == device && !is_idle(stream, false)) idle = false;
         pthread_mutex_unlock(&all_lock);
         if (!idle) nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
     }
@@ -297,6 +315,15 @@ int sg_event_destroy(struct sg_event *event)
     return SG_OK;
 }
 
+static bool is_reached(struct mark *mark)
+{
+    if (atomic_load(&mark->is_done)) return true;
+    pthread_mutex_lock(&marks_lock);
+    if (!atomic_load(&mark->is_done)) wait_a_little(&reached, &marks_lock);
+    pthread_mutex_unlock(&marks_lock);
+    return atomic_load(&mark->is_done);
+}
+
 static void reach(void *self)
 {
     struct mark *mark = *(struct mark **)self;
@@ -304,7 +331,10 @@ static void reach(void *self)
 
     clock_gettime(CLOCK_MONOTONIC, &now);
     mark->milliseconds = (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
+    pthread_mutex_lock(&marks_lock);
     atomic_store(&mark->is_done, 1);
+    pthread_cond_broadcast(&reached);
+    pthread_mutex_unlock(&marks_lock);
     drop(mark);
 }
 
@@ -330,7 +360,7 @@ int sg_event_record(struct sg_event *event, struct sg_stream *stream)
 int sg_event_query(struct sg_event *event)
 {
     struct mark *mark = mark_of(event);
-    bool done = mark == NULL || atomic_load(&mark->is_done);
+    bool done = mark == NULL || is_reached(mark);
 
     drop(mark);
     if (sg_broken() != SG_OK) return sg_broken();
@@ -341,8 +371,8 @@ static void await(void *self)
 {
     struct mark *mark = *(struct mark **)self;
 
-    while (!atomic_load(&mark->is_done) && sg_broken() == SG_OK)
-        nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
+    while (!is_reached(mark) && sg_broken() == SG_OK) {
+    }
     drop(mark);
 }
 

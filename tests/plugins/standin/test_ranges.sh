@@ -23,11 +23,11 @@ ranks() {
     env "${nvidia[@]}" "${amd[@]}" "WEFT_BACKEND=$backend" "$@" "$weft" run -n 2 --timeout 200 "$program" "$how" "$library"
 }
 
-# A tool hears all calls, with and without the ring, and whether or not it registers texts.
+# A tool hears all calls, with and without the recorder, and whether or not it registers texts.
 for backend in nccl nvshmem; do
     expect 0 "as expected" ranks "$backend" nvtx "$tool" "NVTX_INJECTION64_PATH=$tool"
 done
-expect 0 "as expected" ranks nccl nvtx "$tool" "NVTX_INJECTION64_PATH=$tool" WEFT_RING=0
+expect 0 "as expected" ranks nccl nvtx "$tool" "NVTX_INJECTION64_PATH=$tool" WEFT_RECORDER=0
 expect 0 "as expected" ranks nccl nvtx "$tool" "NVTX_INJECTION64_PATH=$tool" STANDIN_NVTX_PLAIN=1
 expect 0 "as expected" ranks rccl roctx "$roctx"
 # The plugin's table of texts has an end, and the tool hears the others too.

@@ -9,14 +9,14 @@
 static void find_plugins(const weft_backend_options *options)
 {
     weft_backends *backends = NULL;
-    const char *line;
+    weft_backend_trace_info line = {.struct_size = sizeof line};
 
     if (weft_backends_create(options, &backends) != WEFT_OK) {
         printf("find fails: %s\n", weft_last_error());
         return;
     }
-    for (size_t i = 0; (line = weft_backends_trace(backends, i)) != NULL; i++)
-        printf("%s\n", line);
+    for (size_t i = 0; i < weft_backends_trace_count(backends); i++)
+        if (weft_backends_trace_get(backends, i, &line) == WEFT_OK) printf("%s\n", line.text);
     weft_backends_release(&backends);
 }
 

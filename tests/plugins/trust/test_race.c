@@ -119,7 +119,7 @@ static int load_plugin(const char *file)
 
     for (int i = 0; i < TRIES && loaded == NULL; i++) {
         if (wf_load(file, NULL, false, &loaded, &verdict) != WEFT_OK) return OTHERWISE;
-        if (loaded == NULL && verdict.reason != WEFT_REASON_NOT_TRUSTED) {
+        if (loaded == NULL && verdict.reason != WEFT_BACKEND_REASON_NOT_TRUSTED) {
             fprintf(stderr, "%s\n", verdict.text);
             return OTHERWISE;
         }

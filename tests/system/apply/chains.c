@@ -68,16 +68,21 @@ static weft_status begin_pair(struct chain *c, struct pair *pair, uint64_t seed)
     WF_TRY(weft_tensor_create(c->context, spec, NULL, &drawn));
     weft_spec_release(&spec);
     WF_TRY(weft_tensor_normal(drawn, &random, 0, 1, NULL));
-    WF_TRY(weft_op_apply(c->context, &sign, &drawn, plain_kernel, NULL, NULL, &pair->whole));
+    WF_TRY(
+        weft_op_apply(c->context, &sign, &drawn, NULL, plain_kernel, NULL, NULL, 1, &pair->whole));
     weft_tensor_release(&drawn);
     pair->bound = 1;
     WF_TRY(random_spec(c, &spec));
-    WF_TRY(weft_tensor_move(pair->whole, spec, NULL, &pair->parts));
+    WF_TRY(weft_tensor_move(pair->whole, spec, NULL, NULL, &pair->parts));
     weft_spec_release(&spec);
     return WEFT_OK;
 }
 
 /* ---- steps ---- */
+
+/* Inputs may be moved. */
+static const weft_op_apply_options moving = {.struct_size = sizeof moving,
+                                             .moves = WEFT_OP_MOVES_MADE};
 
 static weft_status apply_both(struct chain *c, const char *name, const struct pair *a,
                               const struct pair *b, struct pair *out)
@@ -87,8 +92,10 @@ static weft_status apply_both(struct chain *c, const char *name, const struct pa
     weft_tensor *parts[] = {a->parts, b != NULL ? b->parts : NULL};
     weft_tensor *whole[] = {a->whole, b != NULL ? b->whole : NULL};
 
-    WF_TRY(weft_op_apply(c->context, &call, parts, plain_kernel, NULL, NULL, &out->parts));
-    return weft_op_apply(c->context, &call, whole, plain_kernel, NULL, NULL, &out->whole);
+    WF_TRY(
+        weft_op_apply(c->context, &call, parts, &moving, plain_kernel, NULL, NULL, 1, &out->parts));
+    return weft_op_apply(c->context, &call, whole, &moving, plain_kernel, NULL, NULL, 1,
+                         &out->whole);
 }
 
 static weft_status move_parts(struct chain *c, const struct pair *a, struct pair *out)
@@ -96,7 +103,7 @@ static weft_status move_parts(struct chain *c, const struct pair *a, struct pair
     weft_spec *spec = NULL;
 
     WF_TRY(random_spec(c, &spec));
-    WF_TRY(weft_tensor_move(a->parts, spec, NULL, &out->parts));
+    WF_TRY(weft_tensor_move(a->parts, spec, NULL, NULL, &out->parts));
     weft_spec_release(&spec);
     out->whole = weft_tensor_retain(a->whole);
     out->bound = a->bound;
@@ -113,7 +120,7 @@ static weft_status transpose_both(const struct pair *a, struct pair *out)
 
 static weft_status check(struct chain *c, const struct pair *pair)
 {
-    weft_difference_info difference = {.struct_size = sizeof difference};
+    weft_tensor_difference_info difference = {.struct_size = sizeof difference};
 
     WF_TRY(weft_tensor_compare(pair->whole, pair->parts, NULL, &difference));
     if (difference.equal) return WEFT_OK;
@@ -186,7 +193,6 @@ static weft_status run_chain(weft_context *context, uint64_t seed)
 
 weft_status run_chains(weft_context *context, int count)
 {
-    WF_TRY(weft_op_moves_set(context, WEFT_OP_MOVES_MADE, NULL));
     for (int i = 0; i < count; i++)
         WF_TRY(run_chain(context, test_state((uint64_t)i)));
     return WEFT_OK;

@@ -396,7 +396,7 @@ static inline int64_t stride_offset(const struct part *p, const int64_t *strides
     return at;
 }
 
-static inline void read_part(struct part *p, const weft_op_local *local, int32_t rank)
+static inline void read_part(struct part *p, const weft_tensor_local *local, int32_t rank)
 {
     int32_t coord[WEFT_MAX_AXES] = {0};
 
@@ -413,6 +413,7 @@ static inline weft_status gradient_kernel(void *user, const weft_op_run *run)
     weft_op_call call = {.struct_size = sizeof call,
                          .name = run->name,
                          .input_count = run->input_count,
+                         .attr_size = sizeof(weft_op_attr),
                          .attrs = run->attrs,
                          .attr_count = run->attr_count};
     op_kernel *kernel = gradient_kernel_find(run->name);

@@ -6,7 +6,7 @@
 /* ---- elements ---- */
 
 /* Element POSITION of LOCAL in row-major order. */
-static float *element(const weft_op_local *local, int64_t position)
+static float *element(const weft_tensor_local *local, int64_t position)
 {
     int64_t at = 0;
 
@@ -17,13 +17,14 @@ static float *element(const weft_op_local *local, int64_t position)
     return (float *)local->memory + at;
 }
 
-static float *matrix(const weft_op_local *local, int64_t row, int64_t column)
+static float *matrix(const weft_tensor_local *local, int64_t row, int64_t column)
 {
     return (float *)local->memory + row * local->strides[0] + column * local->strides[1];
 }
 
 /* The position in SOURCE, which broadcasts, of POSITION in TARGET. */
-static int64_t broadcast(const weft_op_local *source, const weft_op_local *target, int64_t position)
+static int64_t broadcast(const weft_tensor_local *source, const weft_tensor_local *target,
+                         int64_t position)
 {
     int64_t at = 0, step = 1;
     int32_t missing = target->shard->dims - source->shard->dims;
@@ -41,7 +42,7 @@ static int64_t broadcast(const weft_op_local *source, const weft_op_local *targe
 
 static void multiply(const weft_op_run *run)
 {
-    const weft_op_local *a = &run->inputs[0], *b = &run->inputs[1], *c = &run->outputs[0];
+    const weft_tensor_local *a = &run->inputs[0], *b = &run->inputs[1], *c = &run->outputs[0];
 
     for (int64_t i = 0; i < c->shard->shape[0]; i++)
         for (int64_t j = 0; j < c->shard->shape[1]; j++) {
@@ -55,8 +56,8 @@ static void multiply(const weft_op_run *run)
 /* y = x w^T + b */
 static void linear(const weft_op_run *run)
 {
-    const weft_op_local *x = &run->inputs[0], *w = &run->inputs[1], *y = &run->outputs[0];
-    const weft_op_local *b = run->input_count > 2 ? &run->inputs[2] : NULL;
+    const weft_tensor_local *x = &run->inputs[0], *w = &run->inputs[1], *y = &run->outputs[0];
+    const weft_tensor_local *b = run->input_count > 2 ? &run->inputs[2] : NULL;
 
     for (int64_t i = 0; i < y->shard->shape[0]; i++)
         for (int64_t j = 0; j < y->shard->shape[1]; j++) {
@@ -69,7 +70,7 @@ static void linear(const weft_op_run *run)
 
 static void add(const weft_op_run *run)
 {
-    const weft_op_local *out = &run->outputs[0];
+    const weft_tensor_local *out = &run->outputs[0];
 
     for (int64_t i = 0; i < out->shard->elements; i++)
         *element(out, i) = *element(&run->inputs[0], broadcast(&run->inputs[0], out, i)) +
@@ -102,7 +103,7 @@ static int64_t attr(const weft_op_run *run, const char *name)
 /* Over dimension 1 of a matrix. */
 static void reduce_rows(const weft_op_run *run, bool largest, float divisor)
 {
-    const weft_op_local *x = &run->inputs[0], *y = &run->outputs[0];
+    const weft_tensor_local *x = &run->inputs[0], *y = &run->outputs[0];
 
     for (int64_t i = 0; i < y->shard->elements; i++) {
         float value = largest ? -INFINITY : 0;
@@ -117,8 +118,8 @@ static void reduce_rows(const weft_op_run *run, bool largest, float divisor)
 /* w[i] += g for each row g and its index i.  The attribute `v` must be that of the shard. */
 static weft_status add_rows(const weft_op_run *run)
 {
-    const weft_op_local *g = &run->inputs[0], *indices = &run->inputs[1], *w = &run->outputs[0];
-    weft_run rows;
+    const weft_tensor_local *g = &run->inputs[0], *indices = &run->inputs[1], *w = &run->outputs[0];
+    weft_index_run rows;
 
     if (attr(run, "v") != w->shard->shape[0])
         return weft_fail(WEFT_ERR_INTERNAL, "embedding_bwd: v is %lld, but the shard has %lld rows",
@@ -138,7 +139,7 @@ static weft_status add_rows(const weft_op_run *run)
 /* The attribute `shape` must be that of the shard. */
 static weft_status reshape(const weft_op_run *run)
 {
-    const weft_op_local *out = &run->outputs[0];
+    const weft_tensor_local *out = &run->outputs[0];
     const weft_op_attr *shape = &run->attrs[0];
 
     if (run->attr_count != 1 || strcmp(shape->name, "shape") != 0 ||
@@ -153,10 +154,10 @@ static weft_status reshape(const weft_op_run *run)
 /* Rows of the table that this rank does not have count as 0. */
 static void look_up(const weft_op_run *run)
 {
-    const weft_op_local *table = &run->inputs[0], *indices = &run->inputs[1],
-                        *out = &run->outputs[0];
+    const weft_tensor_local *table = &run->inputs[0], *indices = &run->inputs[1],
+                            *out = &run->outputs[0];
     int64_t width = table->shard->shape[1];
-    weft_run rows;
+    weft_index_run rows;
 
     for (int64_t i = 0; i < out->shard->elements; i++)
         *element(out, i) = 0;

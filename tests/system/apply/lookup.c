@@ -1,10 +1,10 @@
 #include "phase_kernels.h"
 
 /* The position of global index INDEX in dimension DIM of the shard; -1: the rank has it not. */
-static int64_t position_of(const weft_op_run *run, const weft_op_local *x, int32_t dim,
+static int64_t position_of(const weft_op_run *run, const weft_tensor_local *x, int32_t dim,
                            int64_t index)
 {
-    weft_run some;
+    weft_index_run some;
 
     for (int64_t at = 0; weft_spec_run(x->spec, run->rank, dim, at, &some); at += some.length)
         if (index >= some.start && index < some.start + some.length) return at + index - some.start;
@@ -13,7 +13,7 @@ static int64_t position_of(const weft_op_run *run, const weft_op_local *x, int32
 
 weft_status gather_kernel(const weft_op_run *run)
 {
-    const weft_op_local *x = &run->inputs[0], *indices = &run->inputs[1], *y = &run->outputs[0];
+    const weft_tensor_local *x = &run->inputs[0], *indices = &run->inputs[1], *y = &run->outputs[0];
     int32_t dim = (int32_t)int_attr(run, "dim", 0), dims = y->shard->dims;
 
     for (int64_t i = 0; i < y->shard->elements; i++) {

@@ -8,7 +8,7 @@
 enum { MOST = 12 };
 
 /* Bytes from the first to the last element. */
-static uint64_t span_of(const weft_op_local *t)
+static uint64_t span_of(const weft_tensor_local *t)
 {
     uint64_t last = 0;
 
@@ -17,7 +17,8 @@ static uint64_t span_of(const weft_op_local *t)
     return (last + 1) * weft_dtype_bytes(weft_spec_dtype(t->spec));
 }
 
-static weft_status to_host(const weft_op_run *run, const weft_op_local *from, weft_op_local *out)
+static weft_status to_host(const weft_op_run *run, const weft_tensor_local *from,
+                           weft_tensor_local *out)
 {
     *out = *from;
     if (from->memory == NULL) return WEFT_OK;
@@ -29,23 +30,23 @@ static weft_status to_host(const weft_op_run *run, const weft_op_local *from, we
 weft_status mirror_kernel(void *user, const weft_op_run *run)
 {
     const struct mirror *mirror = user;
-    uint32_t inputs = run->input_count, count = inputs + run->output_count;
-    weft_op_local host[MOST] = {{0}};
+    size_t inputs = run->input_count, count = inputs + run->output_count;
+    weft_tensor_local host[MOST] = {{0}};
     weft_op_run here = *run;
     weft_status status =
-        count <= MOST ? WEFT_OK : weft_fail(WEFT_ERR_INTERNAL, "a kernel has %u tensors", count);
+        count <= MOST ? WEFT_OK : weft_fail(WEFT_ERR_INTERNAL, "a kernel has %zu tensors", count);
 
     here.inputs = host;
     here.outputs = host + inputs;
-    for (uint32_t i = 0; i < count && status == WEFT_OK; i++)
+    for (size_t i = 0; i < count && status == WEFT_OK; i++)
         status = to_host(run, i < inputs ? &run->inputs[i] : &run->outputs[i - inputs], &host[i]);
-    if (status == WEFT_OK) status = weft_stream_wait(run->context, run->stream, WEFT_FOREVER);
+    if (status == WEFT_OK) status = weft_context_wait(run->context, run->stream, WEFT_FOREVER);
     if (status == WEFT_OK) status = mirror->kernel(mirror->user, &here);
-    for (uint32_t i = inputs; i < count && status == WEFT_OK; i++)
+    for (size_t i = inputs; i < count && status == WEFT_OK; i++)
         if (host[i].memory != NULL)
             status = weft_memory_copy(run->context, host[i].memory, run->outputs[i - inputs].memory,
                                       span_of(&host[i]), run->stream);
-    if (status == WEFT_OK) status = weft_stream_wait(run->context, run->stream, WEFT_FOREVER);
+    if (status == WEFT_OK) status = weft_context_wait(run->context, run->stream, WEFT_FOREVER);
     for (uint32_t i = 0; i < count && i < MOST; i++)
         free(host[i].memory);
     return status;

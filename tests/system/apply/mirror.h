@@ -6,7 +6,7 @@
 #include "weft/apply.h"
 
 struct mirror {
-    weft_status (*kernel)(void *user, const weft_op_run *run);
+    weft_op_kernel kernel;
     void *user;
 };
 

@@ -42,7 +42,7 @@ static int64_t column_of(const struct walk *w)
     return column;
 }
 
-static double weight_at(const weft_op_local *weights, const struct walk *w, double otherwise)
+static double weight_at(const weft_tensor_local *weights, const struct walk *w, double otherwise)
 {
     int64_t offset = 0;
     int32_t first;
@@ -54,7 +54,7 @@ static double weight_at(const weft_op_local *weights, const struct walk *w, doub
     return (double)floats(weights)[offset];
 }
 
-static void fill(const weft_op_local *t)
+static void fill(const weft_tensor_local *t)
 {
     for (int64_t i = 0; i < t->shard->elements; i++)
         floats(t)[i] = 0;
@@ -72,21 +72,21 @@ static void add_squares(const weft_op_run *run, struct walk *w, const double *su
     w->position = 0;
 }
 
-static void write_moments(const weft_op_run *run, const weft_op_local *out, int64_t rows,
+static void write_moments(const weft_op_run *run, const weft_tensor_local *out, int64_t rows,
                           const double *sums, const double *squares)
 {
     for (int64_t i = 0; i < rows; i++) {
-        const weft_op_local *r = is_rms(run) ? out : out + 1;
+        const weft_tensor_local *r = is_rms(run) ? out : out + 1;
         if (!is_rms(run)) floats(out)[i] = (float)(sums[i] / count_of(run));
         floats(r)[i] = (float)(1 / sqrt(squares[i] / count_of(run) + eps));
     }
 }
 
-static void normalize(const weft_op_run *run, struct walk *w, const weft_op_local *weights,
+static void normalize(const weft_op_run *run, struct walk *w, const weft_tensor_local *weights,
                       const double *sums, const double *squares)
 {
-    static const weft_op_local none;
-    const weft_op_local *bias = is_rms(run) ? &none : weights + 1;
+    static const weft_tensor_local none;
+    const weft_tensor_local *bias = is_rms(run) ? &none : weights + 1;
 
     for (const float *x; (x = walk_next(w)) != NULL;) {
         double mean = is_rms(run) ? 0 : sums[w->row] / count_of(run);
@@ -99,7 +99,7 @@ static void normalize(const weft_op_run *run, struct walk *w, const weft_op_loca
 static void forward(const weft_op_run *run, struct walk *w)
 {
     double sums[MOST_ROWS] = {0}, squares[MOST_ROWS] = {0};
-    const weft_op_local *in = run->inputs;
+    const weft_tensor_local *in = run->inputs;
     bool finish = ends(run, "finish"), moments = ends(run, "moments");
     uint32_t before = is_rms(run) ? 1 : 2; /* statistics */
 
@@ -135,10 +135,10 @@ struct slope {
 
 static struct slope slope_at(const weft_op_run *run, const struct walk *w, float g, float x)
 {
-    const weft_op_local *in = run->inputs;
+    const weft_tensor_local *in = run->inputs;
     double mean = is_rms(run) ? 0 : (double)floats(&in[2])[w->row];
     double r = (double)floats(&in[is_rms(run) ? 2 : 3])[w->row];
-    const weft_op_local *weights = &in[is_rms(run) ? 3 : 4];
+    const weft_tensor_local *weights = &in[is_rms(run) ? 3 : 4];
     bool has = (is_rms(run) ? 3u : 4u) < run->input_count;
 
     return (struct slope){(double)g * (has ? weight_at(weights, w, 1) : 1), (double)x - mean,
@@ -158,7 +158,7 @@ static void add_slopes(const weft_op_run *run, struct walk *w, struct walk *xs, 
 }
 
 static void add_weights(const weft_op_run *run, struct walk *w, struct walk *xs,
-                        const weft_op_local *out)
+                        const weft_tensor_local *out)
 {
     double weights[MOST_COLUMNS] = {0}, biases[MOST_COLUMNS] = {0};
 
@@ -190,7 +190,7 @@ static void write_slopes(const weft_op_run *run, struct walk *w, struct walk *xs
 static void backward(const weft_op_run *run, struct walk *w)
 {
     double plain[MOST_ROWS] = {0}, dot[MOST_ROWS] = {0};
-    const weft_op_local *in = run->inputs;
+    const weft_tensor_local *in = run->inputs;
     struct walk *xs = &(struct walk){0};
     uint32_t sums = is_rms(run) ? 4 : 5;
 
@@ -221,7 +221,7 @@ static void backward(const weft_op_run *run, struct walk *w)
 
 weft_status norm_kernel(const weft_op_run *run)
 {
-    const weft_op_local *x = &run->inputs[0];
+    const weft_tensor_local *x = &run->inputs[0];
     struct walk *w = &(struct walk){0};
 
     if (!ends(run, "moments")) walk_begin(w, run, x, reduced_dims(run, x));
@@ -255,7 +255,7 @@ static int64_t run_of(const struct walk *w, int32_t dim)
 
 static void write_totals(const weft_op_run *run, struct walk *w, int32_t dim)
 {
-    const weft_op_local *totals = &run->outputs[0], *starts = &run->outputs[1];
+    const weft_tensor_local *totals = &run->outputs[0], *starts = &run->outputs[1];
     int64_t slots = totals->shard->shape[totals->shard->dims - 1];
 
     fill(totals);
@@ -271,7 +271,7 @@ static void write_totals(const weft_op_run *run, struct walk *w, int32_t dim)
 /* The sum of the runs of all ranks that begin before W's element. */
 static double sum_before(const weft_op_run *run, const struct walk *w)
 {
-    const weft_op_local *totals = &run->inputs[1], *starts = &run->inputs[2];
+    const weft_tensor_local *totals = &run->inputs[1], *starts = &run->inputs[2];
     int64_t slots = totals->shard->shape[totals->shard->dims - 1];
     double sum = 0;
 
@@ -283,7 +283,7 @@ static double sum_before(const weft_op_run *run, const struct walk *w)
 
 weft_status cumsum_kernel(const weft_op_run *run)
 {
-    const weft_op_local *x = &run->inputs[0];
+    const weft_tensor_local *x = &run->inputs[0];
     int32_t dim = (int32_t)int_attr(run, "dim", 0);
     double sums[MOST_ROWS] = {0};
     struct walk *w = &(struct walk){0};

@@ -39,8 +39,8 @@ enum { MOST = 4096 };
  */
 static void store(const weft_op_run *run, const struct pair *best, int64_t place, int64_t from)
 {
-    const weft_op_local *values = run->output_count > 1 ? &run->outputs[0] : NULL;
-    const weft_op_local *indices = &run->outputs[run->output_count - 1];
+    const weft_tensor_local *values = run->output_count > 1 ? &run->outputs[0] : NULL;
+    const weft_tensor_local *indices = &run->outputs[run->output_count - 1];
 
     if (values != NULL) floats(values)[place] = best[from].value;
     integers(indices)[place] = best[from].index;
@@ -49,7 +49,7 @@ static void store(const weft_op_run *run, const struct pair *best, int64_t place
 /* The best elements of each row of the shard; slots without an element have index -1. */
 static void candidates(const weft_op_run *run, struct pair *best)
 {
-    const weft_op_local *x = &run->inputs[0], *out = &run->outputs[0];
+    const weft_tensor_local *x = &run->inputs[0], *out = &run->outputs[0];
     int64_t slots = out->shard->shape[out->shard->dims - 1];
     struct walk *w = &(struct walk){0};
 
@@ -77,7 +77,7 @@ static void spread(const weft_op_run *run, const struct pair *best, int64_t rows
 /* The best of the candidates of all ranks. */
 static void pick(const weft_op_run *run, struct pair *best)
 {
-    const weft_op_local *values = &run->inputs[0], *indices = &run->inputs[1];
+    const weft_tensor_local *values = &run->inputs[0], *indices = &run->inputs[1];
     int64_t slots = values->shard->shape[values->shard->dims - 1];
     int64_t rows = slots > 0 ? values->shard->elements / slots : 0;
     int64_t count = rows > 0 ? run->outputs[0].shard->elements / rows : 0;
@@ -93,7 +93,7 @@ static void pick(const weft_op_run *run, struct pair *best)
 /* Both at once. */
 static void whole(const weft_op_run *run, struct pair *best)
 {
-    const weft_op_local *x = &run->inputs[0];
+    const weft_tensor_local *x = &run->inputs[0];
     struct walk *w = &(struct walk){0};
     int64_t count;
 

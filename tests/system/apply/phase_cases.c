@@ -245,7 +245,7 @@ static float special(uint64_t random, int64_t position)
 static weft_status fill(void *user, const weft_op_run *run)
 {
     const struct filling *f = user;
-    const weft_op_local *out = &run->outputs[0];
+    const weft_tensor_local *out = &run->outputs[0];
     uint64_t state = f->state;
 
     for (int64_t i = 0; i < out->shard->elements; i++) {
@@ -275,7 +275,7 @@ static weft_status scatter(struct trial *t, enum draw from, weft_tensor *whole, 
         WF_TRY(spec_of(t, weft_dtype_name(weft_spec_dtype(is)), weft_spec_dims(is),
                        weft_spec_shape(is), false, &spec));
     } while (from != VALUES && strchr(strrchr(t->text, '|'), 'P') != NULL);
-    status = weft_tensor_move(whole, spec, t->place->stream, parts);
+    status = weft_tensor_move(whole, spec, NULL, t->place->stream, parts);
     weft_spec_release(&spec);
     return status;
 }
@@ -311,10 +311,10 @@ static weft_status make_pair(struct trial *t, uint32_t input, int32_t dims, cons
     WF_TRY(spec_of(t, is_index ? "i64" : "f32", dims, shape, true, &spec));
     WF_TRY(weft_tensor_create(t->place->context, spec, NULL, &blank));
     weft_spec_release(&spec);
-    WF_TRY(weft_op_apply(t->place->context, &relu, &blank,
+    WF_TRY(weft_op_apply(t->place->context, &relu, &blank, NULL,
                          t->place->kernel != NULL ? mirror_kernel : fill,
                          t->place->kernel != NULL ? (void *)&(struct mirror){fill, &f} : &f,
-                         t->place->stream, whole));
+                         t->place->stream, 1, whole));
     weft_tensor_release(&blank);
     if (t->kind->kinds[input] == 'x' && draw(t, 4) == 0)
         return scatter_turned(t, from, *whole, parts);
@@ -361,7 +361,7 @@ static weft_status make_input(struct trial *t, uint32_t input, weft_tensor **who
 static weft_status compare(const struct trial *t, uint32_t output, weft_tensor *whole,
                            weft_tensor *parts)
 {
-    weft_difference_info difference = {.struct_size = sizeof difference};
+    weft_tensor_difference_info difference = {.struct_size = sizeof difference};
     const weft_spec *spec = weft_tensor_spec(parts);
 
     if ((whole == NULL) != (parts == NULL))
@@ -378,14 +378,17 @@ static weft_status compare(const struct trial *t, uint32_t output, weft_tensor *
                      difference.second[0], difference.first[0]);
 }
 
+/* Inputs may be moved. */
+static const weft_op_apply_options made = {.struct_size = sizeof made, .moves = WEFT_OP_MOVES_MADE};
+
 static weft_status apply_call(const struct phase_place *place, const weft_op_call *call,
                               weft_tensor *const *inputs, weft_tensor **outputs)
 {
     struct mirror mirror = {phase_kernel, NULL};
 
-    return weft_op_apply_phases(place->context, call, inputs,
+    return weft_op_apply_phases(place->context, call, inputs, &made,
                                 place->kernel != NULL ? place->kernel : phase_kernel, &mirror,
-                                place->stream, outputs);
+                                place->stream, OUTPUTS, outputs);
 }
 
 static weft_status try_call(struct trial *t)
@@ -393,6 +396,7 @@ static weft_status try_call(struct trial *t)
     weft_op_call call = {.struct_size = sizeof call,
                          .name = t->kind->name,
                          .input_count = t->kind->inputs,
+                         .attr_size = sizeof(weft_op_attr),
                          .attrs = t->attrs,
                          .attr_count = t->attr_count};
     weft_tensor *whole[INPUTS] = {NULL}, *parts[INPUTS] = {NULL};

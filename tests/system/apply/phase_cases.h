@@ -12,7 +12,7 @@ struct phase_place {
     weft_stream *stream;
     /* NULL: kernels use the memory of tensors as it is.  Otherwise it runs USER, a struct mirror
      * (mirror.h), on the memory of a device. */
-    weft_status (*kernel)(void *user, const weft_op_run *run);
+    weft_op_kernel kernel;
 };
 
 /* Run COUNT calls on meshes of at most 4 ranks of the job.  All ranks call it. */

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-static void fill(const weft_op_local *t, float value)
+static void fill(const weft_tensor_local *t, float value)
 {
     for (int64_t i = 0; i < t->shard->elements; i++)
         floats(t)[i] = value;
@@ -19,7 +19,7 @@ static float shift_of(float max)
 
 static void max_rows(const weft_op_run *run, struct walk *w)
 {
-    const weft_op_local *out = &run->outputs[0];
+    const weft_tensor_local *out = &run->outputs[0];
 
     fill(out, -INFINITY);
     for (const float *x; (x = walk_next(w)) != NULL;)
@@ -28,7 +28,7 @@ static void max_rows(const weft_op_run *run, struct walk *w)
 
 static void sum_exp(const weft_op_run *run, struct walk *w)
 {
-    const weft_op_local *out = &run->outputs[0];
+    const weft_tensor_local *out = &run->outputs[0];
 
     fill(out, 0);
     for (const float *x; (x = walk_next(w)) != NULL;)
@@ -69,7 +69,7 @@ static void dot(const weft_op_run *run, struct walk *w)
 /* The sum of exponentials, and the logit of the target, if this rank has it. */
 static weft_status terms(const weft_op_run *run, struct walk *w)
 {
-    const weft_op_local *sum = &run->outputs[0], *hit = &run->outputs[1];
+    const weft_tensor_local *sum = &run->outputs[0], *hit = &run->outputs[1];
     int64_t classes = weft_spec_shape(run->inputs[0].spec)[1];
     int64_t ignored = int_attr(run, "ignore_index", -100);
 
@@ -186,7 +186,7 @@ static void total_loss(const weft_op_run *run)
 
 static void finish_loss_bwd(const weft_op_run *run, struct walk *w)
 {
-    const weft_op_local *g = &run->inputs[0];
+    const weft_tensor_local *g = &run->inputs[0];
     int64_t ignored = int_attr(run, "ignore_index", -100);
     bool each = g->shard->dims > 0;
     float *d = floats(&run->outputs[0]);
@@ -206,8 +206,8 @@ static void finish_loss_bwd(const weft_op_run *run, struct walk *w)
 /* The weight of each target whose class this rank has. */
 static void weigh(const weft_op_run *run)
 {
-    const weft_op_local *weights = &run->inputs[0], *out = &run->outputs[0];
-    weft_run some;
+    const weft_tensor_local *weights = &run->inputs[0], *out = &run->outputs[0];
+    weft_index_run some;
 
     fill(out, 0);
     for (int64_t at = 0; weft_spec_run(weights->spec, run->rank, 0, at, &some); at += some.length)
@@ -249,8 +249,8 @@ static weft_status finish(const weft_op_run *run, struct walk *w)
 weft_status phase_kernel(void *user, const weft_op_run *run)
 {
     const char *phase = strrchr(run->name, '.');
-    const weft_op_local *x = &run->inputs[strstr(run->name, "_bwd.finish") != NULL &&
-                                          strstr(run->name, "softmax") == NULL];
+    const weft_tensor_local *x = &run->inputs[strstr(run->name, "_bwd.finish") != NULL &&
+                                              strstr(run->name, "softmax") == NULL];
     struct walk *w = &(struct walk){0};
 
     (void)user;

@@ -14,7 +14,7 @@ enum { MOST_INDICES = 256 }; /* of a dimension of a shard */
 
 /* The elements of a shard one after the other.  A row has all indices of the reduced dimensions. */
 struct walk {
-    const weft_op_local *x;
+    const weft_tensor_local *x;
     uint32_t reduced;
     int64_t position, rows;
     int64_t at[WEFT_MAX_DIMS];
@@ -23,19 +23,20 @@ struct walk {
     int64_t global[WEFT_MAX_DIMS][MOST_INDICES];
 };
 
-void walk_begin(struct walk *w, const weft_op_run *run, const weft_op_local *x, uint32_t reduced);
+void walk_begin(struct walk *w, const weft_op_run *run, const weft_tensor_local *x,
+                uint32_t reduced);
 /* The next element; NULL at the end. */
 float *walk_next(struct walk *w);
 /* The dimensions of X that the attributes `dim` or `dims` name. */
-uint32_t reduced_dims(const weft_op_run *run, const weft_op_local *x);
+uint32_t reduced_dims(const weft_op_run *run, const weft_tensor_local *x);
 int64_t int_attr(const weft_op_run *run, const char *name, int64_t otherwise);
 
-static inline float *floats(const weft_op_local *t)
+static inline float *floats(const weft_tensor_local *t)
 {
     return t->memory;
 }
 
-static inline int64_t *integers(const weft_op_local *t)
+static inline int64_t *integers(const weft_tensor_local *t)
 {
     return t->memory;
 }

@@ -26,6 +26,7 @@ static inline weft_op_call call_of(const char *name, uint32_t inputs, const weft
     return (weft_op_call){.struct_size = sizeof(weft_op_call),
                           .name = name,
                           .input_count = inputs,
+                          .attr_size = sizeof(weft_op_attr),
                           .attrs = attrs,
                           .attr_count = attr_count};
 }

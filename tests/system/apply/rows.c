@@ -2,9 +2,10 @@
 
 #include <string.h>
 
-void walk_begin(struct walk *w, const weft_op_run *run, const weft_op_local *x, uint32_t reduced)
+void walk_begin(struct walk *w, const weft_op_run *run, const weft_tensor_local *x,
+                uint32_t reduced)
 {
-    weft_run some;
+    weft_index_run some;
 
     w->x = x;
     w->reduced = reduced;
@@ -52,7 +53,7 @@ int64_t int_attr(const weft_op_run *run, const char *name, int64_t otherwise)
     return attr != NULL ? attr->integer : otherwise;
 }
 
-uint32_t reduced_dims(const weft_op_run *run, const weft_op_local *x)
+uint32_t reduced_dims(const weft_op_run *run, const weft_tensor_local *x)
 {
     const weft_op_attr *dims = find(run, "dims"), *dim = find(run, "dim");
     uint32_t set = 0;

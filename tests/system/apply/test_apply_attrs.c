@@ -16,17 +16,17 @@ static int calls, changed; /* that were checked; with attributes of other values
 
 /* ---- the operator on the shapes of one rank ---- */
 
-static bool has_empty(const weft_op_local *tensors, uint32_t count)
+static bool has_empty(const weft_tensor_local *tensors, size_t count)
 {
-    for (uint32_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++)
         if (tensors[i].shard != NULL && tensors[i].shard->elements == 0) return true;
     return false;
 }
 
-static void show(const char *name, const weft_op_attr *attrs, uint32_t count, struct wf_text *out)
+static void show(const char *name, const weft_op_attr *attrs, size_t count, struct wf_text *out)
 {
     wf_text_add(out, "%s", name);
-    for (uint32_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         wf_text_add(out, " %s=", attrs[i].name);
         if (attrs[i].kind == WEFT_ATTR_INT) wf_text_add(out, "%lld", (long long)attrs[i].integer);
         for (uint32_t j = 0; attrs[i].kind == WEFT_ATTR_LIST && j < attrs[i].count; j++)
@@ -34,7 +34,7 @@ static void show(const char *name, const weft_op_attr *attrs, uint32_t count, st
     }
 }
 
-static void make_spec(const weft_mesh *mesh, const weft_op_local *local, weft_spec **out)
+static void make_spec(const weft_mesh *mesh, const weft_tensor_local *local, weft_spec **out)
 {
     weft_placement replica = {.kind = WEFT_PLACE_REPLICATE};
 
@@ -45,12 +45,12 @@ static void make_spec(const weft_mesh *mesh, const weft_op_local *local, weft_sp
 
 /* An input of which only the shape is used may have any layout: its shape is that of the output
  * which is like it. */
-static const weft_op_local *like_output(const weft_op_call *call, const weft_op_choice *choice,
-                                        const weft_op_local *tensors, uint32_t input)
+static const weft_tensor_local *like_output(const weft_op_call *call, const weft_op_choice *choice,
+                                            const weft_tensor_local *tensors, uint32_t input)
 {
     weft_op_choice_info info = {.struct_size = sizeof info};
     const weft_spec *spec = tensors[input].spec;
-    const weft_op_local *found = &tensors[input];
+    const weft_tensor_local *found = &tensors[input];
     struct wf_rule *rule = NULL;
     size_t at = 0;
 
@@ -59,7 +59,7 @@ static const weft_op_local *like_output(const weft_op_call *call, const weft_op_
     for (uint32_t i = 0; input < rule->input_count && rule->slots[input].shape_only &&
                          i < info.outputs && found == &tensors[input];
          i++) {
-        const weft_op_local *output = &tensors[call->input_count + i];
+        const weft_tensor_local *output = &tensors[call->input_count + i];
         if (weft_spec_dims(output->spec) == weft_spec_dims(spec) &&
             memcmp(weft_spec_shape(output->spec), weft_spec_shape(spec),
                    (size_t)weft_spec_dims(spec) * sizeof(int64_t)) == 0)
@@ -71,7 +71,7 @@ static const weft_op_local *like_output(const weft_op_call *call, const weft_op_
 
 /* TENSORS: the inputs of the call, then OUTPUTS outputs. */
 static void check_local(const weft_op_call *call, const weft_op_choice *strategy,
-                        const weft_op_attr *attrs, const weft_op_local *tensors, uint32_t outputs,
+                        const weft_op_attr *attrs, const weft_tensor_local *tensors, size_t outputs,
                         int32_t rank)
 {
     weft_spec *specs[MOST] = {NULL};
@@ -94,6 +94,7 @@ static void check_local(const weft_op_call *call, const weft_op_choice *strategy
         memcpy(given[i].shape, shard->shape, sizeof given[i].shape);
     }
     local.inputs = (const weft_spec *const *)specs;
+    local.attr_size = sizeof attrs[0];
     local.attrs = attrs;
     local.mesh = mesh;
     local.outputs = call->output_count > 0 ? given : NULL;
@@ -129,7 +130,7 @@ static void check_choice(const weft_op_call *call, const weft_op_choice *choice)
     ck_assert_int_eq(weft_op_choice_get(choice, &info), WEFT_OK);
     for (int32_t rank = 0; rank < (int32_t)weft_mesh_size(call->mesh); rank++) {
         struct wf_local_attrs attrs = {0};
-        weft_op_local tensors[MOST] = {{0}};
+        weft_tensor_local tensors[MOST] = {{0}};
         weft_shard shards[MOST];
 
         for (uint32_t i = 0; i < info.inputs + info.outputs; i++) {
@@ -138,7 +139,7 @@ static void check_choice(const weft_op_call *call, const weft_op_choice *choice)
                                         : weft_op_choice_output(choice, i - info.inputs);
             if (spec == NULL) continue;
             weft_spec_shard(spec, rank, &shards[i]);
-            tensors[i] = (weft_op_local){.spec = spec, .shard = &shards[i]};
+            tensors[i] = (weft_tensor_local){.spec = spec, .shard = &shards[i]};
         }
         if (has_empty(tensors, info.inputs + info.outputs)) continue;
         ck_assert_int_eq(wf_local_attrs_set(&attrs, call, choice, tensors, rank), WEFT_OK);
@@ -150,7 +151,7 @@ static void check_choice(const weft_op_call *call, const weft_op_choice *choice)
 static weft_status kernel(void *user, const weft_op_run *run)
 {
     const weft_op_call *call = user;
-    weft_op_local tensors[MOST];
+    weft_tensor_local tensors[MOST];
 
     memcpy(tensors, run->inputs, run->input_count * sizeof *tensors);
     memcpy(tensors + run->input_count, run->outputs, run->output_count * sizeof *tensors);
@@ -171,8 +172,8 @@ static void apply(weft_context *context, const weft_op_call *call, const weft_op
             ck_assert_msg(weft_tensor_create(context, weft_op_choice_input(choice, i), NULL,
                                              &inputs[i]) == WEFT_OK,
                           "%s", weft_last_error());
-    ck_assert_msg(weft_op_apply(context, call, inputs, kernel, (void *)(uintptr_t)call, NULL,
-                                outputs) == WEFT_OK,
+    ck_assert_msg(weft_op_apply(context, call, inputs, NULL, kernel, (void *)(uintptr_t)call, NULL,
+                                MOST, outputs) == WEFT_OK,
                   "%s", weft_last_error());
     for (uint32_t i = 0; i < info.inputs; i++)
         weft_tensor_release(&inputs[i]);
@@ -217,7 +218,7 @@ static void try_case(weft_context *context, const struct attr_case *one, const c
     }
     op_begin(&o, one->name, mesh, inputs.data, one->attrs, one->outputs);
     ck_assert_msg(weft_op_list_create(&o.call, NULL, &list) == WEFT_OK, "%s", weft_last_error());
-    for (uint32_t i = 0; i < weft_op_list_count(list);
+    for (size_t i = 0; i < weft_op_list_count(list);
          i += 1 + weft_op_list_count(list) / STRATEGIES) {
         check_choice(&o.call, weft_op_list_choice(list, i));
         if (!in_two) apply(context, &o.call, weft_op_list_choice(list, i));
@@ -230,7 +231,7 @@ done:
 
 START_TEST(kernels_get_the_attributes_of_their_shards)
 {
-    weft_options options = {.struct_size = sizeof options, .simulated_ranks = RANKS};
+    weft_init_options options = {.struct_size = sizeof options, .simulated_ranks = RANKS};
     weft_context *context;
 
     ck_assert_msg(weft_init(&options, &context) == WEFT_OK, "%s", weft_last_error());
@@ -259,9 +260,9 @@ struct taken {
 
 static int taking; /* ranks */
 
-static int64_t global_index(const weft_op_local *local, int32_t rank, int64_t position)
+static int64_t global_index(const weft_tensor_local *local, int32_t rank, int64_t position)
 {
-    weft_run run;
+    weft_index_run run;
 
     ck_assert(weft_spec_run(local->spec, rank, 0, position, &run));
     return run.start;
@@ -279,14 +280,14 @@ static int64_t attr_of(const weft_op_run *run, const char *name, int64_t absent)
 static weft_status take(void *user, const weft_op_run *run)
 {
     const struct taken *one = user;
-    const weft_op_local *x = &run->inputs[0];
+    const weft_tensor_local *x = &run->inputs[0];
     int64_t at = attr_of(run, "start", 0), step = attr_of(run, "step", 1);
     int64_t end = attr_of(run, "end", INT64_MAX), expected = one->first;
 
     if (at < 0) at += x->shard->shape[0];
     if (end < 0) end += x->shard->shape[0];
     for (uint32_t i = 0; i < run->output_count; i++) {
-        const weft_op_local *y = &run->outputs[i];
+        const weft_tensor_local *y = &run->outputs[i];
         int64_t count = y->shard->shape[0], whole = weft_spec_shape(y->spec)[0];
 
         if (strcmp(one->name, "split") == 0)
@@ -321,7 +322,7 @@ START_TEST(cuts_of_shards_take_the_elements_of_the_whole_cut)
         {"split", "2", "f32[34] SS(0,17)", "dim=0 sizes=2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2", 0, 1,
          2},
     };
-    weft_options options = {.struct_size = sizeof options, .simulated_ranks = RANKS};
+    weft_init_options options = {.struct_size = sizeof options, .simulated_ranks = RANKS};
     weft_context *context;
 
     ck_assert_msg(weft_init(&options, &context) == WEFT_OK, "%s", weft_last_error());
@@ -332,8 +333,8 @@ START_TEST(cuts_of_shards_take_the_elements_of_the_whole_cut)
         taking = 0;
         op_begin(&o, known[i].name, known[i].mesh, known[i].input, known[i].attrs, NULL);
         ck_assert_int_eq(weft_tensor_create(context, o.inputs[0], NULL, &input), WEFT_OK);
-        ck_assert_msg(weft_op_apply(context, &o.call, &input, take, (void *)(uintptr_t)&known[i],
-                                    NULL, outputs) == WEFT_OK,
+        ck_assert_msg(weft_op_apply(context, &o.call, &input, NULL, take,
+                                    (void *)(uintptr_t)&known[i], NULL, MOST, outputs) == WEFT_OK,
                       "%s", weft_last_error());
         ck_assert_int_eq(taking, known[i].ranks);
         weft_tensor_release(&input);

@@ -202,7 +202,7 @@ static void begin(struct trial *t, const struct gradient_case *one, const char *
     op_begin(&t->text, one->name, mesh, text, one->attrs, NULL);
     ck_assert_msg(weft_op_check(&t->text.call, NULL, &choice) == WEFT_OK, "%s", weft_last_error());
     ck_assert_int_eq(weft_op_choice_get(choice, &info), WEFT_OK);
-    t->outputs = info.outputs;
+    t->outputs = (uint32_t)info.outputs;
     for (uint32_t i = 0; i < NUMBER_TENSORS; i++)
         t->in[i].absent = true;
     for (uint32_t i = 0; i < t->inputs; i++) {
@@ -248,23 +248,23 @@ static weft_status make(const struct trial *t, const weft_spec *spec, const doub
     WF_TRY(weft_tensor_create(t->context, whole_spec, NULL, &whole));
     weft_spec_release(&whole_spec);
     for (int32_t rank = 0; rank < RANKS; rank++) {
-        weft_local_info local = {.struct_size = sizeof local};
+        weft_tensor_local_info local = {.struct_size = sizeof local};
         WF_TRY(weft_tensor_local_of(whole, rank, &local));
         for (int64_t k = 0; k < local.shard.elements; k++)
             set_number(local.memory, spec->layout.dtype, k, numbers[k]);
     }
-    WF_TRY(weft_tensor_move(whole, spec, NULL, out));
+    WF_TRY(weft_tensor_move(whole, spec, NULL, NULL, out));
     weft_tensor_release(&whole);
     return WEFT_OK;
 }
 
 static weft_status compare(const struct trial *t, weft_tensor *gradient, uint32_t input)
 {
-    weft_local_info local = {.struct_size = sizeof local};
+    weft_tensor_local_info local = {.struct_size = sizeof local};
     weft_tensor *whole;
     char text[128] = "";
 
-    WF_TRY(weft_tensor_full(gradient, WEFT_EVERY_RANK, NULL, &whole));
+    WF_TRY(weft_tensor_full(gradient, WEFT_EVERY_RANK, NULL, NULL, &whole));
     WF_TRY(weft_tensor_local_of(whole, 0, &local));
     for (int64_t k = 0; k < local.shard.elements; k++) {
         double have = ((const double *)local.memory)[k], want = t->slopes[input][k];
@@ -278,8 +278,8 @@ static weft_status compare(const struct trial *t, weft_tensor *gradient, uint32_
     return WEFT_OK;
 }
 
-static weft_status run_backward(struct trial *t, const weft_op_backward *backward, bool moves,
-                                weft_tensor *const *forward)
+static weft_status run_backward(struct trial *t, const weft_op_backward *backward,
+                                const weft_op_apply_options *options, weft_tensor *const *forward)
 {
     weft_tensor *gradients[MOST] = {NULL}, *found[MOST] = {NULL};
 
@@ -288,14 +288,13 @@ static weft_status run_backward(struct trial *t, const weft_op_backward *backwar
         const weft_spec *spec = weft_op_backward_spec(backward, &operand);
         if (spec != NULL) WF_TRY(make(t, spec, t->gradients[i], &gradients[i]));
     }
-    WF_TRY(weft_op_backward_apply(t->context, backward, forward, gradients, gradient_kernel, NULL,
-                                  NULL, found));
+    WF_TRY(weft_op_backward_apply(t->context, backward, forward, gradients, options,
+                                  gradient_kernel, NULL, NULL, found));
     for (uint32_t i = 0; i < t->inputs; i++) {
         const weft_op_operand *operand = weft_op_backward_gradient(backward, i);
         HOLDS((operand != NULL) == (found[i] != NULL));
         if (operand == NULL) continue;
-        /* prices decide between moves, and those of the context are its own */
-        if (!moves) HOLDS(weft_op_backward_spec(backward, operand) == weft_tensor_spec(found[i]));
+        HOLDS(weft_op_backward_spec(backward, operand) == weft_tensor_spec(found[i]));
         WF_TRY(compare(t, found[i], i));
         weft_tensor_release(&found[i]);
     }
@@ -323,6 +322,10 @@ static weft_status check_layouts(const struct trial *t, const weft_op_call *call
 
 static weft_status try_strategy(struct trial *t, const weft_op_choice *strategy)
 {
+    /* prices decide between moves, and those of the context are its own */
+    weft_op_backward_options costs = {.struct_size = sizeof costs,
+                                      .costs = weft_context_costs(t->context)};
+    weft_op_apply_options options = {.struct_size = sizeof options};
     weft_op_backward_info info = {.struct_size = sizeof info};
     weft_tensor *forward[2 * MOST] = {NULL};
     const weft_spec *specs[MOST] = {NULL};
@@ -334,20 +337,18 @@ static weft_status try_strategy(struct trial *t, const weft_op_choice *strategy)
         if (specs[i] != NULL) WF_TRY(make(t, specs[i], t->in[i].data, &forward[i]));
     }
     call.inputs = specs;
-    WF_TRY(weft_op_backward_create(&call, NULL, &backward));
+    WF_TRY(weft_op_backward_create(&call, &costs, &backward));
     WF_TRY(weft_op_backward_get(backward, &info));
     HOLDS(weft_op_backward_inputs(backward) == info.inputs);
     HOLDS(weft_op_backward_outputs(backward) == info.outputs);
     HOLDS(weft_op_backward_inputs(NULL) == 0 && weft_op_backward_outputs(NULL) == 0);
-    if (info.local != 0) WF_TRY(check_layouts(t, &call, backward));
-    WF_TRY(weft_op_apply(t->context, &call, forward, gradient_kernel, NULL, NULL,
+    if (info.local) WF_TRY(check_layouts(t, &call, backward));
+    WF_TRY(weft_op_apply(t->context, &call, forward, NULL, gradient_kernel, NULL, NULL, t->outputs,
                          forward + t->inputs));
-    WF_TRY(weft_op_moves_set(t->context,
-                             info.local != 0 ? WEFT_OP_MOVES_REFUSED : WEFT_OP_MOVES_MADE, NULL));
-    WF_TRY(run_backward(t, backward, info.local == 0, forward));
-    WF_TRY(weft_op_moves_set(t->context, WEFT_OP_MOVES_REFUSED, NULL));
+    if (!info.local) options.moves = WEFT_OP_MOVES_MADE;
+    WF_TRY(run_backward(t, backward, &options, forward));
     t->applied++;
-    t->moved += info.local == 0;
+    t->moved += !info.local;
     weft_op_backward_release(&backward);
     for (uint32_t i = 0; i < 2 * MOST; i++)
         weft_tensor_release(&forward[i]);
@@ -358,13 +359,13 @@ static void try_operator(weft_context *context, const struct gradient_case *one,
 {
     struct trial t = {.context = context};
     weft_op_list *list;
-    uint32_t count, step;
+    size_t count, step;
 
     begin(&t, one, mesh);
     ck_assert_int_eq(weft_op_list_create(&t.text.call, NULL, &list), WEFT_OK);
     count = weft_op_list_count(list);
     step = count / STRATEGIES + 1;
-    for (uint32_t i = 0; i < count; i += step) {
+    for (size_t i = 0; i < count; i += step) {
         char text[128] = "";
         const weft_op_choice *strategy = weft_op_list_choice(list, i);
         if (try_strategy(&t, strategy) == WEFT_OK) continue;
@@ -380,7 +381,7 @@ static void try_operator(weft_context *context, const struct gradient_case *one,
 
 static weft_context *simulate(void)
 {
-    weft_options options = {.struct_size = sizeof options, .simulated_ranks = RANKS};
+    weft_init_options options = {.struct_size = sizeof options, .simulated_ranks = RANKS};
     weft_context *context;
 
     ck_assert_msg(weft_init(&options, &context) == WEFT_OK, "%s", weft_last_error());

@@ -7,13 +7,15 @@
 #include "weft/random.h"
 
 static weft_op_backward *backward_of(const char *name, const char *mesh, const char *inputs,
-                                     const char *attrs, const unsigned char *wanted)
+                                     const char *attrs, const bool *wanted)
 {
+    weft_op_backward_options options = {.struct_size = sizeof options, .wanted = wanted};
     struct op_text text;
     weft_op_backward *backward = NULL;
 
     op_begin(&text, name, mesh, inputs, attrs, NULL);
-    ck_assert_msg(weft_op_backward_create(&text.call, wanted, &backward) == WEFT_OK, "%s",
+    options.wanted_count = text.call.input_count;
+    ck_assert_msg(weft_op_backward_create(&text.call, &options, &backward) == WEFT_OK, "%s",
                   weft_last_error());
     op_end(&text);
     return backward;
@@ -32,7 +34,7 @@ static const char *gradient_layout(const weft_op_backward *backward, uint32_t in
 
 START_TEST(only_wanted_gradients_are_computed)
 {
-    const unsigned char weights[] = {0, 1}, none[] = {0, 0};
+    const bool weights[] = {false, true}, none[] = {false, false};
     weft_op_backward *b =
         backward_of("mm", "dp=2,tp=2", "f64[8,6] S(0),R ; f64[6,4] R,S(1)", "", NULL);
     weft_op_backward_info info = {.struct_size = sizeof info};
@@ -173,6 +175,7 @@ START_TEST(an_empty_list_of_dimensions_is_all_of_them)
     struct op_text text;
 
     op_begin(&text, "sum", "2", "f32[4,6] S(0)", "", NULL);
+    text.call.attr_size = sizeof(weft_op_attr);
     text.call.attrs = &none;
     text.call.attr_count = 1;
     ck_assert_msg(weft_op_backward_create(&text.call, NULL, &b) == WEFT_OK, "%s",
@@ -198,6 +201,12 @@ static void refuse(const char *name, const char *inputs, const char *attrs, weft
 
 START_TEST(calls_without_known_gradients_are_refused)
 {
+    const bool wanted[] = {true};
+    const weft_op_backward_options one = {
+        .struct_size = sizeof one, .wanted_count = 1, .wanted = wanted};
+    weft_op_backward *backward = NULL;
+    struct op_text text;
+
     refuse("argsort", "f32[4] R", "dim=0", WEFT_ERR_UNSUPPORTED,
            "register an operator argsort_bwd");
     refuse("relu_", "f32[4] R", "", WEFT_ERR_UNSUPPORTED, "not of forms in place");
@@ -211,12 +220,18 @@ START_TEST(calls_without_known_gradients_are_refused)
     refuse("no_such", "f32[4] R", "", WEFT_ERR_NOT_FOUND, "no_such");
     ck_assert_int_eq(weft_op_backward_create(NULL, NULL, NULL), WEFT_ERR_INVALID);
     weft_op_backward_release(NULL);
+    op_begin(&text, "mm", "2", "f32[4,5] R ; f32[5,4] R", "", NULL);
+    ck_assert_int_eq(weft_op_backward_create(&text.call, &one, &backward), WEFT_ERR_INVALID);
+    ck_assert_str_eq(weft_last_error(),
+                     "weft_op_backward_create: weft_op_backward_options.wanted has 1 entries "
+                     "(wanted_count), and the call has 2 inputs");
+    op_end(&text);
 }
 END_TEST
 
 START_TEST(a_missing_tensor_is_named)
 {
-    weft_options options = {.struct_size = sizeof options, .simulated_ranks = 4};
+    weft_init_options options = {.struct_size = sizeof options, .simulated_ranks = 4};
     weft_context *context = NULL;
     weft_op_backward *b = backward_of("mul", "4", "f64[8] S(0) ; f64[8] S(0)", "", NULL);
     weft_tensor *forward[3] = {NULL}, *gradients[1] = {NULL}, *found[2];
@@ -225,14 +240,14 @@ START_TEST(a_missing_tensor_is_named)
     ck_assert_int_eq(weft_init(&options, &context), WEFT_OK);
     ck_assert_int_eq(weft_tensor_create(context, weft_op_backward_spec(b, &g), NULL, &gradients[0]),
                      WEFT_OK);
-    ck_assert_int_eq(
-        weft_op_backward_apply(context, b, forward, gradients, plain_kernel, NULL, NULL, found),
-        WEFT_ERR_INVALID);
+    ck_assert_int_eq(weft_op_backward_apply(context, b, forward, gradients, NULL, plain_kernel,
+                                            NULL, NULL, found),
+                     WEFT_ERR_INVALID);
     ck_assert_ptr_nonnull(strstr(weft_last_error(), "forward[1] is NULL, and a call reads it"));
     weft_tensor_release(&gradients[0]);
-    ck_assert_int_eq(
-        weft_op_backward_apply(context, b, forward, gradients, plain_kernel, NULL, NULL, found),
-        WEFT_ERR_INVALID);
+    ck_assert_int_eq(weft_op_backward_apply(context, b, forward, gradients, NULL, plain_kernel,
+                                            NULL, NULL, found),
+                     WEFT_ERR_INVALID);
     ck_assert_ptr_nonnull(strstr(weft_last_error(), "gradients[0] is NULL"));
     weft_op_backward_release(&b);
     weft_context_release(&context);
@@ -264,15 +279,16 @@ static void differentiate(weft_context *context, const struct phased_case *one, 
         ck_assert_int_eq(weft_tensor_create(context, o.inputs[i], NULL, &forward[i]), WEFT_OK);
         ck_assert_int_eq(weft_tensor_normal(forward[i], &random, 1, 2, NULL), WEFT_OK);
     }
-    ck_assert_msg(weft_op_apply_phases(context, &o.call, forward, phase_kernel, NULL, NULL,
+    ck_assert_msg(weft_op_apply_phases(context, &o.call, forward, NULL, phase_kernel, NULL, NULL,
+                                       2 * PHASED - o.call.input_count,
                                        forward + o.call.input_count) == WEFT_OK,
                   "%s", weft_last_error());
     ck_assert_int_eq(weft_tensor_create(context, o.inputs[0], NULL, &gradients[0]), WEFT_OK);
     ck_assert_int_eq(weft_tensor_normal(gradients[0], &random, 0, 1, NULL), WEFT_OK);
     ck_assert_msg(weft_op_backward_create(&o.call, NULL, &backward) == WEFT_OK, "%s",
                   weft_last_error());
-    ck_assert_msg(weft_op_backward_apply(context, backward, forward, gradients, phase_kernel, NULL,
-                                         NULL, found) == WEFT_OK,
+    ck_assert_msg(weft_op_backward_apply(context, backward, forward, gradients, NULL, phase_kernel,
+                                         NULL, NULL, found) == WEFT_OK,
                   "%s", weft_last_error());
     weft_op_backward_release(&backward);
     weft_tensor_release(&gradients[0]);
@@ -289,13 +305,13 @@ START_TEST(gradients_over_a_split_dimension_are_computed_in_phases)
         {"layer_norm", "dims=1,", "f32[4,8] %s ; f32[8] %s ; f32[8] %s"},
         {"rms_norm", "dims=1,", "f32[4,8] %s ; f32[8] %s"},
     };
-    weft_options options = {.struct_size = sizeof options, .simulated_ranks = 4};
+    weft_init_options options = {.struct_size = sizeof options, .simulated_ranks = 4};
     weft_context *context = NULL;
 
     ck_assert_int_eq(weft_init(&options, &context), WEFT_OK);
     for (size_t i = 0; i < WF_COUNT(known); i++) {
         weft_tensor *whole[PHASED] = {NULL}, *split[PHASED] = {NULL};
-        weft_difference_info difference = {.struct_size = sizeof difference};
+        weft_tensor_difference_info difference = {.struct_size = sizeof difference};
 
         differentiate(context, &known[i], "R,R", "R,R", whole);
         differentiate(context, &known[i], "S(0),S(1)", "R,S(0)", split);
@@ -316,7 +332,7 @@ END_TEST
 START_TEST(the_error_of_a_split_dimension_names_the_function_with_phases)
 {
     static const char named[] = "; or call weft_op_apply_phases, which needs no such move";
-    weft_options options = {.struct_size = sizeof options, .simulated_ranks = 4};
+    weft_init_options options = {.struct_size = sizeof options, .simulated_ranks = 4};
     weft_context *context = NULL;
     weft_tensor *x, *y = NULL;
     struct op_text o;
@@ -324,12 +340,12 @@ START_TEST(the_error_of_a_split_dimension_names_the_function_with_phases)
     ck_assert_int_eq(weft_init(&options, &context), WEFT_OK);
     op_begin(&o, "softmax", "4", "f32[4,8] S(1)", "dim=1", NULL);
     ck_assert_int_eq(weft_tensor_create(context, o.inputs[0], NULL, &x), WEFT_OK);
-    ck_assert_int_eq(weft_op_apply(context, &o.call, &x, phase_kernel, NULL, NULL, &y),
+    ck_assert_int_eq(weft_op_apply(context, &o.call, &x, NULL, phase_kernel, NULL, NULL, 1, &y),
                      WEFT_ERR_MISMATCH);
     ck_assert_msg(strstr(weft_last_error(), named) != NULL, "%s", weft_last_error());
     ck_assert_ptr_nonnull(strstr(weft_last_error(), "weft_op_apply: operator softmax: "));
     o.call.name = "cumprod"; /* it has no phases */
-    ck_assert_int_eq(weft_op_apply(context, &o.call, &x, phase_kernel, NULL, NULL, &y),
+    ck_assert_int_eq(weft_op_apply(context, &o.call, &x, NULL, phase_kernel, NULL, NULL, 1, &y),
                      WEFT_ERR_MISMATCH);
     ck_assert_ptr_null(strstr(weft_last_error(), "weft_op_apply_phases"));
     weft_tensor_release(&x);

@@ -1,6 +1,7 @@
 /* Calls of weft_op_apply: moves, forms, faults, on ranks that are threads. */
 #include "tensor/tensor.h"
 #include "kernels.h"
+#include "support/counts.h"
 #include "support/layout.h"
 #include "support/suite.h"
 #include "system/tensor/holds.h"
@@ -72,29 +73,34 @@ static weft_status end_factors(weft_context *context, weft_tensor **inputs)
 static weft_status move_if_permitted(void *unused)
 {
     weft_op_call mm = call_of("mm", 2);
-    weft_counts counts = {.struct_size = sizeof counts};
+    weft_record_counts *counting = NULL;
+    struct counted counts;
     weft_tensor *inputs[2], *out = NULL;
-    enum weft_op_moves before;
+    weft_op_apply_options options = {.struct_size = sizeof options};
     weft_context *context;
 
     (void)unused;
     WF_TRY(weft_init(NULL, &context));
     WF_TRY(make_factors(context, inputs));
-    FAILS(weft_op_apply(context, &mm, inputs, plain_kernel, NULL, NULL, &out), WEFT_ERR_MISMATCH,
-          "weft_op_apply: operator mm");
+    FAILS(weft_op_apply(context, &mm, inputs, NULL, plain_kernel, NULL, NULL, 1, &out),
+          WEFT_ERR_MISMATCH, "weft_op_apply: operator mm");
     HOLDS(out == NULL);
-    WF_TRY(weft_op_moves_set(context, WEFT_OP_MOVES_SHOWN, &before));
-    HOLDS(before == WEFT_OP_MOVES_REFUSED);
-    WF_TRY(weft_counts_begin(context, &counts));
-    WF_TRY(weft_op_apply(context, &mm, inputs, plain_kernel, NULL, NULL, &out));
-    WF_TRY(weft_counts_end(context, &counts));
-    HOLDS(counts.implicit_moves == 1);
+    options.moves = WEFT_OP_MOVES_SHOWN;
+    WF_TRY(weft_record_counts_create(context, &counting));
+    WF_TRY(weft_op_apply(context, &mm, inputs, &options, plain_kernel, NULL, NULL, 1, &out));
+    WF_TRY(counts_take(counting, &counts));
+    HOLDS(counts.sums.implicit_moves == 1);
     HOLDS(prints(out, "f32[4,4] P(sum)") ? is_all(out, 18) : is_all(out, 36));
-    WF_TRY(weft_op_moves_set(context, before, &before));
-    HOLDS(before == WEFT_OP_MOVES_SHOWN);
-    HOLDS(weft_op_apply(context, &mm, inputs, plain_kernel, NULL, NULL, &out) == WEFT_ERR_MISMATCH);
-    REFUSES(weft_op_moves_set(context, (enum weft_op_moves)3, NULL), "moves is 3");
-    REFUSES(weft_op_moves_set(NULL, WEFT_OP_MOVES_MADE, NULL), "context is NULL");
+    /* the next call does not inherit the option, and a move of the caller's is not implicit */
+    FAILS(weft_op_apply(context, &mm, inputs, NULL, plain_kernel, NULL, NULL, 1, &out),
+          WEFT_ERR_MISMATCH, "weft_op_apply: operator mm");
+    WF_TRY(weft_record_counts_create(context, &counting));
+    WF_TRY(weft_tensors_move_into(1, &inputs[0], &inputs[0], NULL, NULL, NULL));
+    WF_TRY(counts_take(counting, &counts));
+    HOLDS(counts.sums.implicit_moves == 0);
+    options.moves = 3;
+    REFUSES(weft_op_apply(context, &mm, inputs, &options, plain_kernel, NULL, NULL, 1, &out),
+            "weft_op_apply: weft_op_apply_options.moves is 3");
     weft_tensor_release(&out);
     return end_factors(context, inputs);
 }
@@ -109,19 +115,21 @@ END_TEST
 static weft_status move_in_another_order(void *unused)
 {
     weft_op_attr dim = {.name = "dim", .kind = WEFT_ATTR_INT, .integer = 1};
+    const weft_op_apply_options made = {.struct_size = sizeof made, .moves = WEFT_OP_MOVES_MADE};
     weft_op_call mm = call_of("mm", 2), softmax = call_of("softmax", 1);
     weft_tensor *inputs[2], *out = NULL;
     weft_context *context;
     bool first;
 
     (void)unused;
+    softmax.attr_size = sizeof(weft_op_attr);
     softmax.attrs = &dim;
     softmax.attr_count = 1;
     WF_TRY(weft_init(NULL, &context));
     first = weft_rank(context) == 0;
     WF_TRY(make_factors(context, inputs));
-    WF_TRY(weft_op_moves_set(context, WEFT_OP_MOVES_MADE, NULL));
-    FAILS(weft_op_apply(context, first ? &mm : &softmax, inputs, plain_kernel, NULL, NULL, &out),
+    FAILS(weft_op_apply(context, first ? &mm : &softmax, inputs, &made, plain_kernel, NULL, NULL, 1,
+                        &out),
           WEFT_ERR_MISMATCH,
           first ? "weft_op_apply: operator mm: rank " : "weft_op_apply: operator softmax: rank ");
     HOLDS(strstr(weft_last_error(), "different plans") != NULL);
@@ -149,18 +157,19 @@ static weft_status apply_forms(void *unused)
     WF_TRY(make(context, "2", "f32[3,4] S(0)", -1, &x));
     WF_TRY(make(context, "2", "f32[3,4] S(0)", 5, &y));
     WF_TRY(make(context, "2", "f32[3,4] S(0)", 0, &z));
-    WF_TRY(weft_op_apply(context, &relu, &x, plain_kernel, NULL, NULL, &out));
+    WF_TRY(weft_op_apply(context, &relu, &x, NULL, plain_kernel, NULL, NULL, 1, &out));
     HOLDS(out == x && is_all(x, 0));
     weft_tensor_release(&out);
     inputs[0] = x, inputs[1] = y, inputs[2] = z;
-    WF_TRY(weft_op_apply(context, &add, inputs, plain_kernel, NULL, NULL, &out));
+    WF_TRY(weft_op_apply(context, &add, inputs, NULL, plain_kernel, NULL, NULL, 1, &out));
     HOLDS(out == z && is_all(z, 5));
     weft_tensor_release(&out);
+    cat.attr_size = sizeof(weft_op_attr);
     cat.attrs = &dim;
     cat.attr_count = 1;
     for (int i = 0; i < 20; i++)
         WF_TRY(make(context, "2", "f32[1,6] S(1)", 7, &inputs[i]));
-    WF_TRY(weft_op_apply(context, &cat, inputs, plain_kernel, NULL, NULL, &out));
+    WF_TRY(weft_op_apply(context, &cat, inputs, NULL, plain_kernel, NULL, NULL, 1, &out));
     HOLDS(prints(out, "f32[20,6] S(1)") && is_all(out, 7));
     weft_tensor_release(&out);
     for (int i = 0; i < 20; i++)
@@ -188,7 +197,7 @@ static weft_status apply_outside(void *unused)
     WF_TRY(weft_init(NULL, &context));
     WF_TRY(make(context, "2@1,2", "f32[4] S(0)", 1, &inputs[0]));
     WF_TRY(make(context, "2@1,2", "f32[4] S(0)", 2, &inputs[1]));
-    WF_TRY(weft_op_apply(context, &add, inputs, plain_kernel, NULL, NULL, &out));
+    WF_TRY(weft_op_apply(context, &add, inputs, NULL, plain_kernel, NULL, NULL, 1, &out));
     HOLDS(prints(out, "f32[4] S(0)") && is_all(out, 3));
     HOLDS(weft_tensor_shard(out)->member == (weft_rank(context) > 0));
     weft_tensor_release(&out);
@@ -196,7 +205,8 @@ static weft_status apply_outside(void *unused)
     weft_tensor_release(&inputs[1]);
     WF_TRY(make(context, "3", "f32[2,5] R", 1, &inputs[0]));
     WF_TRY(make(context, "3", "f32[4,5] S(0)", 2, &inputs[1]));
-    WF_TRY(weft_op_apply(context, &linear, inputs, plain_kernel, NULL, NULL, &out)); /* no bias */
+    WF_TRY(weft_op_apply(context, &linear, inputs, NULL, plain_kernel, NULL, NULL, 1,
+                         &out)); /* no bias */
     HOLDS(prints(out, "f32[2,4] S(1)") && is_all(out, 10));
     weft_tensor_release(&out);
     weft_tensor_release(&inputs[0]);
@@ -233,14 +243,14 @@ static weft_status fail_in_kernel(void *unused)
     WF_TRY(make(context, "2", "f32[4] S(0)", 1, &inputs[0]));
     WF_TRY(make(context, "2", "f32[4] S(0)", 2, &inputs[1]));
     WF_TRY(weft_spec_with(weft_tensor_spec(inputs[0]), "R", &whole));
-    status = weft_op_apply(context, &add, inputs, fail_on_one, NULL, NULL, &out);
+    status = weft_op_apply(context, &add, inputs, NULL, fail_on_one, NULL, NULL, 1, &out);
     HOLDS((status == WEFT_OK) == (weft_rank(context) == 0));
     if (weft_rank(context) == 1) {
         HOLDS(strstr(weft_last_error(), "out of registers") != NULL);
-        HOLDS(strstr(weft_last_error(), "weft_op_apply: rank 1 failed: operator add") != NULL);
+        HOLDS(strstr(weft_last_error(), "weft_op_apply on world: rank 1: operator add") != NULL);
     }
-    HOLDS(weft_tensor_move(inputs[0], whole, NULL, &moved) != WEFT_OK);
-    HOLDS(strstr(weft_last_error(), "rank 1 failed: operator add") != NULL);
+    HOLDS(weft_tensor_move(inputs[0], whole, NULL, NULL, &moved) != WEFT_OK);
+    HOLDS(strstr(weft_last_error(), "rank 1: operator add") != NULL);
     weft_spec_release(&whole);
     weft_tensor_release(&out);
     weft_tensor_release(&inputs[0]);
@@ -265,23 +275,27 @@ static weft_status refuse_calls(void *unused)
     WF_TRY(weft_init(NULL, &context));
     WF_TRY(make(context, "1", "f32[4] R", 1, &inputs[0]));
     WF_TRY(make(context, "1", "f32[4] R", 2, &inputs[1]));
-    REFUSES(weft_op_apply(NULL, &add, inputs, plain_kernel, NULL, NULL, &out), "context is NULL");
-    REFUSES(weft_op_apply(context, NULL, inputs, plain_kernel, NULL, NULL, &out), "call is NULL");
-    REFUSES(weft_op_apply(context, &add, NULL, plain_kernel, NULL, NULL, &out), "inputs is NULL");
-    REFUSES(weft_op_apply(context, &add, inputs, NULL, NULL, NULL, &out), "kernel is NULL");
-    REFUSES(weft_op_apply(context, &add, inputs, plain_kernel, NULL, NULL, NULL),
+    REFUSES(weft_op_apply(NULL, &add, inputs, NULL, plain_kernel, NULL, NULL, 1, &out),
+            "context is NULL");
+    REFUSES(weft_op_apply(context, NULL, inputs, NULL, plain_kernel, NULL, NULL, 1, &out),
+            "call is NULL");
+    REFUSES(weft_op_apply(context, &add, NULL, NULL, plain_kernel, NULL, NULL, 1, &out),
+            "inputs is NULL");
+    REFUSES(weft_op_apply(context, &add, inputs, NULL, NULL, NULL, NULL, 1, &out),
+            "kernel is NULL");
+    REFUSES(weft_op_apply(context, &add, inputs, NULL, plain_kernel, NULL, NULL, 0, NULL),
             "outputs is NULL");
     wrong.struct_size = 3;
-    REFUSES(weft_op_apply(context, &wrong, inputs, plain_kernel, NULL, NULL, &out),
+    REFUSES(weft_op_apply(context, &wrong, inputs, NULL, plain_kernel, NULL, NULL, 1, &out),
             "weft_op_apply: weft_op_call.struct_size is 3");
     wrong = call_of(NULL, 2);
-    REFUSES(weft_op_apply(context, &wrong, inputs, plain_kernel, NULL, NULL, &out),
+    REFUSES(weft_op_apply(context, &wrong, inputs, NULL, plain_kernel, NULL, NULL, 1, &out),
             "weft_op_call.name is NULL");
     wrong = call_of("ad", 2);
-    FAILS(weft_op_apply(context, &wrong, inputs, plain_kernel, NULL, NULL, &out),
+    FAILS(weft_op_apply(context, &wrong, inputs, NULL, plain_kernel, NULL, NULL, 1, &out),
           WEFT_ERR_NOT_FOUND, "weft_op_apply: ");
     inputs[0]->is_read_only = true;
-    REFUSES(weft_op_apply(context, &relu, inputs, plain_kernel, NULL, NULL, &out),
+    REFUSES(weft_op_apply(context, &relu, inputs, NULL, plain_kernel, NULL, NULL, 1, &out),
             "weft_op_apply: operator relu_: input 0 is written, but it is read-only");
     inputs[0]->is_read_only = false;
     HOLDS(out == NULL);

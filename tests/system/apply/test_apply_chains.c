@@ -9,7 +9,7 @@ enum { CHAINS = 200, RANKS = 4 };
 
 struct wanted {
     int chains;
-    weft_options options;
+    weft_init_options options;
 };
 
 static weft_status run_rank(void *argument)

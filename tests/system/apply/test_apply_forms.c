@@ -74,7 +74,7 @@ static void store(void *memory, uint32_t dtype, int64_t at, double number)
 /* ---- kernels ---- */
 
 /* The element of T at C, coordinates in DIMS dimensions; T broadcasts. */
-static double element(const weft_op_local *t, const int64_t *c, int32_t dims)
+static double element(const weft_tensor_local *t, const int64_t *c, int32_t dims)
 {
     int64_t at = 0;
 
@@ -83,7 +83,7 @@ static double element(const weft_op_local *t, const int64_t *c, int32_t dims)
     return load(t->memory, weft_spec_dtype(t->spec), at);
 }
 
-static void set_element(const weft_op_local *t, const int64_t *c, double value)
+static void set_element(const weft_tensor_local *t, const int64_t *c, double value)
 {
     int64_t at = 0;
 
@@ -92,13 +92,13 @@ static void set_element(const weft_op_local *t, const int64_t *c, double value)
     store(t->memory, weft_spec_dtype(t->spec), at, value);
 }
 
-static bool is_present(const weft_op_local *inputs, uint32_t count, uint32_t input)
+static bool is_present(const weft_tensor_local *inputs, uint32_t count, uint32_t input)
 {
     return input < count && inputs[input].spec != NULL;
 }
 
-static double pointwise(const char *name, const weft_op_local *in, uint32_t count, const int64_t *c,
-                        int32_t dims)
+static double pointwise(const char *name, const weft_tensor_local *in, uint32_t count,
+                        const int64_t *c, int32_t dims)
 {
     double x = element(&in[0], c, dims), y = 0;
 
@@ -116,8 +116,9 @@ static double pointwise(const char *name, const weft_op_local *in, uint32_t coun
 /* mm: a[i k] b[k j]; linear: a[i k] b[j k], and a bias. */
 static double product(const weft_op_run *run, const int64_t *c, bool is_linear)
 {
-    const weft_op_local *in = run->inputs;
-    double sum = is_linear && is_present(in, run->input_count, 2) ? element(&in[2], c, DIMS) : 0;
+    const weft_tensor_local *in = run->inputs;
+    double sum =
+        is_linear && is_present(in, (uint32_t)run->input_count, 2) ? element(&in[2], c, DIMS) : 0;
 
     for (int64_t k = 0; k < in[0].shard->shape[1]; k++)
         sum += element(&in[0], (int64_t[]){c[0], k}, DIMS) *
@@ -126,7 +127,7 @@ static double product(const weft_op_run *run, const int64_t *c, bool is_linear)
 }
 
 /* The sum over dimension 0. */
-static double sum_column(const weft_op_local *x, int64_t column)
+static double sum_column(const weft_tensor_local *x, int64_t column)
 {
     double sum = 0;
 
@@ -147,8 +148,8 @@ static double joined(const weft_op_run *run, const int64_t *c)
 }
 
 /* Output NUMBER of a call of the operator NAME. */
-static void compute(const weft_op_run *run, const char *name, const weft_op_local *in,
-                    uint32_t count, const weft_op_local *out)
+static void compute(const weft_op_run *run, const char *name, const weft_tensor_local *in,
+                    uint32_t count, const weft_tensor_local *out)
 {
     for (int64_t i = 0; i < out->shard->elements; i++) {
         int64_t c[DIMS + 1] = {0}, rest = i;
@@ -190,14 +191,14 @@ static weft_status kernel(void *user, const weft_op_run *run)
     (void)user;
     if (!kernel_is_told_writes(run)) return weft_fail(WEFT_ERR_INVALID, "is_written is wrong");
     for (uint32_t i = 0; i < run->output_count; i++) {
-        weft_op_local in[2];
+        weft_tensor_local in[2];
         if (!listed) {
-            compute(run, name, run->inputs, run->input_count, &run->outputs[i]);
+            compute(run, name, run->inputs, (uint32_t)run->input_count, &run->outputs[i]);
             continue;
         }
         for (uint32_t k = 0; k < run->input_count / run->output_count; k++)
             in[k] = run->inputs[k * run->output_count + i];
-        compute(run, name, in, run->input_count / run->output_count, &run->outputs[i]);
+        compute(run, name, in, (uint32_t)(run->input_count / run->output_count), &run->outputs[i]);
     }
     return WEFT_OK;
 }
@@ -302,7 +303,7 @@ static weft_status fill(struct trial *t, weft_tensor *tensor)
     int32_t simulated = weft_size(t->context);
 
     for (int32_t rank = 0; rank < simulated; rank++) {
-        weft_local_info local = {.struct_size = sizeof local};
+        weft_tensor_local_info local = {.struct_size = sizeof local};
         if (weft_tensor_local_of(tensor, rank, &local) != WEFT_OK) continue; /* another process */
         t->state = state;
         for (int64_t i = 0; i < local.shard.elements; i++)
@@ -337,7 +338,7 @@ static weft_status add_input(struct trial *t, const char *shape, size_t length)
     weft_spec_release(&spec);
     WF_TRY(fill(t, t->whole[number]));
     WF_TRY(random_spec(t, type, written || in_place, &spec));
-    WF_TRY(weft_tensor_move(t->whole[number], spec, NULL, &t->parts[number]));
+    WF_TRY(weft_tensor_move(t->whole[number], spec, NULL, NULL, &t->parts[number]));
     weft_spec_release(&spec);
     return WEFT_OK;
 }
@@ -381,9 +382,10 @@ static weft_status compare(struct trial *t, uint32_t output, weft_tensor *whole,
     bool exact = !is_partial(parts);
     weft_tensor *full = NULL;
 
-    WF_TRY(weft_tensor_full(parts, WEFT_EVERY_RANK, NULL, &full));
+    WF_TRY(weft_tensor_full(parts, WEFT_EVERY_RANK, NULL, NULL, &full));
     for (int32_t rank = 0; rank < weft_size(t->context); rank++) {
-        weft_local_info want = {.struct_size = sizeof want}, have = {.struct_size = sizeof have};
+        weft_tensor_local_info want = {.struct_size = sizeof want},
+                               have = {.struct_size = sizeof have};
         uint32_t dtype = weft_spec_dtype(weft_tensor_spec(full));
         if (weft_tensor_local_of(full, rank, &have) != WEFT_OK) continue;
         if (weft_tensor_local_of(whole, rank, &want) != WEFT_OK ||
@@ -401,11 +403,15 @@ static weft_status compare(struct trial *t, uint32_t output, weft_tensor *whole,
     return WEFT_OK;
 }
 
+/* Inputs may be moved. */
+static const weft_op_apply_options made = {.struct_size = sizeof made, .moves = WEFT_OP_MOVES_MADE};
+
 static weft_status try_call(struct trial *t)
 {
     weft_op_attr dim = {.name = t->form->dim, .kind = WEFT_ATTR_INT, .integer = t->form->value};
     weft_op_call call = {.struct_size = sizeof call,
                          .name = t->form->name,
+                         .attr_size = sizeof(weft_op_attr),
                          .attrs = &dim,
                          .attr_count = t->form->dim != NULL};
     bool listed = strncmp(t->form->name, "foreach_", 8) == 0;
@@ -416,9 +422,9 @@ static weft_status try_call(struct trial *t)
     call.input_count = t->inputs;
     outputs = !listed ? 1 : strchr(t->form->inputs + 1, '*') != NULL ? t->inputs / 2 : t->inputs;
     if (status == WEFT_OK)
-        status = weft_op_apply(t->context, &call, t->whole, kernel, NULL, NULL, whole);
+        status = weft_op_apply(t->context, &call, t->whole, &made, kernel, NULL, NULL, MOST, whole);
     if (status == WEFT_OK)
-        status = weft_op_apply(t->context, &call, t->parts, kernel, NULL, NULL, parts);
+        status = weft_op_apply(t->context, &call, t->parts, &made, kernel, NULL, NULL, MOST, parts);
     if (status != WEFT_OK) status = weft_fail(status, "%s: %s", t->text, weft_last_error());
     for (uint32_t i = 0; i < outputs && status == WEFT_OK; i++)
         status = compare(t, i, whole[i], parts[i]);
@@ -433,7 +439,7 @@ static weft_status try_call(struct trial *t)
 
 struct wanted {
     int cases;
-    weft_options options;
+    weft_init_options options;
 };
 
 static weft_status run_cases(void *argument)
@@ -445,7 +451,6 @@ static weft_status run_cases(void *argument)
     weft_context *context;
 
     WF_TRY(weft_init(&wanted->options, &context));
-    WF_TRY(weft_op_moves_set(context, WEFT_OP_MOVES_MADE, NULL));
     for (int i = 0; i < wanted->cases && status == WEFT_OK; i++) {
         struct trial t = {.context = context, .state = test_state((uint64_t)i)};
         const char *mesh = meshes[draw(&t, WF_COUNT(meshes))];

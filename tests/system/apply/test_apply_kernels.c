@@ -1,32 +1,9 @@
 /* The count that a kernel gets, and the errors of kernels that fail. */
 #include "kernels.h"
+#include "simulated.h"
 #include "support/suite.h"
-#include "weft/context.h"
 
 #include <string.h>
-
-static weft_context *simulate(int32_t ranks)
-{
-    weft_options options = {.struct_size = sizeof options, .simulated_ranks = ranks};
-    weft_context *context = NULL;
-
-    ck_assert_msg(weft_init(&options, &context) == WEFT_OK, "%s", weft_last_error());
-    return context;
-}
-
-static weft_tensor *make(weft_context *context, const char *mesh_text, const char *text)
-{
-    weft_tensor *tensor = NULL;
-    weft_mesh *mesh;
-    weft_spec *spec;
-
-    ck_assert_int_eq(weft_mesh_parse(mesh_text, &mesh), WEFT_OK);
-    ck_assert_msg(weft_spec_parse(mesh, text, &spec) == WEFT_OK, "%s", weft_last_error());
-    ck_assert_int_eq(weft_tensor_create(context, spec, NULL, &tensor), WEFT_OK);
-    weft_spec_release(&spec);
-    weft_mesh_release(&mesh);
-    return tensor;
-}
 
 /* ---- averages ---- */
 
@@ -47,7 +24,8 @@ static double count_of(const char *name, const char *a_text, const char *b_text,
     double count = -1;
     char text[100];
 
-    ck_assert_msg(weft_op_apply(context, &call, inputs, note_count, &count, NULL, &out) == WEFT_OK,
+    ck_assert_msg(weft_op_apply(context, &call, inputs, NULL, note_count, &count, NULL, 1, &out) ==
+                      WEFT_OK,
                   "%s", weft_last_error());
     ck_assert_int_eq(weft_spec_print(weft_tensor_spec(out), text, sizeof text, NULL), WEFT_OK);
     ck_assert_str_eq(text, expected);
@@ -107,15 +85,16 @@ static weft_status explain_it(void *user, const weft_op_run *run)
 }
 
 /* A kernel that returns RESULT fails the call with STATUS and TEXT. */
-static void fail_with(weft_status (*kernel)(void *, const weft_op_run *), weft_status result,
-                      weft_status status, const char *text)
+static void fail_with(weft_op_kernel kernel, weft_status result, weft_status status,
+                      const char *text)
 {
     weft_context *context = simulate(2);
     weft_tensor *x = make(context, "2", "f32[4] S(0)"), *out = NULL;
     weft_op_call relu = {.struct_size = sizeof relu, .name = "relu", .input_count = 1};
 
     ck_assert_int_eq(weft_op_remove("no such rule"), WEFT_ERR_NOT_FOUND); /* an older text */
-    ck_assert_int_eq(weft_op_apply(context, &relu, &x, kernel, &result, NULL, &out), status);
+    ck_assert_int_eq(weft_op_apply(context, &relu, &x, NULL, kernel, &result, NULL, 1, &out),
+                     status);
     ck_assert_msg(strstr(weft_last_error(), text) != NULL, "%s", weft_last_error());
     ck_assert_msg(strstr(weft_last_error(), "no such rule") == NULL, "%s", weft_last_error());
     weft_tensor_release(&x);

@@ -1,5 +1,6 @@
 /* One call updates a list of parameters of any layouts, without communication. */
 #include "base/base.h"
+#include "support/counts.h"
 #include "support/suite.h"
 #include "system/tensor/holds.h"
 #include "weft/apply.h"
@@ -41,12 +42,12 @@ static weft_status adamw(void *user, const weft_op_run *run)
 {
     struct rates r = {real_of(run, "lr"), real_of(run, "beta1"), real_of(run, "beta2"),
                       real_of(run, "weight_decay")};
-    uint32_t count = run->input_count / LISTS;
+    uint32_t count = (uint32_t)run->input_count / LISTS;
 
     ++*(int *)user;
     if (run->output_count != 3 * count) return weft_fail(WEFT_ERR_INTERNAL, "not three lists");
     for (uint32_t i = 0; i < count; i++) {
-        const weft_op_local *p = &run->inputs[i];
+        const weft_tensor_local *p = &run->inputs[i];
         for (uint32_t k = 0; k < 3; k++)
             if (run->outputs[k * count + i].memory !=
                 run->inputs[(k == 0 ? 0 : k + 1) * count + i].memory)
@@ -70,7 +71,7 @@ struct model {
 
 static void begin(struct model *m, int members)
 {
-    weft_options options = {.struct_size = sizeof options, .simulated_ranks = RANKS};
+    weft_init_options options = {.struct_size = sizeof options, .simulated_ranks = RANKS};
 
     m->members = members;
     ck_assert_msg(weft_init(&options, &m->context) == WEFT_OK, "%s", weft_last_error());
@@ -106,17 +107,18 @@ static weft_status step(struct model *m, double rate, int *calls)
     weft_op_call call = {.struct_size = sizeof call,
                          .name = "adamw",
                          .input_count = LISTS * (uint32_t)m->members,
+                         .attr_size = sizeof(weft_op_attr),
                          .attrs = attrs,
                          .attr_count = 4};
 
-    return weft_op_apply(m->context, &call, m->tensors, adamw, calls, NULL, NULL);
+    return weft_op_apply(m->context, &call, m->tensors, NULL, adamw, calls, NULL, 0, NULL);
 }
 
 /* Every element of parameter I is WANT on every rank that holds it. */
 static void check_parameter(const struct model *m, int i, float want)
 {
     for (int32_t rank = 0; rank < RANKS; rank++) {
-        weft_local_info local = {.struct_size = sizeof local};
+        weft_tensor_local_info local = {.struct_size = sizeof local};
 
         ck_assert_int_eq(weft_tensor_local_of(m->tensors[i], rank, &local), WEFT_OK);
         for (int64_t e = 0; e < local.shard.elements; e++)
@@ -129,11 +131,12 @@ static void check_parameter(const struct model *m, int i, float want)
 START_TEST(one_call_updates_parameters_of_all_layouts)
 {
     static struct model m;
-    weft_counts counts = {.struct_size = sizeof counts};
+    weft_record_counts *counting = NULL;
+    struct counted counts;
     int calls = 0;
 
     begin(&m, MEMBERS);
-    ck_assert_int_eq(weft_counts_begin(m.context, &counts), WEFT_OK);
+    ck_assert_int_eq(weft_record_counts_create(m.context, &counting), WEFT_OK);
     for (int s = 1; s <= STEPS; s++) {
         uint64_t made;
 
@@ -147,8 +150,8 @@ START_TEST(one_call_updates_parameters_of_all_layouts)
         /* the layouts are found once, whatever the rate is */
         if (s > 1) ck_assert_uint_lt(made, 4);
     }
-    ck_assert_int_eq(weft_counts_end(m.context, &counts), WEFT_OK);
-    ck_assert_uint_eq(counts.implicit_moves, 0);
+    ck_assert_int_eq(counts_take(counting, &counts), WEFT_OK);
+    ck_assert_uint_eq(counts.sums.implicit_moves, 0);
     for (int i = 0; i < MEMBERS; i++) {
         float p = 0.5f, g = (float)(0.01 * i - 3), mean = 0, square = 0;
 
@@ -197,7 +200,7 @@ START_TEST(outputs_may_be_left_out_only_in_place)
     int calls = 0;
 
     begin(&m, FEW);
-    ck_assert_int_eq(weft_op_apply(m.context, &relu, m.tensors, adamw, &calls, NULL, NULL),
+    ck_assert_int_eq(weft_op_apply(m.context, &relu, m.tensors, NULL, adamw, &calls, NULL, 0, NULL),
                      WEFT_ERR_INVALID);
     ck_assert_ptr_nonnull(strstr(weft_last_error(), "output 0 has memory of its own"));
     end(&m);
@@ -218,11 +221,12 @@ START_TEST(attributes_without_values_are_refused)
     begin(&m, FEW);
     call.input_count = LISTS * FEW;
     ck_assert_int_eq(step(&m, 0.1, &calls), WEFT_OK);
-    ck_assert_int_eq(weft_op_apply(m.context, &call, m.tensors, adamw, &calls, NULL, NULL),
+    ck_assert_int_eq(weft_op_apply(m.context, &call, m.tensors, NULL, adamw, &calls, NULL, 0, NULL),
                      WEFT_ERR_INVALID);
     ck_assert_ptr_nonnull(strstr(weft_last_error(), "weft_op_call.attrs is NULL"));
+    call.attr_size = sizeof(weft_op_attr);
     call.attrs = attrs;
-    ck_assert_int_eq(weft_op_apply(m.context, &call, m.tensors, adamw, &calls, NULL, NULL),
+    ck_assert_int_eq(weft_op_apply(m.context, &call, m.tensors, NULL, adamw, &calls, NULL, 0, NULL),
                      WEFT_ERR_INVALID);
     ck_assert_ptr_nonnull(strstr(weft_last_error(), "attribute 0, lr: its text is NULL"));
     end(&m);

@@ -1,6 +1,7 @@
 /* Outputs that are released: their memory serves the next output of the same layout and stream. */
 #include "base/base.h"
 #include "kernels.h"
+#include "support/move.h"
 #include "support/suite.h"
 #include "system/tensor/holds.h"
 #include "weft/context.h"
@@ -63,8 +64,9 @@ static weft_status relu(weft_tensor *x, weft_stream *stream, weft_tensor **out)
     weft_op_call call = {.struct_size = sizeof call, .name = "relu", .input_count = 1};
 
     if (weft_op_output_count(&call, &x) != 1)
-        return weft_fail(WEFT_ERR_INVALID, "relu has %u outputs", weft_op_output_count(&call, &x));
-    return weft_op_apply(weft_tensor_context(x), &call, &x, plain_kernel, NULL, stream, out);
+        return weft_fail(WEFT_ERR_INVALID, "relu has %zu outputs", weft_op_output_count(&call, &x));
+    return weft_op_apply(weft_tensor_context(x), &call, &x, NULL, plain_kernel, NULL, stream, 1,
+                         out);
 }
 
 static bool is_all(const weft_tensor *tensor, float value)
@@ -182,7 +184,7 @@ static weft_status use_streams(void *unused)
     WF_TRY(relu(x, stream, &a));
     HOLDS(a == first && is_all(a, 3)); /* not the one of the default stream */
     weft_tensor_release(&a);
-    weft_stream_release(context, &stream); /* with what it kept */
+    weft_stream_release(&stream); /* with what it kept */
     WF_TRY(relu(x, NULL, &a));
     HOLDS(is_all(a, 3));
     weft_tensor_release(&a);
@@ -224,17 +226,17 @@ static weft_status overtake(void *unused)
     WF_TRY(weft_alloc(context, LONG, WEFT_MEMORY_DEVICE, &large));
     WF_TRY(relu(x, stream, &a));
     WF_TRY(weft_memory_fill(context, large, 1, LONG, stream));
-    WF_TRY(weft_tensor_move_into(a, z, stream, NULL));
+    WF_TRY(move_into(a, z, stream, NULL));
     weft_tensor_release(&a);
     WF_TRY(relu(y, stream, &a));
-    WF_TRY(weft_stream_wait(context, stream, WEFT_FOREVER));
+    WF_TRY(weft_context_wait(context, stream, WEFT_FOREVER));
     HOLDS(is_all(z, 3) && is_all(a, 5));
     weft_tensor_release(&a);
     weft_tensor_release(&x);
     weft_tensor_release(&y);
     weft_tensor_release(&z);
     WF_TRY(weft_free(context, large));
-    weft_stream_release(context, &stream);
+    weft_stream_release(&stream);
     weft_context_release(&context);
     return WEFT_OK;
 }
@@ -259,7 +261,7 @@ struct beside {
 
 static weft_context *alone(void)
 {
-    weft_options options = {.struct_size = sizeof options, .size = 1};
+    weft_init_options options = {.struct_size = sizeof options, .size = 1};
     weft_context *context = NULL;
 
     ck_assert_msg(weft_init(&options, &context) == WEFT_OK, "%s", weft_last_error());
@@ -340,9 +342,7 @@ static void *call_beside(void *argument)
         weft_spec_with(weft_tensor_spec(b->x), "R", &whole) != WEFT_OK)
         return b;
     b->refused += is_refused(relu(b->x, NULL, &out), "weft_op_apply");
-    b->refused +=
-        is_refused(weft_op_moves_set(context, WEFT_OP_MOVES_MADE, NULL), "weft_op_moves_set");
-    b->refused += is_refused(weft_tensor_move(b->x, whole, NULL, &moved), "weft_tensor_move");
+    b->refused += is_refused(weft_tensor_move(b->x, whole, NULL, NULL, &moved), "weft_tensor_move");
     b->refused += is_refused(weft_move_clear(context), "weft_move_clear");
     weft_tensor_release(&out);
     weft_tensor_release(&moved);
@@ -372,13 +372,14 @@ START_TEST(another_thread_is_refused_while_a_kernel_runs)
     struct beside b = {.value = 3, .x = fill(context, 3)};
     weft_tensor *out = NULL;
 
-    ck_assert_msg(weft_op_apply(context, &call, &b.x, call_within, &b, NULL, &out) == WEFT_OK, "%s",
-                  weft_last_error());
-    ck_assert_int_eq(b.refused, 4);
+    ck_assert_msg(weft_op_apply(context, &call, &b.x, NULL, call_within, &b, NULL, 1, &out) ==
+                      WEFT_OK,
+                  "%s", weft_last_error());
+    ck_assert_int_eq(b.refused, 3);
     ck_assert(is_all(out, 3));
     weft_tensor_release(&out);
     ck_assert_ptr_null(call_beside(&b)); /* nobody is in a call any more */
-    ck_assert_int_eq(b.refused, 4);
+    ck_assert_int_eq(b.refused, 3);
     weft_tensor_release(&b.x);
     weft_context_release(&context);
 }
@@ -387,19 +388,19 @@ END_TEST
 /* The array of the inputs is also that of the outputs, and one input is moved. */
 static weft_status overwrite_inputs(void *unused)
 {
+    const weft_op_apply_options made = {.struct_size = sizeof made, .moves = WEFT_OP_MOVES_MADE};
     weft_op_call add = {.struct_size = sizeof add, .name = "add", .input_count = 2};
     weft_tensor *x, *y, *tensors[2];
     weft_context *context;
 
     (void)unused;
     WF_TRY(weft_init(NULL, &context));
-    WF_TRY(weft_op_moves_set(context, WEFT_OP_MOVES_MADE, NULL));
     WF_TRY(make(context, "f32[6,4] S(0)", 3, &x));
     WF_TRY(make(context, "f32[6,4] S(1)", 5, &y));
     tensors[0] = x;
     tensors[1] = y;
-    WF_TRY(weft_op_apply(context, &add, tensors, plain_kernel, NULL, NULL, tensors));
-    HOLDS(is_all(tensors[0], 8) && is_all(x, 3) && is_all(y, 5));
+    WF_TRY(weft_op_apply(context, &add, tensors, &made, plain_kernel, NULL, NULL, 2, tensors));
+    HOLDS(tensors[1] == NULL && is_all(tensors[0], 8) && is_all(x, 3) && is_all(y, 5));
     weft_tensor_release(&tensors[0]);
     weft_tensor_release(&x);
     weft_tensor_release(&y);

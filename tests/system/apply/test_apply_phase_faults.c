@@ -7,7 +7,7 @@
 
 /* ---- faults ---- */
 
-static weft_status fail_in_phase(void *user, const weft_op_run *run)
+static weft_status fail_in(void *user, const weft_op_run *run)
 {
     const char *phase = user;
 
@@ -30,8 +30,8 @@ static weft_status fail_everywhere(void *argument)
     call = call_of(operator, 1, attrs, strcmp(operator, "topk") == 0 ? 2 : 1);
     WF_TRY(weft_init(NULL, &context));
     WF_TRY(make(context, "4", "f32[2,8] S(1)", &x));
-    HOLDS(weft_op_apply_phases(context, &call, &x, fail_in_phase, phase, NULL, out) != WEFT_OK);
-    HOLDS(strstr(weft_last_error(), "rank 2 failed: operator") != NULL);
+    HOLDS(weft_op_apply_phases(context, &call, &x, NULL, fail_in, phase, NULL, 2, out) != WEFT_OK);
+    HOLDS(strstr(weft_last_error(), "rank 2: operator") != NULL);
     HOLDS(strstr(weft_last_error(), operator) != NULL);
     HOLDS(strstr(weft_last_error(), "out of registers") != NULL && out[0] == NULL);
     weft_tensor_release(&x);
@@ -59,10 +59,10 @@ static weft_status fail_at_the_end(void *unused)
     (void)unused;
     WF_TRY(weft_init(NULL, &context));
     WF_TRY(make(context, "4", "f32[2,8] S(1)", &x));
-    status = weft_op_apply_phases(context, &softmax, &x, fail_in_phase, "finish", NULL, &y);
+    status = weft_op_apply_phases(context, &softmax, &x, NULL, fail_in, "finish", NULL, 1, &y);
     HOLDS((status == WEFT_OK) == (weft_rank(context) != 2));
-    HOLDS(weft_tensor_full(x, WEFT_EVERY_RANK, NULL, &whole) != WEFT_OK);
-    HOLDS(strstr(weft_last_error(), "rank 2 failed: operator softmax") != NULL);
+    HOLDS(weft_tensor_full(x, WEFT_EVERY_RANK, NULL, NULL, &whole) != WEFT_OK);
+    HOLDS(strstr(weft_last_error(), "rank 2: operator softmax") != NULL);
     weft_tensor_release(&x);
     weft_tensor_release(&y);
     weft_context_release(&context);
@@ -102,12 +102,12 @@ static weft_status note_calls(void *unused)
     (void)unused;
     WF_TRY(weft_init(NULL, &context));
     WF_TRY(make(context, "4", "f32[2,3] S(1)", &x));
-    WF_TRY(weft_op_apply_phases(context, &softmax, &x, note_call, &calls, NULL, &y));
+    WF_TRY(weft_op_apply_phases(context, &softmax, &x, NULL, note_call, &calls, NULL, 1, &y));
     HOLDS(strcmp(calls.names, weft_rank(context) < 3 ? phases : "") == 0);
     weft_tensor_release(&x);
     weft_tensor_release(&y);
     WF_TRY(make(context, "4", "f32[8,3] S(0)", &x));
-    WF_TRY(weft_op_apply_phases(context, &softmax, &x, note_call, &whole, NULL, &y));
+    WF_TRY(weft_op_apply_phases(context, &softmax, &x, NULL, note_call, &whole, NULL, 1, &y));
     HOLDS(strcmp(whole.names, "softmax ") == 0);
     weft_tensor_release(&x);
     weft_tensor_release(&y);
@@ -135,7 +135,8 @@ static weft_status starve(weft_context *context, const weft_op_call *call, weft_
         weft_tensor *out[3] = {NULL};
 
         wf_mem_fail_at(n);
-        status = weft_op_apply_phases(context, call, inputs, phase_kernel, NULL, NULL, out);
+        status =
+            weft_op_apply_phases(context, call, inputs, NULL, phase_kernel, NULL, NULL, 3, out);
         wf_mem_fail_at(0);
         HOLDS(status == WEFT_OK || status == WEFT_ERR_NO_MEMORY);
         HOLDS(status == WEFT_OK || out[0] == NULL);
@@ -152,7 +153,7 @@ static weft_status starve(weft_context *context, const weft_op_call *call, weft_
 
 static weft_status run_out_of_memory(void)
 {
-    const weft_options options = {.struct_size = sizeof options, .simulated_ranks = 4};
+    const weft_init_options options = {.struct_size = sizeof options, .simulated_ranks = 4};
     const weft_op_attr k[] = {dim_1, {.name = "k", .kind = WEFT_ATTR_INT, .integer = 3}};
     const weft_op_attr mean = {.name = "reduction", .kind = WEFT_ATTR_TEXT, .text = "mean"};
     const weft_op_call softmax = call_of("softmax", 1, &dim_1, 1), topk = call_of("topk", 1, k, 2);
@@ -174,7 +175,7 @@ static weft_status run_out_of_memory(void)
 
 static weft_status run_norms_out_of_memory(void)
 {
-    const weft_options options = {.struct_size = sizeof options, .simulated_ranks = 4};
+    const weft_init_options options = {.struct_size = sizeof options, .simulated_ranks = 4};
     const weft_op_attr dims = {.name = "dims", .kind = WEFT_ATTR_INT, .integer = 1};
     const weft_op_call norm = call_of("layer_norm_bwd", 5, &dims, 1);
     const weft_op_call scan = call_of("cumsum", 1, &dim_1, 1);
@@ -211,11 +212,11 @@ static weft_status refuse_calls(void *unused)
     const weft_op_attr twice[] = {dim_1, dim_1};
     const weft_op_attr large[] = {dim_1, {.name = "k", .kind = WEFT_ATTR_INT, .integer = 9}};
     weft_op_call softmax = call_of("softmax", 1, &dim_1, 1), call;
-    weft_tensor *x, *i, *p, *rows, *inputs[2], *out = NULL;
+    weft_tensor *x, *i, *p, *rows, *inputs[2], *out[3] = {NULL};
     weft_context *context;
 
 #define APPLY(call_, inputs_)                                                                      \
-    weft_op_apply_phases(context, call_, inputs_, phase_kernel, NULL, NULL, &out)
+    weft_op_apply_phases(context, call_, inputs_, NULL, phase_kernel, NULL, NULL, 3, out)
     (void)unused;
     WF_TRY(weft_init(NULL, &context));
     WF_TRY(make(context, "2", "f32[4,8] S(1)", &x));
@@ -254,7 +255,7 @@ static weft_status refuse_calls(void *unused)
     REFUSES(APPLY(&call, inputs), "input 1 has the dtype f32; expected i64");
     FAILS(APPLY(&softmax, &p), WEFT_ERR_MISMATCH,
           "input 0 has the layout f32[4,8] P(sum),S(1); the operator needs f32[4,8] R,S(1)");
-    HOLDS(out == NULL);
+    HOLDS(out[0] == NULL);
 #undef APPLY
     weft_tensor_release(&x);
     weft_tensor_release(&i);
@@ -283,7 +284,7 @@ static weft_status refuse_words(void *unused)
         "weft_op_apply_phases: operator cross_entropy: attribute reduction is \"average\"; "
         "expected none, sum or mean",
     };
-    weft_tensor *inputs[2], *out = NULL;
+    weft_tensor *inputs[2], *out[3] = {NULL};
     weft_context *context;
 
     (void)unused;
@@ -291,8 +292,8 @@ static weft_status refuse_words(void *unused)
     WF_TRY(make(context, "2", "f32[4,8] S(1)", &inputs[0]));
     WF_TRY(make(context, "2", "i64[4] R", &inputs[1]));
     for (size_t i = 0; i < WF_COUNT(calls); i++) {
-        HOLDS(weft_op_apply_phases(context, &calls[i], inputs, phase_kernel, NULL, NULL, &out) !=
-              WEFT_OK);
+        HOLDS(weft_op_apply_phases(context, &calls[i], inputs, NULL, phase_kernel, NULL, NULL, 3,
+                                   out) != WEFT_OK);
         HOLDS(strcmp(weft_last_error(), texts[i]) == 0);
     }
     weft_tensor_release(&inputs[0]);
@@ -307,20 +308,20 @@ static weft_status refuse_norms(void *unused)
                                  {.name = "dims", .kind = WEFT_ATTR_INT, .integer = -1}};
     const weft_op_call first = call_of("rms_norm", 1, &dims[0], 1);
     const weft_op_call last = call_of("rms_norm", 2, &dims[1], 1);
-    weft_tensor *inputs[2], *out = NULL;
+    weft_tensor *inputs[2], *out[3] = {NULL};
     weft_context *context;
 
     (void)unused;
     WF_TRY(weft_init(NULL, &context));
     WF_TRY(make(context, "2", "f32[4,8] S(0)", &inputs[0]));
     WF_TRY(make(context, "2", "f32[4,8] S(1)", &inputs[1]));
-    REFUSES(weft_op_apply_phases(context, &first, inputs, phase_kernel, NULL, NULL, &out),
+    REFUSES(weft_op_apply_phases(context, &first, inputs, NULL, phase_kernel, NULL, NULL, 3, out),
             "the attribute dims must list the last dimensions of x");
     weft_tensor_release(&inputs[0]);
     WF_TRY(make(context, "2", "f32[4,8] S(1)", &inputs[0]));
-    REFUSES(weft_op_apply_phases(context, &last, inputs, phase_kernel, NULL, NULL, &out),
+    REFUSES(weft_op_apply_phases(context, &last, inputs, NULL, phase_kernel, NULL, NULL, 3, out),
             "input 1 has the shape [4,8]; expected [8]");
-    HOLDS(out == NULL);
+    HOLDS(out[0] == NULL);
     weft_tensor_release(&inputs[0]);
     weft_tensor_release(&inputs[1]);
     weft_context_release(&context);
@@ -334,7 +335,7 @@ static weft_status refuse_losses_and_sums(void *unused)
     const weft_op_call without = call_of("cross_entropy_bwd", 4, &mean, 1);
     const weft_op_call with = call_of("cross_entropy_bwd", 5, &sum, 1);
     const weft_op_call cumsum = call_of("cumsum", 1, &dim_1, 1);
-    weft_tensor *x, *half, *targets, *complex, *out = NULL;
+    weft_tensor *x, *half, *targets, *complex, *out[3] = {NULL};
     weft_context *context;
 
     (void)unused;
@@ -344,15 +345,16 @@ static weft_status refuse_losses_and_sums(void *unused)
     WF_TRY(make(context, "2", "i64[4] R", &targets));
     WF_TRY(make(context, "2", "c64[4,8] S(1)", &complex));
     weft_tensor *const inputs[] = {x, x, targets, x, x}, *const mixed[] = {half, x, targets, x, x};
-    REFUSES(weft_op_apply_phases(context, &with, mixed, phase_kernel, NULL, NULL, &out),
+    REFUSES(weft_op_apply_phases(context, &with, mixed, NULL, phase_kernel, NULL, NULL, 3, out),
             "operator cross_entropy_bwd: input g is bf16, and x is f32; cast one of them");
-    REFUSES(weft_op_apply_phases(context, &without, inputs, phase_kernel, NULL, NULL, &out),
+    REFUSES(weft_op_apply_phases(context, &without, inputs, NULL, phase_kernel, NULL, NULL, 3, out),
             "reduction mean needs input 4, z");
-    REFUSES(weft_op_apply_phases(context, &with, inputs, phase_kernel, NULL, NULL, &out),
+    REFUSES(weft_op_apply_phases(context, &with, inputs, NULL, phase_kernel, NULL, NULL, 3, out),
             "reduction sum must not have input 4");
-    REFUSES(weft_op_apply_phases(context, &cumsum, &complex, phase_kernel, NULL, NULL, &out),
-            "expected a real dtype");
-    HOLDS(out == NULL);
+    REFUSES(
+        weft_op_apply_phases(context, &cumsum, &complex, NULL, phase_kernel, NULL, NULL, 3, out),
+        "expected a real dtype");
+    HOLDS(out[0] == NULL);
     weft_tensor_release(&x);
     weft_tensor_release(&half);
     weft_tensor_release(&targets);
@@ -380,7 +382,7 @@ static weft_status refuse_attributes(void *unused)
     } cases[] = {{&nothing, "weft_op_apply_phases: attribute 0, dims: its list is NULL"},
                  {&text, "attribute keepdim is true; it must be true or false"},
                  {NULL, "weft_op_call.attrs is NULL"}};
-    weft_tensor *x, *out = NULL;
+    weft_tensor *x, *out[3] = {NULL};
     weft_context *context;
 
     (void)unused;
@@ -389,7 +391,7 @@ static weft_status refuse_attributes(void *unused)
     for (size_t i = 0; i < WF_COUNT(cases); i++) {
         const weft_op_call call = call_of("logsumexp", 1, cases[i].attr, 1);
 
-        REFUSES(weft_op_apply_phases(context, &call, &x, phase_kernel, NULL, NULL, &out),
+        REFUSES(weft_op_apply_phases(context, &call, &x, NULL, phase_kernel, NULL, NULL, 3, out),
                 cases[i].reason);
     }
     weft_tensor_release(&x);
@@ -414,7 +416,7 @@ static weft_status apply_replaced(void *unused)
     WF_TRY(weft_init(NULL, &context));
     WF_TRY(make(context, "2", "f32[4] R", &inputs[0]));
     WF_TRY(make(context, "2", "f32[4] R", &inputs[1]));
-    REFUSES(weft_op_apply_phases(context, &select, inputs, phase_kernel, NULL, NULL, out),
+    REFUSES(weft_op_apply_phases(context, &select, inputs, NULL, phase_kernel, NULL, NULL, 3, out),
             "operator index_select: its rule has 4 outputs; expected 1");
     weft_tensor_release(&inputs[0]);
     weft_tensor_release(&inputs[1]);
@@ -447,10 +449,10 @@ static weft_status apply_at_limits(void *unused)
     WF_TRY(weft_init(NULL, &context));
     WF_TRY(make(context, "2", "f32[8] S(0)", &x));
     WF_TRY(make(context, "2", "f32[] R", &scalar));
-    WF_TRY(weft_op_apply_phases(context, &all, &x, phase_kernel, NULL, NULL, &y));
+    WF_TRY(weft_op_apply_phases(context, &all, &x, NULL, phase_kernel, NULL, NULL, 1, &y));
     HOLDS(prints(y, "f32[] R"));
     weft_tensor_release(&y);
-    WF_TRY(weft_op_apply_phases(context, &one, &scalar, phase_kernel, NULL, NULL, &y));
+    WF_TRY(weft_op_apply_phases(context, &one, &scalar, NULL, phase_kernel, NULL, NULL, 1, &y));
     HOLDS(prints(y, "f32[] R"));
     weft_tensor_release(&y);
     weft_tensor_release(&x);
@@ -467,7 +469,7 @@ END_TEST
 
 static weft_status mix_contexts(void)
 {
-    const weft_options options = {.struct_size = sizeof options, .simulated_ranks = 2};
+    const weft_init_options options = {.struct_size = sizeof options, .simulated_ranks = 2};
     const weft_op_call softmax = call_of("softmax", 1, &dim_1, 1);
     weft_context *context, *other;
     weft_tensor *x, *y = NULL;
@@ -475,8 +477,8 @@ static weft_status mix_contexts(void)
     WF_TRY(weft_init(&options, &context));
     WF_TRY(weft_init(&options, &other));
     WF_TRY(make(other, "2", "f32[4,8] S(1)", &x));
-    REFUSES(weft_op_apply_phases(context, &softmax, &x, phase_kernel, NULL, NULL, &y),
-            "operator softmax: input 0 belongs to another context");
+    REFUSES(weft_op_apply_phases(context, &softmax, &x, NULL, phase_kernel, NULL, NULL, 1, &y),
+            "inputs[0] belongs to another context");
     weft_tensor_release(&x);
     weft_context_release(&other);
     weft_context_release(&context);

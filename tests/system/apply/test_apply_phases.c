@@ -3,6 +3,7 @@
 #include "phase_cases.h"
 #include "phase_kernels.h"
 #include "phase_tests.h"
+#include "support/counts.h"
 #include "support/suite.h"
 #include "weft/trace.h"
 
@@ -14,7 +15,7 @@ enum { CASES = 210 };
 
 struct wanted {
     int cases;
-    weft_options options;
+    weft_init_options options;
 };
 
 static weft_status run_cases(void *argument)
@@ -24,7 +25,6 @@ static weft_status run_cases(void *argument)
     weft_status status;
 
     WF_TRY(weft_init(&wanted->options, &context));
-    WF_TRY(weft_op_moves_set(context, WEFT_OP_MOVES_MADE, NULL));
     status = run_phase_cases(&(struct phase_place){.context = context}, wanted->cases);
     weft_context_release(&context);
     return status;
@@ -60,17 +60,19 @@ static void release(uint32_t count, weft_tensor **tensors)
 /* Apply CALL; *SENT and *RECEIVED become the bytes that this rank's operations had, *OPERATIONS
  * their number. */
 static weft_status count(weft_context *context, const weft_op_call *call, weft_tensor **inputs,
-                         weft_tensor **outputs, weft_counts *counts)
+                         size_t output_count, weft_tensor **outputs, struct counted *counts)
 {
-    *counts = (weft_counts){.struct_size = sizeof *counts};
-    WF_TRY(weft_counts_begin(context, counts));
-    WF_TRY(weft_op_apply_phases(context, call, inputs, phase_kernel, NULL, NULL, outputs));
-    return weft_counts_end(context, counts);
+    weft_record_counts *counting = NULL;
+
+    WF_TRY(weft_record_counts_create(context, &counting));
+    WF_TRY(weft_op_apply_phases(context, call, inputs, NULL, phase_kernel, NULL, NULL, output_count,
+                                outputs));
+    return counts_take(counting, counts);
 }
 
-static uint64_t reductions(const weft_counts *counts)
+static uint64_t reductions(const struct counted *counts)
 {
-    return counts->operations[WEFT_OP_ALL_REDUCE];
+    return counts->operations[WEFT_RECORD_ALL_REDUCE];
 }
 
 enum { ROWS = 8, COLUMNS = 64 };
@@ -84,26 +86,26 @@ static weft_status count_softmax(weft_context *context)
         &(weft_op_attr){.name = "dims", .kind = WEFT_ATTR_LIST, .list = (int64_t[]){1}, .count = 1},
         1);
     weft_tensor *x[2], *y = NULL;
-    weft_counts counts;
+    struct counted counts;
 
     WF_TRY(make(context, "dp=1,tp=4", "f32[8,64] R,S(1)", &x[0]));
-    WF_TRY(count(context, &softmax, x, &y, &counts));
+    WF_TRY(count(context, &softmax, x, 1, &y, &counts));
     HOLDS(prints(y, "f32[8,64] R,S(1)"));
-    HOLDS(reductions(&counts) == 2 && counts.sent == 2 * ROWS * sizeof(float));
-    HOLDS(counts.received == counts.sent && counts.implicit_moves == 0);
+    HOLDS(reductions(&counts) == 2 && counts.sums.sent == 2 * ROWS * sizeof(float));
+    HOLDS(counts.sums.received == counts.sums.sent && counts.sums.implicit_moves == 0);
     x[1] = y;
-    WF_TRY(count(context, &back, x, &y, &counts));
-    HOLDS(reductions(&counts) == 1 && counts.sent == ROWS * sizeof(float));
+    WF_TRY(count(context, &back, x, 1, &y, &counts));
+    HOLDS(reductions(&counts) == 1 && counts.sums.sent == ROWS * sizeof(float));
     weft_tensor_release(&y);
     weft_tensor_release(&x[1]); /* a replica is cut to the layout of the other input */
     WF_TRY(make(context, "dp=1,tp=4", "f32[8,64] R,R", &x[1]));
-    WF_TRY(count(context, &back, x, &y, &counts));
-    HOLDS(reductions(&counts) == 1 && counts.sent == ROWS * sizeof(float));
+    WF_TRY(count(context, &back, x, 1, &y, &counts));
+    HOLDS(reductions(&counts) == 1 && counts.sums.sent == ROWS * sizeof(float));
     HOLDS(prints(y, "f32[8,64] R,S(1)"));
     weft_tensor_release(&y);
-    WF_TRY(count(context, &var, x, &y, &counts));
+    WF_TRY(count(context, &var, x, 1, &y, &counts));
     HOLDS(prints(y, "f32[8] R,R"));
-    HOLDS(reductions(&counts) == 2 && counts.sent == 2 * ROWS * sizeof(float));
+    HOLDS(reductions(&counts) == 2 && counts.sums.sent == 2 * ROWS * sizeof(float));
     weft_tensor_release(&y);
     release(2, x);
     return WEFT_OK;
@@ -124,7 +126,7 @@ static weft_status sum_integers(weft_context *context)
     weft_tensor *x, *y = NULL;
 
     WF_TRY(make(context, "4", "i32[8,64] S(1)", &x));
-    WF_TRY(weft_op_apply_phases(context, &scan, &x, expect_i64, NULL, NULL, &y));
+    WF_TRY(weft_op_apply_phases(context, &scan, &x, NULL, expect_i64, NULL, NULL, 1, &y));
     HOLDS(prints(y, "i64[8,64] S(1)"));
     weft_tensor_release(&x);
     weft_tensor_release(&y);
@@ -139,26 +141,26 @@ static weft_status count_norms(weft_context *context)
     const weft_op_call back = call_of("layer_norm_bwd", 5, &dims, 1);
     const weft_op_call scan = call_of("cumsum", 1, &dim_1, 1);
     weft_tensor *x[5] = {NULL}, *y[3] = {NULL}, *d[3] = {NULL};
-    weft_counts counts;
+    struct counted counts;
 
     WF_TRY(make(context, "dp=1,tp=4", "f32[8,64] R,S(1)", &x[0]));
     WF_TRY(make(context, "dp=1,tp=4", "f32[64] R,S(0)", &x[1])); /* there is no bias */
-    WF_TRY(count(context, &norm, x, y, &counts));
+    WF_TRY(count(context, &norm, x, 3, y, &counts));
     HOLDS(prints(y[0], "f32[8,64] R,S(1)") && prints(y[2], "f32[8,1] R,R"));
-    HOLDS(reductions(&counts) == 2 && counts.sent == 2 * ROWS * sizeof(float));
+    HOLDS(reductions(&counts) == 2 && counts.sums.sent == 2 * ROWS * sizeof(float));
     x[2] = y[1], x[3] = y[2], x[4] = x[1], x[1] = y[0];
-    WF_TRY(count(context, &back, x, d, &counts));
+    WF_TRY(count(context, &back, x, 3, d, &counts));
     HOLDS(prints(d[0], "f32[8,64] R,S(1)") && prints(d[2], "f32[64] R,S(0)"));
-    HOLDS(reductions(&counts) == 1 && counts.sent == 2 * ROWS * sizeof(float));
+    HOLDS(reductions(&counts) == 1 && counts.sums.sent == 2 * ROWS * sizeof(float));
     release(3, d);
     release(3, y);
     x[1] = x[4];
-    WF_TRY(count(context, &rms, x, y, &counts));
-    HOLDS(reductions(&counts) == 1 && counts.sent == ROWS * sizeof(float));
+    WF_TRY(count(context, &rms, x, 3, y, &counts));
+    HOLDS(reductions(&counts) == 1 && counts.sums.sent == ROWS * sizeof(float));
     release(2, y);
-    WF_TRY(count(context, &scan, x, y, &counts));
+    WF_TRY(count(context, &scan, x, 3, y, &counts));
     HOLDS(prints(y[0], "f32[8,64] R,S(1)"));
-    HOLDS(counts.received <= 4 * ROWS * (sizeof(float) + sizeof(int64_t)));
+    HOLDS(counts.sums.received <= 4 * ROWS * (sizeof(float) + sizeof(int64_t)));
     release(1, y);
     release(2, x);
     return WEFT_OK;
@@ -170,12 +172,12 @@ static weft_status count_best(weft_context *context)
     const weft_op_call topk = call_of("topk", 1, attrs, 2);
     const uint64_t pair = sizeof(float) + sizeof(int64_t);
     weft_tensor *x, *y[2] = {NULL};
-    weft_counts counts;
+    struct counted counts;
 
     WF_TRY(make(context, "tp=4", "f32[8,64] S(1)", &x));
-    WF_TRY(count(context, &topk, &x, y, &counts));
+    WF_TRY(count(context, &topk, &x, 2, y, &counts));
     HOLDS(prints(y[0], "f32[8,3] R") && prints(y[1], "i64[8,3] R"));
-    HOLDS(counts.received <= 4 * 3 * ROWS * pair);
+    HOLDS(counts.sums.received <= 4 * 3 * ROWS * pair);
     release(2, y);
     weft_tensor_release(&x);
     return WEFT_OK;
@@ -187,17 +189,17 @@ static weft_status count_loss(weft_context *context)
     const weft_op_call loss = call_of("cross_entropy", 2, &none, 1);
     const weft_op_call back = call_of("cross_entropy_bwd", 4, &none, 1);
     weft_tensor *x[2], *out[3] = {NULL}, *all[4], *d = NULL;
-    weft_counts counts;
+    struct counted counts;
 
     WF_TRY(make(context, "tp=4", "f32[8,64] S(1)", &x[0]));
     WF_TRY(make(context, "tp=4", "i64[8] R", &x[1]));
-    WF_TRY(count(context, &loss, x, out, &counts));
+    WF_TRY(count(context, &loss, x, 3, out, &counts));
     HOLDS(prints(out[0], "f32[8] R") && prints(out[1], "f32[8] R") && out[2] == NULL);
     HOLDS(fabsf(((float *)weft_tensor_memory(out[0]))[0] - logf(COLUMNS)) < 1e-5f);
-    HOLDS(counts.sent == 3 * ROWS * sizeof(float) && counts.received == counts.sent);
+    HOLDS(counts.sums.sent == 3 * ROWS * sizeof(float) && counts.sums.received == counts.sums.sent);
     all[0] = out[0], all[1] = x[0], all[2] = x[1], all[3] = out[1];
-    WF_TRY(count(context, &back, all, &d, &counts));
-    HOLDS(counts.sent == 0 && counts.received == 0 && reductions(&counts) == 0);
+    WF_TRY(count(context, &back, all, 1, &d, &counts));
+    HOLDS(counts.sums.sent == 0 && counts.sums.received == 0 && reductions(&counts) == 0);
     HOLDS(prints(d, "f32[8,64] S(1)"));
     weft_tensor_release(&d);
     release(2, out);
@@ -248,7 +250,7 @@ static weft_status best_of(weft_context *context, const char *name, const float 
     for (int a = 0; a < 2; a++) {
         const weft_op_call call = call_of(name, 1, &attrs[a], 1);
 
-        WF_TRY(weft_op_apply_phases(context, &call, &x, phase_kernel, NULL, NULL, &i));
+        WF_TRY(weft_op_apply_phases(context, &call, &x, NULL, phase_kernel, NULL, NULL, 1, &i));
         HOLDS(((int64_t *)weft_tensor_memory(i))[0] == first);
         HOLDS(((int64_t *)weft_tensor_memory(i))[1] == second);
         weft_tensor_release(&i);
@@ -273,10 +275,10 @@ static weft_status find_specials(void *unused)
     WF_TRY(best_of(context, "argmax", holes, 1, 0));
     WF_TRY(best_of(context, "argmin", holes, 1, 0));
     WF_TRY(make_columns(context, holes, &x));
-    WF_TRY(weft_op_apply_phases(context, &softmax, &x, phase_kernel, NULL, NULL, &y));
+    WF_TRY(weft_op_apply_phases(context, &softmax, &x, NULL, phase_kernel, NULL, NULL, 1, &y));
     HOLDS(isnan(((float *)weft_tensor_memory(y))[0]) && isnan(((float *)weft_tensor_memory(y))[1]));
     weft_tensor_release(&y);
-    WF_TRY(weft_op_apply_phases(context, &safe, &x, phase_kernel, NULL, NULL, &y));
+    WF_TRY(weft_op_apply_phases(context, &safe, &x, NULL, phase_kernel, NULL, NULL, 1, &y));
     HOLDS(isnan(((float *)weft_tensor_memory(y))[0]) && ((float *)weft_tensor_memory(y))[1] == 0);
     weft_tensor_release(&y);
     weft_tensor_release(&x);
@@ -324,7 +326,8 @@ static weft_status apply_dtypes(void *unused)
         weft_tensor *x, *y = NULL;
 
         WF_TRY(make(context, "2", types[i].x, &x));
-        WF_TRY(weft_op_apply_phases(context, &softmax, &x, check_types, &statistic, NULL, &y));
+        WF_TRY(weft_op_apply_phases(context, &softmax, &x, NULL, check_types, &statistic, NULL, 1,
+                                    &y));
         HOLDS(prints(y, types[i].y));
         weft_tensor_release(&x);
         weft_tensor_release(&y);

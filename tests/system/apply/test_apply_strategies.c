@@ -113,8 +113,10 @@ static weft_status begin(struct work *w)
             (weft_op_attr){.name = "dim", .kind = WEFT_ATTR_INT, .integer = 1};
     if (strcmp(op->name, "cat") == 0)
         w->attrs[w->call.attr_count++] = (weft_op_attr){.name = "dim", .kind = WEFT_ATTR_INT};
+    w->call.attr_size = sizeof(weft_op_attr);
     w->call.attrs = w->attrs;
-    return weft_op_apply(w->context, &w->call, w->whole, plain_kernel, NULL, NULL, w->wanted);
+    return weft_op_apply(w->context, &w->call, w->whole, NULL, plain_kernel, NULL, NULL, MOST,
+                         w->wanted);
 }
 
 static void end(struct work *w)
@@ -131,11 +133,13 @@ static void end(struct work *w)
 static weft_status try_strategy(struct work *w, const weft_op_choice *strategy)
 {
     weft_tensor *inputs[MOST] = {NULL}, *outputs[MOST] = {NULL};
-    weft_difference_info difference = {.struct_size = sizeof difference};
+    weft_tensor_difference_info difference = {.struct_size = sizeof difference};
 
     for (uint32_t i = 0; i < w->inputs; i++)
-        WF_TRY(weft_tensor_move(w->whole[i], weft_op_choice_input(strategy, i), NULL, &inputs[i]));
-    WF_TRY(weft_op_apply(w->context, &w->call, inputs, plain_kernel, NULL, NULL, outputs));
+        WF_TRY(weft_tensor_move(w->whole[i], weft_op_choice_input(strategy, i), NULL, NULL,
+                                &inputs[i]));
+    WF_TRY(
+        weft_op_apply(w->context, &w->call, inputs, NULL, plain_kernel, NULL, NULL, MOST, outputs));
     for (uint32_t i = 0; i < w->op->outputs; i++) {
         WF_TRY(weft_tensor_compare(w->wanted[i], outputs[i], NULL, &difference));
         if (!difference.equal) {

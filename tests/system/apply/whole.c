@@ -33,7 +33,7 @@ static double result(const weft_op_run *run, const struct sums *s, double x)
 /* The element of the second input where W is in the first. */
 static double second(const weft_op_run *run, const struct walk *w)
 {
-    const weft_op_local *t = &run->inputs[1];
+    const weft_tensor_local *t = &run->inputs[1];
     int64_t offset = 0;
 
     for (int32_t d = 0; d < t->shard->dims; d++)
@@ -78,7 +78,7 @@ static void store_rows(const weft_op_run *run, const struct sums *rows)
 
 weft_status whole_kernel(const weft_op_run *run)
 {
-    const weft_op_local *x = &run->inputs[0];
+    const weft_tensor_local *x = &run->inputs[0];
     struct walk *w = &(struct walk){0};
     struct sums rows[MOST_ROWS];
 

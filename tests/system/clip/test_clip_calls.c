@@ -18,7 +18,7 @@ struct model {
 
 static weft_status begin(struct model *model, const char *spec_text)
 {
-    weft_spec *spec = NULL;
+    OWNED(weft_spec) *spec = NULL;
 
     WF_TRY(weft_init(NULL, &model->context));
     WF_TRY(weft_mesh_parse("dp=4", &model->mesh));
@@ -26,7 +26,6 @@ static weft_status begin(struct model *model, const char *spec_text)
     WF_TRY(weft_tensor_create(model->context, spec, NULL, &model->tensor));
     WF_TRY(weft_tensor_fill(model->tensor, 2, NULL));
     WF_TRY(weft_alloc(model->context, sizeof(double), WEFT_MEMORY_DEVICE, (void **)&model->total));
-    weft_spec_release(&spec);
     return WEFT_OK;
 }
 
@@ -42,7 +41,7 @@ static weft_status end(struct model *model)
 static weft_status read_total(const struct model *model, double *out)
 {
     WF_TRY(weft_memory_copy(model->context, model->total, out, sizeof *out, NULL));
-    return weft_stream_wait(model->context, NULL, WEFT_FOREVER);
+    return weft_context_wait(model->context, NULL, WEFT_FOREVER);
 }
 
 /* Every element of this rank's shard is EXPECTED. */
@@ -69,36 +68,40 @@ static weft_status refuse(void *unused)
     (void)unused;
     WF_TRY(begin(&model, "f32[6] S(0)"));
     twice[0] = twice[1] = model.tensor;
-    REFUSES(weft_clip_grad_norm(model.context, 2, twice, 1, NULL, NULL, NULL), "twice");
-    REFUSES(weft_clip_grad_norm(model.context, 1, twice, -1, NULL, NULL, NULL), "max_norm");
-    REFUSES(weft_clip_grad_norm(model.context, 1, twice, (double)NAN, NULL, NULL, NULL),
+    REFUSES(weft_clip_gradient_norm(model.context, 2, twice, 1, NULL, NULL, NULL, NULL), "twice");
+    REFUSES(weft_clip_gradient_norm(model.context, 1, twice, -1, NULL, NULL, NULL, NULL),
             "max_norm");
-    REFUSES(weft_clip_grad_norm(model.context, 1, twice, 1, &options, NULL, NULL), "p is -1");
+    REFUSES(weft_clip_gradient_norm(model.context, 1, twice, (double)NAN, NULL, NULL, NULL, NULL),
+            "max_norm");
+    REFUSES(weft_clip_gradient_norm(model.context, 1, twice, 1, &options, NULL, NULL, NULL),
+            "p is -1");
     options = (weft_clip_options){.struct_size = sizeof options, .nonfinite = 9};
-    REFUSES(weft_clip_grad_norm(model.context, 1, twice, 1, &options, NULL, NULL), "nonfinite");
+    REFUSES(weft_clip_gradient_norm(model.context, 1, twice, 1, &options, NULL, NULL, NULL),
+            "nonfinite");
     WF_TRY(weft_spec_parse(model.mesh, "i32[6] S(0)", &spec));
     WF_TRY(weft_tensor_create(model.context, spec, NULL, &integers));
     weft_spec_release(&spec);
-    REFUSES(weft_clip_grad_norm(model.context, 1, &integers, 1, NULL, NULL, NULL), "floats");
+    REFUSES(weft_clip_gradient_norm(model.context, 1, &integers, 1, NULL, NULL, NULL, NULL),
+            "floats");
     WF_TRY(weft_spec_parse(model.mesh, "f32[6] P", &spec));
     WF_TRY(weft_tensor_create(model.context, spec, NULL, &partial));
     weft_spec_release(&spec);
-    REFUSES(weft_clip_grad_norm(model.context, 1, &partial, 1, NULL, NULL, NULL),
+    REFUSES(weft_clip_gradient_norm(model.context, 1, &partial, 1, NULL, NULL, NULL, NULL),
             "reduce it first, or set `reduce_partials`");
-    REFUSES(weft_clip_grad_value(model.context, 1, &partial, 1, NULL), "partial");
+    REFUSES(weft_clip_gradient_value(model.context, 1, &partial, 1, NULL, NULL), "partial");
     HOLDS(strstr(weft_last_error(), "reduce_partials") == NULL);
-    REFUSES(weft_clip_grad_value(model.context, 1, twice, -1, NULL), "most");
-    WF_TRY(weft_clip_grad_norm(model.context, 1, &none, 1, NULL, NULL, NULL)); /* all skipped */
+    REFUSES(weft_clip_gradient_value(model.context, 1, twice, -1, NULL, NULL), "max_value");
+    WF_TRY(weft_clip_gradient_norm(model.context, 1, &none, 1, NULL, NULL, NULL,
+                                   NULL)); /* all skipped */
     weft_tensor_release(&integers);
     weft_tensor_release(&partial);
     return end(&model);
 }
 
-START_TEST(wrong_arguments_are_refused)
+TEST(wrong_arguments_are_refused)
 {
     ck_assert_msg(weft_threads_run(RANKS, refuse, NULL) == WEFT_OK, "%s", weft_last_error());
 }
-END_TEST
 
 /* ---- memory ---- */
 
@@ -113,8 +116,8 @@ static weft_status clip_pair(const struct model *model, float *array, const char
     WF_TRY(weft_spec_parse(model->mesh, spec_text, &spec));
     WF_TRY(weft_tensor_wrap(model->context, spec, array, NULL, &pair[0]));
     WF_TRY(weft_tensor_wrap(model->context, spec, array + at, NULL, &pair[1]));
-    status = by_value ? weft_clip_grad_value(model->context, 2, pair, 1, NULL)
-                      : weft_clip_grad_norm(model->context, 2, pair, 1, NULL, NULL, NULL);
+    status = by_value ? weft_clip_gradient_value(model->context, 2, pair, 1, NULL, NULL)
+                      : weft_clip_gradient_norm(model->context, 2, pair, 1, NULL, NULL, NULL, NULL);
     weft_spec_release(&spec);
     weft_tensor_release(&pair[0]);
     weft_tensor_release(&pair[1]);
@@ -128,9 +131,9 @@ static weft_status clip_columns(const struct model *model)
     WF_TRY(weft_tensor_narrow(model->tensor, 1, 0, 1, &columns[0]));
     WF_TRY(weft_tensor_narrow(model->tensor, 1, 1, 1, &columns[1]));
     WF_TRY(weft_tensor_narrow(model->tensor, 1, 1, 1, &columns[2]));
-    WF_TRY(weft_clip_grad_value(model->context, 2, columns, 1, NULL));
+    WF_TRY(weft_clip_gradient_value(model->context, 2, columns, 1, NULL, NULL));
     WF_TRY(all_are(model->tensor, 1));
-    REFUSES(weft_clip_grad_value(model->context, 3, columns, 1, NULL), "tensor 2");
+    REFUSES(weft_clip_gradient_value(model->context, 3, columns, 1, NULL, NULL), "tensor 2");
     for (int i = 0; i < 3; i++)
         weft_tensor_release(&columns[i]);
     return WEFT_OK;
@@ -152,19 +155,18 @@ static weft_status refuse_overlap(void *unused)
         WF_TRY(clip_pair(&model, array, "f32[4] R", 4, by_value));
     }
     twice[0] = twice[1] = model.tensor;
-    REFUSES(weft_clip_grad_value(model.context, 2, twice, 1, NULL), "twice");
+    REFUSES(weft_clip_gradient_value(model.context, 2, twice, 1, NULL, NULL), "twice");
     WF_TRY(clip_columns(&model));
-    WF_TRY(weft_stream_wait(model.context, NULL, WEFT_FOREVER));
+    WF_TRY(weft_context_wait(model.context, NULL, WEFT_FOREVER));
     WF_TRY(weft_free(model.context, array));
     return end(&model);
 }
 
-START_TEST(gradients_that_share_memory_are_refused)
+TEST(gradients_that_share_memory_are_refused)
 {
     ck_assert_msg(weft_threads_run(RANKS, refuse_overlap, NULL) == WEFT_OK, "%s",
                   weft_last_error());
 }
-END_TEST
 
 /* ---- norms ---- */
 
@@ -175,27 +177,28 @@ static weft_status clip_once(void *unused)
 
     (void)unused;
     WF_TRY(begin(&model, "f32[6] S(0)"));
-    WF_TRY(weft_clip_grad_norm(model.context, 1, &model.tensor, 100, NULL, NULL, model.total));
+    WF_TRY(weft_clip_gradient_norm(model.context, 1, &model.tensor, 100, NULL, model.total, NULL,
+                                   NULL));
     WF_TRY(read_total(&model, &norm));
     HOLDS(fabs(norm - sqrt(24)) < 1e-12);
-    WF_TRY(weft_clip_grad_norm_wait(model.context, 1, &model.tensor, 100, NULL, NULL, &norm));
+    WF_TRY(weft_clip_gradient_norm_wait(model.context, 1, &model.tensor, 100, NULL, NULL, &norm));
     HOLDS(fabs(norm - sqrt(24)) < 1e-12);
     WF_TRY(all_are(model.tensor, 2));
-    WF_TRY(weft_clip_grad_norm(model.context, 1, &model.tensor, sqrt(6), NULL, NULL, model.total));
+    WF_TRY(weft_clip_gradient_norm(model.context, 1, &model.tensor, sqrt(6), NULL, model.total,
+                                   NULL, NULL));
     WF_TRY(all_are(model.tensor, 1));
-    WF_TRY(weft_clip_grad_norm(model.context, 0, NULL, 1, NULL, NULL, model.total));
+    WF_TRY(weft_clip_gradient_norm(model.context, 0, NULL, 1, NULL, model.total, NULL, NULL));
     WF_TRY(read_total(&model, &norm));
     HOLDS(norm == 0);
-    WF_TRY(weft_clip_grad_value(model.context, 1, &model.tensor, 0.5, NULL));
+    WF_TRY(weft_clip_gradient_value(model.context, 1, &model.tensor, 0.5, NULL, NULL));
     WF_TRY(all_are(model.tensor, 0.5F));
     return end(&model);
 }
 
-START_TEST(gradients_are_scaled_only_if_their_norm_is_too_large)
+TEST(gradients_are_scaled_only_if_their_norm_is_too_large)
 {
     ck_assert_msg(weft_threads_run(RANKS, clip_once, NULL) == WEFT_OK, "%s", weft_last_error());
 }
-END_TEST
 
 /* 1 / p is infinite, and 1 to that power is 1. */
 static weft_status clip_by_tiny_power(void *unused)
@@ -206,19 +209,19 @@ static weft_status clip_by_tiny_power(void *unused)
 
     (void)unused;
     WF_TRY(begin(&model, "f32[1] R"));
-    WF_TRY(weft_clip_grad_norm(model.context, 1, &model.tensor, 5, &options, NULL, model.total));
+    WF_TRY(weft_clip_gradient_norm(model.context, 1, &model.tensor, 5, &options, model.total, NULL,
+                                   NULL));
     WF_TRY(read_total(&model, &norm));
     HOLDS(norm == 1);
     WF_TRY(all_are(model.tensor, 2));
     return end(&model);
 }
 
-START_TEST(one_element_with_a_tiny_power_has_norm_one)
+TEST(one_element_with_a_tiny_power_has_norm_one)
 {
     ck_assert_msg(weft_threads_run(RANKS, clip_by_tiny_power, NULL) == WEFT_OK, "%s",
                   weft_last_error());
 }
-END_TEST
 
 /* A device keeps lists of the sizes of gradients; there are more here than it keeps. */
 static weft_status clip_many_sizes(void *unused)
@@ -241,25 +244,24 @@ static weft_status clip_many_sizes(void *unused)
 
             for (uint32_t i = 0; i < count; i++)
                 WF_TRY(weft_tensor_fill(tensors[i], 2, stream));
-            WF_TRY(weft_clip_grad_norm(model.context, count, tensors, sqrt(6 * count), NULL, stream,
-                                       model.total));
-            WF_TRY(weft_stream_wait(model.context, stream, WEFT_FOREVER));
+            WF_TRY(weft_clip_gradient_norm(model.context, count, tensors, sqrt(6 * count), NULL,
+                                           model.total, stream, NULL));
+            WF_TRY(weft_context_wait(model.context, stream, WEFT_FOREVER));
             WF_TRY(read_total(&model, &norm));
             HOLDS(fabs(norm - sqrt(24 * count)) < 1e-12);
             WF_TRY(all_are(tensors[count - 1], 1));
         }
     for (uint32_t i = 0; i < SIZES; i++)
         weft_tensor_release(&tensors[i]);
-    weft_stream_release(model.context, &streams[1]);
+    weft_stream_release(&streams[1]);
     return end(&model);
 }
 
-START_TEST(gradients_of_many_sizes_take_turns)
+TEST(gradients_of_many_sizes_take_turns)
 {
     ck_assert_msg(weft_threads_run(RANKS, clip_many_sizes, NULL) == WEFT_OK, "%s",
                   weft_last_error());
 }
-END_TEST
 
 /* ---- values that are not finite ---- */
 
@@ -270,34 +272,36 @@ static weft_status clip_nonfinite(void *unused)
 
     (void)unused;
     WF_TRY(begin(&model, "f32[4] S(0)"));
-    for (uint32_t policy = 0; policy <= WEFT_CLIP_ERROR; policy++) {
-        const weft_clip_options options = {.struct_size = sizeof options, .nonfinite = policy};
+    for (uint32_t policy = 0; policy <= WEFT_NONFINITE_ZERO + 1; policy++) {
+        const bool is_error = policy > WEFT_NONFINITE_ZERO;
+        const weft_clip_options options = {.struct_size = sizeof options,
+                                           .nonfinite = is_error ? 0 : policy,
+                                           .nonfinite_is_error = is_error};
         const float mine = weft_rank(model.context) == 1 ? NAN : 2;
         double norm = 0;
 
         WF_TRY(weft_tensor_from_host(model.tensor, &mine, sizeof mine, NULL));
-        if (policy == WEFT_CLIP_ERROR)
-            REFUSES(weft_clip_grad_norm(model.context, 1, &model.tensor, 1, &options, NULL,
-                                        model.total),
+        if (is_error)
+            REFUSES(weft_clip_gradient_norm(model.context, 1, &model.tensor, 1, &options,
+                                            model.total, NULL, NULL),
                     "not a number");
         else
-            WF_TRY(weft_clip_grad_norm(model.context, 1, &model.tensor, 1, &options, NULL,
-                                       model.total));
+            WF_TRY(weft_clip_gradient_norm(model.context, 1, &model.tensor, 1, &options,
+                                           model.total, NULL, NULL));
         WF_TRY(read_total(&model, &norm));
         HOLDS(isnan(norm));
-        WF_TRY(all_are(model.tensor, weft_rank(model.context) == 1 && policy != WEFT_CLIP_ZERO
+        WF_TRY(all_are(model.tensor, weft_rank(model.context) == 1 && policy != WEFT_NONFINITE_ZERO
                                          ? NAN
                                          : left[policy]));
     }
     return end(&model);
 }
 
-START_TEST(a_norm_that_is_not_finite_has_the_chosen_effect)
+TEST(a_norm_that_is_not_finite_has_the_chosen_effect)
 {
     ck_assert_msg(weft_threads_run(RANKS, clip_nonfinite, NULL) == WEFT_OK, "%s",
                   weft_last_error());
 }
-END_TEST
 
 /* ---- gaps ---- */
 
@@ -310,7 +314,8 @@ static weft_status clip_gaps(void *unused)
     (void)unused;
     WF_TRY(begin(&model, "f32[6,2] R"));
     WF_TRY(weft_tensor_narrow(model.tensor, 1, 0, 1, &part));
-    WF_TRY(weft_clip_grad_norm(model.context, 1, &part, sqrt(6), NULL, NULL, model.total));
+    WF_TRY(
+        weft_clip_gradient_norm(model.context, 1, &part, sqrt(6), NULL, model.total, NULL, NULL));
     WF_TRY(weft_tensor_to_host(model.tensor, host, sizeof host, NULL));
     for (int i = 0; i < 2 * ROWS; i++)
         HOLDS(fabsf(host[i] - (i % 2 == 0 ? 1 : 2)) < 1e-6F);
@@ -318,11 +323,10 @@ static weft_status clip_gaps(void *unused)
     return end(&model);
 }
 
-START_TEST(elements_between_gaps_are_clipped)
+TEST(elements_between_gaps_are_clipped)
 {
     ck_assert_msg(weft_threads_run(RANKS, clip_gaps, NULL) == WEFT_OK, "%s", weft_last_error());
 }
-END_TEST
 
 /* ---- stages ---- */
 
@@ -346,8 +350,8 @@ static weft_status clip_stages(void *unused)
     WF_TRY(weft_comm_split(weft_world(model.context), weft_rank(model.context) % 2,
                            weft_rank(model.context), NULL, &stages));
     options.stages = stages;
-    WF_TRY(weft_clip_grad_norm(model.context, 1, &model.tensor, 5 * sqrt(8) / 2, &options, NULL,
-                               model.total));
+    WF_TRY(weft_clip_gradient_norm(model.context, 1, &model.tensor, 5 * sqrt(8) / 2, &options,
+                                   model.total, NULL, NULL));
     WF_TRY(read_total(&model, &norm));
     HOLDS(fabs(norm - 5 * sqrt(8)) < 1e-12);
     WF_TRY(all_are(model.tensor, weft_rank(model.context) < 2 ? 1.5F : 2));
@@ -357,14 +361,7 @@ static weft_status clip_stages(void *unused)
     return end(&model);
 }
 
-START_TEST(stages_have_one_norm)
+TEST(stages_have_one_norm)
 {
     ck_assert_msg(weft_threads_run(RANKS, clip_stages, NULL) == WEFT_OK, "%s", weft_last_error());
 }
-END_TEST
-
-SUITE(clip_calls, wrong_arguments_are_refused, gradients_that_share_memory_are_refused,
-      gradients_are_scaled_only_if_their_norm_is_too_large,
-      one_element_with_a_tiny_power_has_norm_one, gradients_of_many_sizes_take_turns,
-      a_norm_that_is_not_finite_has_the_chosen_effect, elements_between_gaps_are_clipped,
-      stages_have_one_norm)

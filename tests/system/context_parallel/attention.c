@@ -215,7 +215,7 @@ static void refer_backward(struct reference *r, const struct cp_case *c, int64_t
     }
 }
 
-void reference_make(struct reference *out, const struct cp_case *c, const weft_cp_sizes *s,
+void reference_make(struct reference *out, const struct cp_case *c, const struct cp_sizes *s,
                     struct random *r)
 {
     int64_t key_heads = s->key_heads == 0 ? s->heads : s->key_heads;

@@ -3,7 +3,7 @@
 #define WEFT_TESTS_ATTENTION_H
 
 #include "support/cp_case.h"
-#include "weft/weft.h"
+#include "weft/parallel.h"
 
 /* Element INDEX of MEMORY. */
 float get(const void *memory, uint32_t dtype, int64_t index);
@@ -22,7 +22,7 @@ struct reference {
 };
 
 /* Random tensors for SIZES, rounded to their dtype, and their attention by the mask of C. */
-void reference_make(struct reference *out, const struct cp_case *c, const weft_cp_sizes *sizes,
+void reference_make(struct reference *out, const struct cp_case *c, const struct cp_sizes *sizes,
                     struct random *r);
 void reference_free(struct reference *reference);
 

@@ -2,6 +2,7 @@
 
 #include "support/device_memory.h"
 #include "support/expect.h"
+#include "support/local_tensor.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -18,7 +19,7 @@ static int64_t element_of(int32_t sequence_dim, int64_t heads, int64_t length, i
 /* The whole tensor VALUES in the layout and dtype of the sizes. */
 static void *whole_of(const double *values, int64_t heads)
 {
-    const weft_cp_sizes *s = &drawn.sizes;
+    const struct cp_sizes *s = &drawn.sizes;
     int64_t length = drawn.c.length, depth = s->depth;
     char *out = calloc((size_t)(s->batch * heads * length * depth) + 1, 4);
 
@@ -34,7 +35,7 @@ static void *whole_of(const double *values, int64_t heads)
 
 static void shape_of(int64_t heads, int64_t *shape)
 {
-    const weft_cp_sizes *s = &drawn.sizes;
+    const struct cp_sizes *s = &drawn.sizes;
 
     shape[0] = s->batch;
     shape[1] = s->sequence_dim == 1 ? drawn.c.length : heads;
@@ -44,7 +45,7 @@ static void shape_of(int64_t heads, int64_t *shape)
 
 static size_t bytes_of(int64_t heads)
 {
-    const weft_cp_sizes *s = &drawn.sizes;
+    const struct cp_sizes *s = &drawn.sizes;
 
     return (size_t)(s->batch * heads * drawn.c.length * s->depth) *
            weft_dtype_bytes((enum weft_dtype)s->dtype);
@@ -56,19 +57,46 @@ static weft_status make_shard(weft_context *ctx, int64_t heads, void **out)
     return weft_alloc(ctx, bytes_of(heads) + 4, WEFT_MEMORY_DEVICE, out);
 }
 
+/* A buffer: its whole shape, and which dimension is the sequence. */
+struct buffer {
+    enum weft_dtype dtype;
+    int32_t dims, dim;
+    int64_t shape[4];
+};
+
+/* Copy between a whole buffer and this rank's part of it: to the part unless RESTORE. */
+static weft_status move(weft_context *ctx, weft_cp *cp, const struct buffer *b, bool restore,
+                        const void *whole, const void *part)
+{
+    weft_cp_info info = {.struct_size = sizeof info};
+    int64_t shape[4];
+    weft_tensor *all, *mine;
+    weft_status status;
+
+    EXPECT(weft_cp_get(cp, &info) == WEFT_OK);
+    memcpy(shape, b->shape, sizeof shape);
+    shape[b->dim] = info.length;
+    all = local_tensor(ctx, b->dtype, b->dims, b->shape, whole, NULL);
+    mine = local_tensor(ctx, b->dtype, b->dims, shape, part, NULL);
+    EXPECT(all != NULL && mine != NULL);
+    status = restore ? weft_cp_restore(cp, mine, b->dim, all, NULL, NULL)
+                     : weft_cp_shard(cp, all, b->dim, mine, NULL, NULL);
+    weft_tensor_release(&all);
+    weft_tensor_release(&mine);
+    return status;
+}
+
 static weft_status scatter(weft_context *ctx, weft_cp *cp, const double *values, int64_t heads,
                            void **out)
 {
     void *host = whole_of(values, heads), *whole = NULL;
-    int64_t shape[4];
+    struct buffer buffer = {(enum weft_dtype)drawn.sizes.dtype, 4, drawn.sizes.sequence_dim, {0}};
     weft_status status = memory_make(ctx, host, bytes_of(heads), &whole);
 
-    shape_of(heads, shape);
+    shape_of(heads, buffer.shape);
     if (status == WEFT_OK) status = make_shard(ctx, heads, out);
-    if (status == WEFT_OK)
-        status = weft_cp_shard(cp, (enum weft_dtype)drawn.sizes.dtype, 4, shape,
-                               drawn.sizes.sequence_dim, whole, *out, NULL);
-    if (status == WEFT_OK) status = weft_stream_wait(ctx, NULL, WEFT_FOREVER);
+    if (status == WEFT_OK) status = move(ctx, cp, &buffer, false, whole, *out);
+    if (status == WEFT_OK) status = weft_context_wait(ctx, NULL, WEFT_FOREVER);
     free(host);
     EXPECT(weft_free(ctx, whole) == WEFT_OK);
     return status;
@@ -87,13 +115,6 @@ static weft_status near(const char *what, double got, double want, double scale)
     return wf_fail(WEFT_ERR_INTERNAL, "%s is %.9g instead of %.9g", what, got, want);
 }
 
-/* The shape of a buffer, and its sequence. */
-struct buffer {
-    enum weft_dtype dtype;
-    int32_t dims, dim;
-    int64_t shape[4];
-};
-
 /* Restore SHARD on every rank, in host memory.  The caller frees *OUT. */
 static weft_status gather(weft_context *ctx, weft_cp *cp, const struct buffer *buffer, size_t bytes,
                           const void *shard, void **out)
@@ -102,9 +123,7 @@ static weft_status gather(weft_context *ctx, weft_cp *cp, const struct buffer *b
     weft_status status = weft_alloc(ctx, bytes + 1, WEFT_MEMORY_DEVICE, &whole);
 
     *out = calloc(bytes + 1, 1);
-    if (status == WEFT_OK)
-        status = weft_cp_restore(cp, buffer->dtype, buffer->dims, buffer->shape, buffer->dim, shard,
-                                 whole, NULL);
+    if (status == WEFT_OK) status = move(ctx, cp, buffer, true, whole, shard);
     if (status == WEFT_OK) status = memory_copy(ctx, whole, *out, bytes, NULL);
     EXPECT(weft_free(ctx, whole) == WEFT_OK);
     return status;
@@ -153,17 +172,40 @@ struct shards {
 
 static weft_status run_passes(weft_context *ctx, weft_cp *cp, struct shards *t)
 {
-    weft_cp_tensors tensors = {sizeof tensors, t->q,     t->k,   t->v,   t->out,
-                               t->lse,         t->d_out, t->d_q, t->d_k, t->d_v};
+    const struct cp_sizes *s = &drawn.sizes;
+    weft_cp_tensors tensors = {.struct_size = sizeof tensors};
+    const struct {
+        weft_tensor **tensor;
+        const void *memory;
+        int64_t heads;
+    } all[] = {{&tensors.q, t->q, s->heads},        {&tensors.k, t->k, s->key_heads},
+               {&tensors.v, t->v, s->key_heads},    {&tensors.out, t->out, s->heads},
+               {&tensors.lse, t->lse, s->heads},    {&tensors.d_out, t->d_out, s->heads},
+               {&tensors.d_q, t->d_q, s->heads},    {&tensors.d_k, t->d_k, s->key_heads},
+               {&tensors.d_v, t->d_v, s->key_heads}};
+    weft_cp_info info = {.struct_size = sizeof info};
     weft_stream *stream = NULL;
+
+    EXPECT(weft_cp_get(cp, &info) == WEFT_OK);
+    for (size_t i = 0; i < WF_COUNT(all); i++) {
+        bool is_lse = all[i].tensor == &tensors.lse, second = is_lse || s->sequence_dim == 2;
+        int64_t shape[] = {s->batch, second ? all[i].heads : info.length,
+                           second ? info.length : all[i].heads, s->depth};
+
+        *all[i].tensor = local_tensor(ctx, is_lse ? WEFT_DTYPE_F32 : (enum weft_dtype)s->dtype,
+                                      is_lse ? 3 : 4, shape, all[i].memory, NULL);
+        EXPECT(*all[i].tensor != NULL);
+    }
 
     if (drawn.uses_stream) EXPECT(weft_stream_create(ctx, &stream) == WEFT_OK);
     for (int again = 0; again < 2; again++) { /* scratch of the last time must not matter */
         EXPECT(weft_cp_forward(cp, &tensors, attend_anywhere, NULL, stream) == WEFT_OK);
         EXPECT(weft_cp_backward(cp, &tensors, attend_anywhere, NULL, stream) == WEFT_OK);
     }
-    EXPECT(weft_stream_wait(ctx, stream, WEFT_FOREVER) == WEFT_OK);
-    weft_stream_release(ctx, &stream);
+    EXPECT(weft_context_wait(ctx, stream, WEFT_FOREVER) == WEFT_OK);
+    weft_stream_release(&stream);
+    for (size_t i = 0; i < WF_COUNT(all); i++)
+        weft_tensor_release(all[i].tensor);
     return WEFT_OK;
 }
 
@@ -195,21 +237,19 @@ static weft_status run_plan(weft_context *ctx, const weft_mesh *mesh)
     void *const all[] = {&t.q, &t.k, &t.v, &t.d_out, &t.out, &t.lse, &t.d_q, &t.d_k, &t.d_v};
     weft_cp_info info = {.struct_size = sizeof info};
     int32_t coord[WEFT_MAX_AXES], axis;
-    weft_cp_plan *plan;
+    weft_cp_options options = cp_options(&drawn.c.options, drawn.c.length, &drawn.sizes);
     weft_cp *cp;
     weft_status status;
 
-    EXPECT(weft_cp_plan_create(mesh, "cp", drawn.c.length, &drawn.c.options, &plan) == WEFT_OK);
-    EXPECT(weft_cp_create(ctx, plan, &drawn.sizes, &cp) == WEFT_OK);
+    EXPECT(weft_cp_create(ctx, mesh, "cp", &options, &cp) == WEFT_OK);
     EXPECT(weft_mesh_coord_of(mesh, weft_rank(ctx), coord) == WEFT_OK &&
            weft_mesh_find_axis(mesh, "cp", &axis) == WEFT_OK);
     EXPECT(weft_cp_get(cp, &info) == WEFT_OK && info.heads == drawn.sizes.heads);
-    EXPECT(info.length == weft_cp_plan_length(plan, coord[axis]));
+    EXPECT(info.length == weft_cp_plan_length(info.plan, coord[axis]));
     status = run_attention(ctx, cp, &t);
     for (size_t i = 0; i < WF_COUNT(all); i++)
         EXPECT(weft_free(ctx, *(void **)all[i]) == WEFT_OK);
     weft_cp_release(&cp);
-    weft_cp_plan_release(&plan);
     return status;
 }
 
@@ -236,10 +276,9 @@ void draw_case(struct random *r, int32_t ranks, int32_t others)
         snprintf(drawn.mesh, sizeof drawn.mesh, "dp=%d,cp=%d", others, ranks);
     else
         snprintf(drawn.mesh, sizeof drawn.mesh, "cp=%d,dp=%d", ranks, others);
-    drawn.sizes =
-        (weft_cp_sizes){sizeof drawn.sizes, random_in(r, 1, 2),          0,
-                        random_in(r, 1, 6), shares * random_in(r, 1, 2), dtypes[random_in(r, 0, 3)],
-                        random_in(r, 1, 2)};
+    drawn.sizes = (struct cp_sizes){random_in(r, 1, 2),         0,
+                                    random_in(r, 1, 6),         shares * random_in(r, 1, 2),
+                                    dtypes[random_in(r, 0, 3)], random_in(r, 1, 2)};
     drawn.sizes.heads = drawn.sizes.key_heads * random_in(r, 1, 2);
     drawn.uses_stream = random_chance(r, 3);
     reference_make(&drawn.reference, &drawn.c, &drawn.sizes, r);

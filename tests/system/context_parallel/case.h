@@ -7,7 +7,7 @@
 struct drawn_case {
     struct cp_case c;
     char mesh[32];
-    weft_cp_sizes sizes;
+    struct cp_sizes sizes;
     struct reference reference;
     bool uses_stream;
 };

@@ -68,11 +68,11 @@ static weft_status attend_copies(weft_cp_call *call)
         all[i].device = all[i].local->memory;
         status = stage(call, &all[i]);
     }
-    if (status == WEFT_OK) status = weft_stream_wait(call->context, call->stream, WEFT_FOREVER);
+    if (status == WEFT_OK) status = weft_context_wait(call->context, call->stream, WEFT_FOREVER);
     if (status == WEFT_OK) status = attend(NULL, call);
     for (size_t i = 0; i < count && status == WEFT_OK; i++)
         status = unstage(call, &all[i]);
-    if (status == WEFT_OK) status = weft_stream_wait(call->context, call->stream, WEFT_FOREVER);
+    if (status == WEFT_OK) status = weft_context_wait(call->context, call->stream, WEFT_FOREVER);
     for (size_t i = 0; i < count; i++)
         free(all[i].host);
     return status;

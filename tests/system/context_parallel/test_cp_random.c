@@ -10,11 +10,8 @@ static void end_case(void)
     reference_free(&drawn.reference);
 }
 
-START_TEST(every_variant_equals_one_rank)
+TEST(every_variant_equals_one_rank)
 {
     random_jobs_run(
         &(struct random_jobs){"test_cp_random", 2, draw_case, run_case, case_text, end_case}, 120);
 }
-END_TEST
-
-SUITE(cp_random, every_variant_equals_one_rank)

@@ -4,8 +4,9 @@
 
 #include "support/device_memory.h"
 #include "support/expect.h"
+#include "support/local_tensor.h"
 #include "support/random.h"
-#include "weft/weft.h"
+#include "weft/parallel.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@ struct routing_case {
     int32_t ranks, others; /* along the axis, and of another axis */
     char mesh[32];
     weft_experts_options options;
+    int64_t step_capacity; /* of the routing; 0: that of the options */
     int64_t width;
     enum weft_dtype dtype;
     bool uses_stream;
@@ -32,6 +34,7 @@ static inline void draw_case(struct random *r, int32_t ranks, int32_t others)
     drawn = (struct routing_case){.ranks = ranks, .others = others};
     drawn.options = (weft_experts_options){sizeof drawn.options, random_in(r, 1, EXPERTS_MOST),
                                            random_chance(r, 2) ? random_in(r, 1, COUNT_MOST) : 0};
+    drawn.step_capacity = random_chance(r, 3) ? random_in(r, 1, COUNT_MOST) : 0;
     drawn.width = random_in(r, 1, WIDTH_MOST);
     drawn.dtype = dtypes[random_in(r, 0, 2)];
     drawn.uses_stream = random_chance(r, 2);
@@ -50,9 +53,10 @@ static inline const char *case_text(void)
 {
     static char text[2048];
     int at = snprintf(text, sizeof text,
-                      "mesh %s, %d experts, capacity %lld, width %lld, dtype %s, counts",
+                      "mesh %s, %d experts, capacity %lld (%lld), width %lld, dtype %s, counts",
                       drawn.mesh, drawn.options.experts, (long long)drawn.options.capacity,
-                      (long long)drawn.width, weft_dtype_name(drawn.dtype));
+                      (long long)drawn.step_capacity, (long long)drawn.width,
+                      weft_dtype_name(drawn.dtype));
 
     for (int32_t d = 0; d < drawn.others; d++)
         for (int32_t i = 0; i < drawn.ranks; i++) {
@@ -88,7 +92,7 @@ static inline int64_t code_of(int32_t rank, int32_t expert, int64_t token, int64
 
 static inline int64_t kept(int64_t count)
 {
-    int64_t capacity = drawn.options.capacity;
+    int64_t capacity = drawn.step_capacity > 0 ? drawn.step_capacity : drawn.options.capacity;
 
     return capacity > 0 && count > capacity ? capacity : count;
 }
@@ -110,13 +114,14 @@ static inline weft_status check_info(const weft_routing *routing, int32_t mine,
     int64_t first = wf_min_i64(mine * chunk, total), tokens = 0, sent = 0, received = 0;
 
     EXPECT(weft_routing_get(routing, &info) == WEFT_OK);
-    EXPECT(info.first_expert == first && info.experts == wf_min_i64(chunk, total - first));
-    EXPECT(info.by_rank_count == (size_t)info.experts * (size_t)drawn.ranks);
+    EXPECT(info.first_expert == first &&
+           info.expert_count == (size_t)wf_min_i64(chunk, total - first));
+    EXPECT(info.by_rank_count == info.expert_count * (size_t)drawn.ranks);
     for (int64_t e = 0; e < total; e++) {
         tokens += counts[mine][e];
         sent += kept(counts[mine][e]);
     }
-    for (int32_t i = 0; i < info.experts; i++) {
+    for (int32_t i = 0; i < (int32_t)info.expert_count; i++) {
         int64_t sum = 0;
 
         for (int32_t from = 0; from < drawn.ranks; from++) {
@@ -180,7 +185,7 @@ static inline weft_status check_tensor(weft_context *ctx, weft_routing *routing,
     EXPECT(weft_tensor_wrap(ctx, spec, m->device_received, NULL, &tensor) == WEFT_OK);
     EXPECT(weft_spec_create(weft_spec_mesh(spec), drawn.dtype, 2, weft_spec_shape(spec),
                             (weft_placement[]){{0}}, &everywhere) == WEFT_OK);
-    EXPECT(weft_tensor_move(tensor, everywhere, NULL, &whole) == WEFT_OK);
+    EXPECT(weft_tensor_move(tensor, everywhere, NULL, NULL, &whole) == WEFT_OK);
     EXPECT(weft_tensor_to_host(whole, values, sizeof values, NULL) == WEFT_OK);
     for (int32_t e = 0; e < drawn.options.experts; e++)
         for (int32_t from = 0; from < drawn.ranks; from++)
@@ -199,35 +204,48 @@ static inline weft_status travel(weft_context *ctx, weft_routing *routing, struc
                                  int32_t mine, int64_t (*counts)[EXPERTS_MOST], weft_stream *stream)
 {
     weft_routing_info info = {.struct_size = sizeof info};
+    weft_tensor *tokens, *received;
+    weft_work *work;
 
     EXPECT(weft_routing_get(routing, &info) == WEFT_OK);
     WF_TRY(visit_tokens(m, mine, counts[mine], true, 0));
     EXPECT(memory_make(ctx, m->tokens, m->token_bytes, &m->device_tokens) == WEFT_OK);
     EXPECT(memory_make(ctx, m->received, m->received_bytes, &m->device_received) == WEFT_OK);
-    EXPECT(weft_routing_dispatch(routing, drawn.dtype, drawn.width, m->device_tokens,
-                                 m->device_received, stream) == WEFT_OK);
+    tokens = local_rows(ctx, drawn.dtype, info.tokens, drawn.width, m->device_tokens);
+    received = local_rows(ctx, drawn.dtype, info.received, drawn.width, m->device_received);
+    EXPECT(tokens != NULL && received != NULL);
+    EXPECT(weft_routing_dispatch(routing, tokens, received, stream, &work) == WEFT_OK);
+    EXPECT(weft_work_wait(work, WEFT_FOREVER) == WEFT_OK);
+    weft_work_release(&work);
     EXPECT(memory_copy(ctx, m->device_received, m->received, m->received_bytes, stream) == WEFT_OK);
     WF_TRY(check_tensor(ctx, routing, m, counts));
-    WF_TRY(visit_received(m, info.first_expert, info.experts, counts, 3));
+    WF_TRY(visit_received(m, info.first_expert, (int32_t)info.expert_count, counts, 3));
     EXPECT(memory_copy(ctx, m->received, m->device_received, m->received_bytes, NULL) == WEFT_OK);
-    EXPECT(weft_routing_combine(routing, drawn.dtype, drawn.width, m->device_received,
-                                m->device_tokens, stream) == WEFT_OK);
+    EXPECT(weft_routing_combine(routing, received, tokens, stream, NULL) == WEFT_OK);
     EXPECT(memory_copy(ctx, m->device_tokens, m->tokens, m->token_bytes, stream) == WEFT_OK);
+    weft_tensor_release(&received);
+    weft_tensor_release(&tokens);
     return visit_tokens(m, mine, counts[mine], false, 3);
 }
 
 static inline weft_status run_step(weft_context *ctx, weft_experts *experts, int32_t mine,
                                    int64_t (*counts)[EXPERTS_MOST], weft_stream *stream)
 {
+    weft_routing_options options = {sizeof options, drawn.step_capacity};
+    weft_experts_info about = {.struct_size = sizeof about};
     weft_routing_info info = {.struct_size = sizeof info};
     size_t row = (size_t)drawn.width * weft_dtype_bytes(drawn.dtype);
     struct memory m = {0};
     weft_routing *routing;
     weft_status status;
 
-    EXPECT(weft_experts_count(experts) == drawn.options.experts);
-    EXPECT(weft_experts_route(experts, counts[mine], stream, &routing) == WEFT_OK);
+    EXPECT(weft_experts_get(experts, &about) == WEFT_OK);
+    EXPECT(about.experts == drawn.options.experts && about.ranks == drawn.ranks);
+    EXPECT(about.capacity == drawn.options.capacity);
+    EXPECT(weft_experts_route(experts, (size_t)drawn.options.experts, counts[mine], &options,
+                              stream, &routing) == WEFT_OK);
     EXPECT(weft_routing_get(routing, &info) == WEFT_OK);
+    EXPECT(about.first == info.first_expert && (size_t)about.here == info.expert_count);
     m.token_bytes = (size_t)info.tokens * row;
     m.received_bytes = (size_t)info.received * row;
     m.tokens = calloc(m.token_bytes + 1, 1);
@@ -258,7 +276,7 @@ static inline weft_status run_case(weft_context *ctx)
     if (drawn.uses_stream) EXPECT(weft_stream_create(ctx, &stream) == WEFT_OK);
     for (int again = 0; again < 2 && status == WEFT_OK; again++)
         status = run_step(ctx, experts, coord[axis], drawn.counts[coord[1 - axis]], stream);
-    weft_stream_release(ctx, &stream);
+    weft_stream_release(&stream);
     weft_experts_release(&experts);
     weft_mesh_release(&mesh);
     return status;

@@ -4,16 +4,12 @@
  *     lost    rank 2 kills itself between the counts and the tokens; the others must learn of it */
 #include "case.h"
 
+#include "support/rank_program.h"
+
 #include <signal.h>
 #include <unistd.h>
 
 enum { CASES = 24 };
-
-static int fail(const char *what)
-{
-    fprintf(stderr, "%s: %s\n", what, weft_last_error());
-    return 1;
-}
 
 /* All ranks draw the same cases. */
 static int run_random(weft_context *ctx)
@@ -34,6 +30,7 @@ static int lose_rank(weft_context *ctx)
     weft_experts_options options = {sizeof options, 8, 0};
     int64_t counts[8] = {1, 1, 1, 1, 1, 1, 1, 1};
     float tokens[8] = {0}, received[8];
+    weft_tensor *source, *target;
     weft_routing *routing;
     weft_experts *experts;
     weft_mesh *mesh;
@@ -41,27 +38,22 @@ static int lose_rank(weft_context *ctx)
 
     if (weft_mesh_parse("ep=4", &mesh) != WEFT_OK ||
         weft_experts_create(ctx, mesh, "ep", &options, &experts) != WEFT_OK ||
-        weft_experts_route(experts, counts, NULL, &routing) != WEFT_OK)
+        weft_experts_route(experts, 8, counts, NULL, NULL, &routing) != WEFT_OK)
         return fail("the routing");
+    source = local_rows(ctx, WEFT_DTYPE_F32, 8, 1, tokens);
+    target = local_rows(ctx, WEFT_DTYPE_F32, 8, 1, received);
     if (weft_rank(ctx) == 2) (void)kill(getpid(), SIGKILL);
-    status = weft_routing_dispatch(routing, WEFT_DTYPE_F32, 1, tokens, received, NULL);
+    status = weft_routing_dispatch(routing, source, target, NULL, NULL);
     fprintf(stderr, "rank %d: %s\n", weft_rank(ctx), weft_last_error());
+    weft_tensor_release(&source);
+    weft_tensor_release(&target);
     weft_routing_release(&routing);
     weft_experts_release(&experts);
     weft_mesh_release(&mesh);
-    return status == WEFT_ERR_PEER && strstr(weft_last_error(), "rank 2") != NULL ? 0 : 1;
+    return learnt_of_loss(status);
 }
 
 int main(int argc, char **argv)
 {
-    weft_context *ctx;
-    int code;
-
-    if (weft_init(NULL, &ctx) != WEFT_OK) return fail("weft_init");
-    if ((weft_size(ctx) != 2 && weft_size(ctx) != 4) || argc != 2)
-        return fail("usage: weft run -n 4 experts_rank WHAT");
-    code = strcmp(argv[1], "lost") == 0 ? lose_rank(ctx) : run_random(ctx);
-    if (code == 0) printf("rank %d is done\n", weft_rank(ctx));
-    weft_context_release(&ctx);
-    return code;
+    return run_program(argc, argv, run_random, lose_rank);
 }

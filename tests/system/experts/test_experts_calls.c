@@ -1,8 +1,11 @@
 /* What calls of experts communicate and allocate, and how they fail. */
 #include "base/base.h"
+#include "support/counts.h"
 #include "support/expect.h"
+#include "support/local_tensor.h"
 #include "support/suite.h"
-#include "weft/weft.h"
+#include "weft/parallel.h"
+#include "weft/trace.h"
 
 #include <string.h>
 
@@ -66,21 +69,38 @@ static void run_ranks(rank_function *function)
 /* Exchange the counts of the rank. */
 static weft_status route(struct rank *r)
 {
-    EXPECT(weft_experts_route(r->experts, r->counts, NULL, &r->routing) == WEFT_OK);
+    EXPECT(weft_experts_route(r->experts, EXPERTS, r->counts, NULL, NULL, &r->routing) == WEFT_OK);
     return WEFT_OK;
+}
+
+/* Dispatch or combine between two pieces of memory, which have WIDTH columns. */
+static weft_status move(struct rank *r, bool back, int64_t width, const void *source, void *target)
+{
+    weft_routing_info info = {.struct_size = sizeof info};
+    weft_tensor *from, *to;
+    weft_status status = weft_routing_get(r->routing, &info);
+
+    if (status != WEFT_OK) return status;
+    from = local_rows(r->ctx, WEFT_DTYPE_F32, back ? info.received : info.tokens, width, source);
+    to = local_rows(r->ctx, WEFT_DTYPE_F32, back ? info.tokens : info.received, width, target);
+    EXPECT(from != NULL && to != NULL);
+    status = back ? weft_routing_combine(r->routing, from, to, NULL, NULL)
+                  : weft_routing_dispatch(r->routing, from, to, NULL, NULL);
+    weft_tensor_release(&from);
+    weft_tensor_release(&to);
+    return status;
 }
 
 static weft_status dispatch(struct rank *r, int64_t width)
 {
-    return weft_routing_dispatch(r->routing, WEFT_DTYPE_F32, width, r->tokens, r->received, NULL);
+    return move(r, false, width, r->tokens, r->received);
 }
 
 static weft_status step(struct rank *r)
 {
     WF_TRY(route(r));
     EXPECT(dispatch(r, WIDTH) == WEFT_OK);
-    EXPECT(weft_routing_combine(r->routing, WEFT_DTYPE_F32, WIDTH, r->received, r->tokens, NULL) ==
-           WEFT_OK);
+    EXPECT(move(r, true, WIDTH, r->received, r->tokens) == WEFT_OK);
     weft_routing_release(&r->routing);
     return WEFT_OK;
 }
@@ -103,7 +123,8 @@ static uint64_t messages_of(int32_t rank)
 
 static weft_status count_step(struct rank *r)
 {
-    weft_counts counts = {.struct_size = sizeof counts};
+    weft_record_counts *counting = NULL;
+    struct counted counts;
     uint64_t made;
 
     WF_TRY(step(r));
@@ -112,22 +133,21 @@ static weft_status count_step(struct rank *r)
     made = wf_mem_made();
     EXPECT(made == 0);
     weft_routing_release(&r->routing);
-    EXPECT(weft_counts_begin(r->ctx, &counts) == WEFT_OK);
+    EXPECT(weft_record_counts_create(r->ctx, &counting) == WEFT_OK);
     WF_TRY(step(r));
-    EXPECT(weft_counts_end(r->ctx, &counts) == WEFT_OK);
-    for (int i = 0; i < WEFT_OP_COUNT; i++)
-        if (i != WEFT_OP_SEND && i != WEFT_OP_RECEIVE)
-            EXPECT(counts.operations[i] == (i == WEFT_OP_ALL_TO_ALL ? 1 : 0));
-    EXPECT(counts.operations[WEFT_OP_SEND] == messages_of(weft_rank(r->ctx)));
-    EXPECT(counts.operations[WEFT_OP_RECEIVE] == messages_of(weft_rank(r->ctx)));
+    EXPECT(counts_take(counting, &counts) == WEFT_OK);
+    for (int i = 0; i < WEFT_RECORD_OPERATION_COUNT; i++)
+        if (i != WEFT_RECORD_SEND && i != WEFT_RECORD_RECEIVE)
+            EXPECT(counts.operations[i] == (i == WEFT_RECORD_ALL_TO_ALL ? 1 : 0));
+    EXPECT(counts.operations[WEFT_RECORD_SEND] == messages_of(weft_rank(r->ctx)));
+    EXPECT(counts.operations[WEFT_RECORD_RECEIVE] == messages_of(weft_rank(r->ctx)));
     return WEFT_OK;
 }
 
-START_TEST(a_step_communicates_as_stated)
+TEST(a_step_communicates_as_stated)
 {
     run_ranks(count_step);
 }
-END_TEST
 
 /* ---- refusals ---- */
 
@@ -162,57 +182,89 @@ static weft_status create_wrongly(struct rank *r)
     return WEFT_OK;
 }
 
-START_TEST(options_that_differ_are_refused_on_all_ranks)
+TEST(options_that_differ_are_refused_on_all_ranks)
 {
     run_ranks(create_wrongly);
 }
-END_TEST
 
 static weft_status route_wrongly(struct rank *r)
 {
+    weft_routing_options few = {.struct_size = sizeof few};
     weft_routing *none = NULL;
     bool odd;
 
     odd = weft_rank(r->ctx) == 1;
     if (odd) r->counts[3] = -7;
-    EXPECT(refused(weft_experts_route(r->experts, r->counts, NULL, &none), WEFT_ERR_INVALID,
-                   "counts[3] of rank 1 is -7"));
+    EXPECT(refused(weft_experts_route(r->experts, EXPERTS, r->counts, NULL, NULL, &none),
+                   WEFT_ERR_INVALID, "counts[3] of rank 1 is -7"));
     if (odd) r->counts[3] = INT64_MAX;
-    EXPECT(refused(weft_experts_route(r->experts, r->counts, NULL, &none), WEFT_ERR_INVALID,
-                   "rank 1 has more than 1099511627776 tokens"));
+    EXPECT(refused(weft_experts_route(r->experts, EXPERTS, r->counts, NULL, NULL, &none),
+                   WEFT_ERR_INVALID, "rank 1 has more than 1099511627776 tokens"));
     r->counts[3] = 1;
+    EXPECT(refused(weft_experts_route(r->experts, odd ? 4 : EXPERTS, r->counts, NULL, NULL, &none),
+                   WEFT_ERR_INVALID, "rank 1 passes 4 counts for 5 experts"));
+    if (odd) few.capacity = -1;
+    EXPECT(refused(weft_experts_route(r->experts, EXPERTS, r->counts, &few, NULL, &none),
+                   WEFT_ERR_INVALID, "capacity of rank 1 is -1"));
     if (odd) wf_mem_fail_at(1); /* no routing is spare yet */
-    EXPECT(refused(weft_experts_route(r->experts, r->counts, NULL, &none), WEFT_ERR_NO_MEMORY,
-                   "rank 1 has no memory"));
+    EXPECT(refused(weft_experts_route(r->experts, EXPERTS, r->counts, NULL, NULL, &none),
+                   WEFT_ERR_NO_MEMORY, "rank 1 has no memory"));
     wf_mem_fail_at(0);
     EXPECT(none == NULL);
     WF_TRY(step(r)); /* the experts are usable */
     return WEFT_OK;
 }
 
-START_TEST(counts_of_one_rank_that_are_wrong_are_an_error_on_all)
+TEST(counts_of_one_rank_that_are_wrong_are_an_error_on_all)
 {
     run_ranks(route_wrongly);
 }
-END_TEST
+
+static weft_status pass_wrongly(struct rank *r, const weft_routing_info *info, weft_tensor *tokens)
+{
+    const struct {
+        enum weft_dtype dtype;
+        int32_t dims;
+        int64_t rows, width, stride;
+        const char *text;
+    } wrong[] = {
+        {WEFT_DTYPE_F32, 2, info->received + 1, 1, 1, "2 dimensions and"},
+        {WEFT_DTYPE_F32, 1, info->received, 1, 1, "the shard of received has 1 dimensions"},
+        {WEFT_DTYPE_F32, 2, info->received, 2, 2, "the widths 1 and 2"},
+        {WEFT_DTYPE_I32, 2, info->received, 1, 1, "the dtypes f32 and i32"},
+        {WEFT_DTYPE_F32, 2, info->received, 1, 2, "received has gaps"},
+    };
+
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        weft_tensor *to = local_tensor(r->ctx, wrong[i].dtype, wrong[i].dims,
+                                       (int64_t[]){wrong[i].rows, wrong[i].width}, r->received,
+                                       (int64_t[]){wrong[i].stride, 1});
+
+        EXPECT(to != NULL);
+        EXPECT(refused(weft_routing_dispatch(r->routing, tokens, to, NULL, NULL), WEFT_ERR_INVALID,
+                       wrong[i].text));
+        weft_tensor_release(&to);
+    }
+    return WEFT_OK;
+}
 
 static weft_status call_wrongly(struct rank *r)
 {
     weft_routing_info info = {.struct_size = sizeof info};
+    weft_tensor *tokens, *received;
     weft_spec *spec = NULL;
 
     WF_TRY(route(r));
-    EXPECT(refused(dispatch(r, 0), WEFT_ERR_INVALID, "width is 0"));
-    EXPECT(refused(
-        weft_routing_dispatch(r->routing, WEFT_DTYPE_COUNT, 1, r->tokens, r->received, NULL),
-        WEFT_ERR_INVALID, "dtype"));
-    EXPECT(refused(weft_routing_combine(r->routing, WEFT_DTYPE_F32, INT64_MAX / 8, r->received,
-                                        r->tokens, NULL),
-                   WEFT_ERR_INVALID, "larger than memory"));
-    EXPECT(refused(weft_routing_dispatch(r->routing, WEFT_DTYPE_F32, 1, NULL, r->received, NULL),
-                   WEFT_ERR_INVALID, "tokens is NULL"));
-    EXPECT(refused(weft_routing_combine(r->routing, WEFT_DTYPE_F32, 1, NULL, r->tokens, NULL),
-                   WEFT_ERR_INVALID, "outputs is NULL"));
+    EXPECT(weft_routing_get(r->routing, &info) == WEFT_OK);
+    tokens = local_rows(r->ctx, WEFT_DTYPE_F32, info.tokens, 1, r->tokens);
+    received = local_rows(r->ctx, WEFT_DTYPE_F32, info.received, 1, r->received);
+    EXPECT(refused(weft_routing_dispatch(r->routing, NULL, received, NULL, NULL), WEFT_ERR_INVALID,
+                   "tokens is NULL"));
+    EXPECT(refused(weft_routing_combine(r->routing, NULL, tokens, NULL, NULL), WEFT_ERR_INVALID,
+                   "outputs is NULL"));
+    WF_TRY(pass_wrongly(r, &info, tokens));
+    weft_tensor_release(&tokens);
+    weft_tensor_release(&received);
     EXPECT(refused(weft_routing_spec(r->routing, WEFT_DTYPE_F32, 0, NULL, &spec), WEFT_ERR_INVALID,
                    "width is 0"));
     weft_experts_release(&r->experts);
@@ -221,11 +273,10 @@ static weft_status call_wrongly(struct rank *r)
     return WEFT_OK;
 }
 
-START_TEST(wrong_calls_are_refused)
+TEST(wrong_calls_are_refused)
 {
     run_ranks(call_wrongly);
 }
-END_TEST
 
 static weft_status differ_in_width(struct rank *r)
 {
@@ -235,11 +286,10 @@ static weft_status differ_in_width(struct rank *r)
     return WEFT_OK;
 }
 
-START_TEST(widths_that_differ_are_an_error_on_all_ranks)
+TEST(widths_that_differ_are_an_error_on_all_ranks)
 {
     run_ranks(differ_in_width);
 }
-END_TEST
 
 /* Rank 0 sends and receives two messages with TAG, as its part of a call of rank 1. */
 static weft_status exchange(struct rank *r, uint32_t tag)
@@ -267,25 +317,23 @@ static weft_status tags_main(void *unused)
     EXPECT(weft_init(NULL, &r.ctx) == WEFT_OK);
     EXPECT(weft_mesh_parse("ep=2", &r.mesh) == WEFT_OK);
     EXPECT(weft_experts_create(r.ctx, r.mesh, "ep", &options, &r.experts) == WEFT_OK);
-    EXPECT(weft_experts_route(r.experts, ones, NULL, &r.routing) == WEFT_OK);
+    EXPECT(weft_experts_route(r.experts, 4, ones, NULL, NULL, &r.routing) == WEFT_OK);
     if (weft_rank(r.ctx) == 0) {
         WF_TRY(exchange(&r, 0));
         WF_TRY(exchange(&r, 1));
         return leave(&r);
     }
     EXPECT(dispatch(&r, 1) == WEFT_OK);
-    EXPECT(weft_routing_combine(r.routing, WEFT_DTYPE_F32, 1, r.received, r.tokens, NULL) ==
-           WEFT_OK);
+    EXPECT(move(&r, true, 1, r.received, r.tokens) == WEFT_OK);
     return leave(&r);
 }
 
-START_TEST(messages_of_a_dispatch_and_of_a_combine_have_different_tags)
+TEST(messages_of_a_dispatch_and_of_a_combine_have_different_tags)
 {
     weft_status status = weft_threads_run(2, tags_main, NULL);
 
     ck_assert_msg(status == WEFT_OK, "%s", weft_last_error());
 }
-END_TEST
 
 static weft_status overlap_on_one(struct rank *r)
 {
@@ -294,19 +342,16 @@ static weft_status overlap_on_one(struct rank *r)
         EXPECT(refused(dispatch(r, 1), WEFT_ERR_ABORTED, "overlap"));
         return WEFT_OK;
     }
-    EXPECT(refused(
-        weft_routing_dispatch(r->routing, WEFT_DTYPE_F32, 1, r->tokens, r->tokens + 1, NULL),
-        WEFT_ERR_INVALID, "overlap"));
-    EXPECT(refused(weft_routing_combine(r->routing, WEFT_DTYPE_F32, 1, r->tokens, r->tokens, NULL),
-                   WEFT_ERR_INVALID, "weft_routing_combine: outputs"));
+    EXPECT(refused(move(r, false, 1, r->tokens, r->tokens + 1), WEFT_ERR_INVALID, "overlap"));
+    EXPECT(refused(move(r, true, 1, r->tokens, r->tokens), WEFT_ERR_INVALID,
+                   "weft_routing_combine: outputs"));
     return WEFT_OK;
 }
 
-START_TEST(memory_that_overlaps_on_one_rank_is_an_error_on_all)
+TEST(memory_that_overlaps_on_one_rank_is_an_error_on_all)
 {
     run_ranks(overlap_on_one);
 }
-END_TEST
 
 /* ---- ends ---- */
 
@@ -318,11 +363,10 @@ static weft_status end_context(struct rank *r)
     return WEFT_OK;
 }
 
-START_TEST(experts_end_with_their_context)
+TEST(experts_end_with_their_context)
 {
     run_ranks(end_context);
 }
-END_TEST
 
 /* Rank 1 leaves the job between the counts and the tokens. */
 static weft_status lose_rank(struct rank *r)
@@ -332,31 +376,20 @@ static weft_status lose_rank(struct rank *r)
     return WEFT_OK;
 }
 
-START_TEST(a_lost_rank_ends_the_dispatch)
+TEST(a_lost_rank_ends_the_dispatch)
 {
     run_ranks(lose_rank);
 }
-END_TEST
 
-START_TEST(simulated_ranks_have_no_experts)
+TEST(simulated_ranks_have_no_experts)
 {
-    weft_options options = {.struct_size = sizeof options, .simulated_ranks = 4};
+    weft_init_options options = {.struct_size = sizeof options, .simulated_ranks = 4};
     weft_experts_options o = options_of(4, 0);
     weft_experts *experts = NULL;
-    weft_context *ctx;
-    weft_mesh *mesh;
+    OWNED(weft_context) *ctx = NULL;
+    OWNED(weft_mesh) *mesh = NULL;
 
     ck_assert_int_eq(weft_init(&options, &ctx), WEFT_OK);
     ck_assert_int_eq(weft_mesh_parse("4", &mesh), WEFT_OK);
     ck_assert_int_eq(weft_experts_create(ctx, mesh, "0", &o, &experts), WEFT_ERR_UNSUPPORTED);
-    weft_mesh_release(&mesh);
-    weft_context_release(&ctx);
 }
-END_TEST
-
-SUITE(experts_calls, messages_of_a_dispatch_and_of_a_combine_have_different_tags,
-      a_step_communicates_as_stated, options_that_differ_are_refused_on_all_ranks,
-      counts_of_one_rank_that_are_wrong_are_an_error_on_all, wrong_calls_are_refused,
-      widths_that_differ_are_an_error_on_all_ranks,
-      memory_that_overlaps_on_one_rank_is_an_error_on_all, experts_end_with_their_context,
-      a_lost_rank_ends_the_dispatch, simulated_ranks_have_no_experts)

@@ -5,11 +5,8 @@
 #include "support/random_jobs.h"
 #include "support/suite.h"
 
-START_TEST(tokens_reach_their_experts_and_come_back)
+TEST(tokens_reach_their_experts_and_come_back)
 {
     random_jobs_run(
         &(struct random_jobs){"test_experts_random", 2, draw_case, run_case, case_text, NULL}, 40);
 }
-END_TEST
-
-SUITE(experts_random, tokens_reach_their_experts_and_come_back)

@@ -36,7 +36,7 @@ static weft_status begin(void)
     WF_TRY(weft_init(NULL, &model.context));
     WF_TRY(weft_mesh_parse("dp=3", &model.mesh));
     WF_TRY(weft_spec_parse(model.mesh, "f32[4001,3] S(0)", &model.spec));
-    WF_TRY(weft_fsdp_create(model.context, NULL, &model.fsdp));
+    WF_TRY(weft_fsdp_create(model.context, model.mesh, "dp", NULL, &model.fsdp));
     for (int i = 0; i < GROUPS; i++) {
         struct elements of = {.which = (uint64_t)i};
         weft_fsdp_param param = {0};
@@ -44,7 +44,7 @@ static weft_status begin(void)
         WF_TRY(weft_tensor_create(model.context, model.spec, NULL, &model.params[i]));
         WF_TRY(each_element(model.params[i], set_parameter, &of));
         param.tensor = model.params[i];
-        WF_TRY(weft_fsdp_group_create(model.fsdp, 1, &param, NULL, &model.groups[i]));
+        WF_TRY(weft_fsdp_group_create(model.fsdp, 1, &param, sizeof param, NULL, &model.groups[i]));
     }
     return weft_fsdp_prefetch_set(model.groups[0], WEFT_FSDP_FORWARD, 1, &model.groups[1]);
 }
@@ -65,7 +65,7 @@ static weft_status step(void)
     for (int i = 0; i < GROUPS; i++) {
         NEXT(weft_fsdp_unshard_begin(model.groups[i], WEFT_FSDP_FORWARD));
         NEXT(weft_fsdp_unshard_end(model.groups[i]));
-        NEXT(weft_stream_wait(model.context, NULL, WEFT_FOREVER));
+        NEXT(weft_context_wait(model.context, NULL, WEFT_FOREVER));
     }
     for (int i = GROUPS - 1; i >= 0; i--)
         NEXT(reduce(model.groups[i]));
@@ -73,7 +73,7 @@ static weft_status step(void)
         NEXT(weft_fsdp_reduce_end(model.groups[i]));
         NEXT(weft_fsdp_gradients_clear(model.groups[i]));
     }
-    return weft_stream_wait(model.context, NULL, WEFT_FOREVER);
+    return weft_context_wait(model.context, NULL, WEFT_FOREVER);
 }
 
 static weft_status train(void)

@@ -5,6 +5,7 @@
 
 #include "serial.h"
 #include "../tensor/holds.h"
+#include "weft/parallel.h"
 
 #include <stdio.h>
 
@@ -45,8 +46,9 @@ static inline weft_status begin(struct model *model, const weft_fsdp_options *op
     WF_TRY(make_params(model, "dp=4", "S(0)"));
     for (int i = 0; i < 2; i++)
         params[i].tensor = model->params[i];
-    WF_TRY(weft_fsdp_create(model->context, options, &model->fsdp));
-    return weft_fsdp_group_create(model->fsdp, 2, params, group_options, &model->group);
+    WF_TRY(weft_fsdp_create(model->context, model->mesh, "dp", options, &model->fsdp));
+    return weft_fsdp_group_create(model->fsdp, 2, params, sizeof *params, group_options,
+                                  &model->group);
 }
 
 static inline weft_status make_gradients(struct model *model, uint64_t round)

@@ -55,9 +55,9 @@ static inline weft_status each_element(weft_tensor *tensor,
     const weft_spec *spec = weft_tensor_spec(tensor);
     size_t bytes = wf_dtype_bytes(spec->layout.dtype);
 
-    WF_TRY(weft_stream_wait(context, NULL, WEFT_FOREVER));
+    WF_TRY(weft_context_wait(context, NULL, WEFT_FOREVER));
     for (int32_t rank = 0; rank < weft_size(context); rank++) {
-        weft_local_info local = {.struct_size = sizeof local};
+        weft_tensor_local_info local = {.struct_size = sizeof local};
         weft_segment segment;
 
         if (!is_here(context, rank)) continue;

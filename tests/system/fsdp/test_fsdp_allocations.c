@@ -30,9 +30,10 @@ static weft_status make_groups(void)
         {.tensor = model.params[0]}, {.tensor = model.params[1]}, {.tensor = model.params[0]}};
     weft_fsdp_param other = {.tensor = model.params[2]};
 
-    WF_TRY(weft_fsdp_create(model.context, &limit, &model.fsdp));
-    WF_TRY(weft_fsdp_group_create(model.fsdp, 3, params, &options, &model.groups[0]));
-    WF_TRY(weft_fsdp_group_create(model.fsdp, 1, &other, &options, &model.groups[1]));
+    WF_TRY(weft_fsdp_create(model.context, model.mesh, "dp", &limit, &model.fsdp));
+    WF_TRY(
+        weft_fsdp_group_create(model.fsdp, 3, params, sizeof *params, &options, &model.groups[0]));
+    WF_TRY(weft_fsdp_group_create(model.fsdp, 1, &other, sizeof other, &options, &model.groups[1]));
     return weft_fsdp_prefetch_set(model.groups[0], WEFT_FSDP_FORWARD, 1, &model.groups[1]);
 }
 
@@ -66,7 +67,7 @@ static weft_status step(void)
     WF_TRY(reduce(0));
     for (uint32_t i = 0; i < 2; i++)
         reduced[i] = weft_fsdp_gradient(model.groups[0], i);
-    return weft_clip_grad_norm(model.context, 2, reduced, 1, NULL, NULL, NULL);
+    return weft_clip_gradient_norm(model.context, 2, reduced, 1, NULL, NULL, NULL, NULL);
 }
 
 static void release(void *unused)
@@ -93,22 +94,21 @@ static weft_status step_or_release(void *unused)
     return status;
 }
 
-START_TEST(each_allocation_of_a_step_fails_in_turn)
+TEST(each_allocation_of_a_step_fails_in_turn)
 {
     static const char *const texts[PARAMS] = {"f32[7,3] R,S(0)", "bf16[9] R,S(0)", "i32[5] R,S(0)"};
-    const weft_options options = {.struct_size = sizeof options, .simulated_ranks = RANKS};
+    const weft_init_options options = {.struct_size = sizeof options, .simulated_ranks = RANKS};
     uint64_t made;
 
     ck_assert_int_eq(weft_init(&options, &model.context), WEFT_OK);
     ck_assert_int_eq(weft_mesh_parse("rep=2,dp=2", &model.mesh), WEFT_OK);
     for (uint64_t i = 0; i < PARAMS; i++) {
         struct elements of = {.which = i};
-        weft_spec *spec;
+        OWNED(weft_spec) *spec = NULL;
 
         ck_assert_int_eq(weft_spec_parse(model.mesh, texts[i], &spec), WEFT_OK);
         ck_assert_int_eq(weft_tensor_create(model.context, spec, NULL, &model.params[i]), WEFT_OK);
         ck_assert_int_eq(each_element(model.params[i], set_parameter, &of), WEFT_OK);
-        weft_spec_release(&spec);
     }
     made = check_allocation_failures(step_or_release, release, NULL);
     ck_assert_uint_gt(made, 100);
@@ -117,6 +117,3 @@ START_TEST(each_allocation_of_a_step_fails_in_turn)
     weft_mesh_release(&model.mesh);
     weft_context_release(&model.context);
 }
-END_TEST
-
-SUITE(fsdp_allocations, each_allocation_of_a_step_fails_in_turn)

@@ -53,12 +53,49 @@ static weft_status call_out_of_order(void *unused)
     return end(&model);
 }
 
-START_TEST(each_call_out_of_order_has_an_error_of_its_own)
+TEST(each_call_out_of_order_has_an_error_of_its_own)
 {
     ck_assert_msg(weft_threads_run(RANKS, call_out_of_order, NULL) == WEFT_OK, "%s",
                   weft_last_error());
 }
-END_TEST
+
+/* ---- axes ---- */
+
+static weft_status name_axes(void *unused)
+{
+    weft_fsdp_options options = {.struct_size = sizeof options, .replicate = "rep"};
+    struct model model = {0};
+    weft_fsdp_group_options none = {.struct_size = sizeof none, .replicate = ""};
+    weft_fsdp_param param = {0};
+    const weft_spec *spec;
+
+    (void)unused;
+    WF_TRY(weft_init(NULL, &model.context));
+    WF_TRY(make_params(&model, "rep=2,dp=2", "R,S(0)"));
+    REFUSES(weft_fsdp_create(model.context, NULL, "dp", NULL, &model.fsdp), "mesh is NULL");
+    REFUSES(weft_fsdp_create(model.context, model.mesh, NULL, NULL, &model.fsdp), "axes is NULL");
+    FAILS(weft_fsdp_create(model.context, model.mesh, "tp", NULL, &model.fsdp), WEFT_ERR_NOT_FOUND,
+          "weft_fsdp_create: ");
+    REFUSES(weft_fsdp_create(model.context, model.mesh, "dp,rep", &options, &model.fsdp),
+            "axis 0 is a shard axis (\"dp,rep\") and a replicate axis (\"rep\")");
+    WF_TRY(weft_fsdp_create(model.context, model.mesh, "dp", &options, &model.fsdp));
+    param.tensor = model.params[0];
+    WF_TRY(weft_fsdp_group_create(model.fsdp, 1, &param, sizeof param, NULL, &model.group));
+    spec = weft_fsdp_gradient_spec(model.group, 0); /* the axes are those of weft_fsdp_create */
+    for (int32_t a = 0; a < 2; a++)
+        HOLDS(weft_spec_placements(spec)[a].kind == WEFT_PLACE_PARTIAL);
+    weft_fsdp_group_release(&model.group);
+    WF_TRY(weft_fsdp_group_create(model.fsdp, 1, &param, sizeof param, &none, &model.group));
+    spec = weft_fsdp_gradient_spec(model.group, 0);
+    HOLDS(weft_spec_placements(spec)[0].kind == WEFT_PLACE_REPLICATE);
+    HOLDS(weft_spec_placements(spec)[1].kind == WEFT_PLACE_PARTIAL);
+    return end(&model);
+}
+
+TEST(axes_are_those_of_the_parameter_or_the_group_or_all)
+{
+    ck_assert_msg(weft_threads_run(RANKS, name_axes, NULL) == WEFT_OK, "%s", weft_last_error());
+}
 
 /* ---- groups that cannot be ---- */
 
@@ -73,40 +110,48 @@ static weft_status make_wrong_groups(void *unused)
     (void)unused;
     WF_TRY(begin(&model, NULL, NULL));
     params[0].tensor = model.params[0];
-    REFUSES(weft_fsdp_group_create(model.fsdp, 1, params, NULL, &other), "another group");
-    REFUSES(weft_fsdp_group_create(model.fsdp, 0, params, NULL, &other), "count is 0");
-    REFUSES(weft_fsdp_group_create(model.fsdp, 2, params, NULL, &other), "params[1].tensor");
+    REFUSES(weft_fsdp_group_create(model.fsdp, 1, params, sizeof *params, NULL, &other),
+            "another group");
+    REFUSES(weft_fsdp_group_create(model.fsdp, 0, params, sizeof *params, NULL, &other),
+            "count is 0");
+    REFUSES(weft_fsdp_group_create(model.fsdp, 1, params, sizeof *params - 8, NULL, &other),
+            "weft_fsdp_group_create: the size of a weft_fsdp_param is given as");
+    REFUSES(weft_fsdp_group_create(model.fsdp, 2, params, sizeof *params, NULL, &other),
+            "params[1].tensor");
     WF_TRY(
         weft_tensor_create(model.context, weft_fsdp_gradient_spec(model.group, 0), NULL, &partial));
     params[0].tensor = partial;
-    REFUSES(weft_fsdp_group_create(model.fsdp, 1, params, NULL, &other),
+    REFUSES(weft_fsdp_group_create(model.fsdp, 1, params, sizeof *params, NULL, &other),
             "partial on axis 0; weft_tensor_move reduces it");
     weft_fsdp_group_release(&model.group);
     params[0].tensor = params[1].tensor = model.params[0];
     params[1].frozen = true;
-    REFUSES(weft_fsdp_group_create(model.fsdp, 2, params, NULL, &other), "parameter 0 too");
+    REFUSES(weft_fsdp_group_create(model.fsdp, 2, params, sizeof *params, NULL, &other),
+            "parameter 0 too");
     params[1] = (weft_fsdp_param){.tensor = model.params[0], .shard = ""};
-    REFUSES(weft_fsdp_group_create(model.fsdp, 2, params, NULL, &other), "parameter 0 too");
+    REFUSES(weft_fsdp_group_create(model.fsdp, 2, params, sizeof *params, NULL, &other),
+            "parameter 0 too");
     options.shard = "tp";
-    FAILS(weft_fsdp_group_create(model.fsdp, 1, params, &options, &other), WEFT_ERR_NOT_FOUND,
-          "tp");
+    FAILS(weft_fsdp_group_create(model.fsdp, 1, params, sizeof *params, &options, &other),
+          WEFT_ERR_NOT_FOUND, "tp");
     options = (weft_fsdp_group_options){.struct_size = sizeof options, .replicate = "dp"};
-    REFUSES(weft_fsdp_group_create(model.fsdp, 1, params, &options, &other),
-            "axis 0 is a shard axis (\"0\") and a replicate axis (\"dp\")");
+    REFUSES(weft_fsdp_group_create(model.fsdp, 1, params, sizeof *params, &options, &other),
+            "axis 0 is a shard axis (\"dp\") and a replicate axis (\"dp\")");
     options = (weft_fsdp_group_options){.struct_size = sizeof options, .reduce_dtype = "i32"};
-    REFUSES(weft_fsdp_group_create(model.fsdp, 1, params, &options, &other), "floats");
+    REFUSES(weft_fsdp_group_create(model.fsdp, 1, params, sizeof *params, &options, &other),
+            "floats");
     options = (weft_fsdp_group_options){.struct_size = sizeof options, .divide = -1};
-    REFUSES(weft_fsdp_group_create(model.fsdp, 1, params, &options, &other), "divide");
+    REFUSES(weft_fsdp_group_create(model.fsdp, 1, params, sizeof *params, &options, &other),
+            "divide");
     weft_tensor_release(&partial);
     return end(&model);
 }
 
-START_TEST(a_group_that_cannot_be_is_refused_by_all_ranks)
+TEST(a_group_that_cannot_be_is_refused_by_all_ranks)
 {
     ck_assert_msg(weft_threads_run(RANKS, make_wrong_groups, NULL) == WEFT_OK, "%s",
                   weft_last_error());
 }
-END_TEST
 
 static weft_status differ_in_parameters(void *unused)
 {
@@ -116,19 +161,18 @@ static weft_status differ_in_parameters(void *unused)
     (void)unused;
     WF_TRY(weft_init(NULL, &model.context));
     WF_TRY(make_params(&model, "dp=4", "S(0)"));
-    WF_TRY(weft_fsdp_create(model.context, NULL, &model.fsdp));
+    WF_TRY(weft_fsdp_create(model.context, model.mesh, "dp", NULL, &model.fsdp));
     param.tensor = model.params[weft_rank(model.context) == 2];
-    FAILS(weft_fsdp_group_create(model.fsdp, 1, &param, NULL, &model.group), WEFT_ERR_MISMATCH,
-          "weft_fsdp_group_create");
+    FAILS(weft_fsdp_group_create(model.fsdp, 1, &param, sizeof param, NULL, &model.group),
+          WEFT_ERR_MISMATCH, "weft_fsdp_group_create");
     return end(&model);
 }
 
-START_TEST(ranks_with_different_parameters_get_an_error)
+TEST(ranks_with_different_parameters_get_an_error)
 {
     ck_assert_msg(weft_threads_run(RANKS, differ_in_parameters, NULL) == WEFT_OK, "%s",
                   weft_last_error());
 }
-END_TEST
 
 /* Rank 2 has another option, which the layouts do not show. */
 static weft_status differ_in_options(void *unused)
@@ -143,21 +187,20 @@ static weft_status differ_in_options(void *unused)
     for (int i = 0; i < 2; i++)
         params[i].tensor = model.params[i];
     options.divide = weft_rank(model.context) == 2 ? 3 : 5;
-    FAILS(weft_fsdp_group_create(model.fsdp, 2, params, &options, &model.group), WEFT_ERR_MISMATCH,
-          "divide 3");
+    FAILS(weft_fsdp_group_create(model.fsdp, 2, params, sizeof *params, &options, &model.group),
+          WEFT_ERR_MISMATCH, "divide 3");
     options.divide = 0;
     params[1].frozen = weft_rank(model.context) == 2;
-    FAILS(weft_fsdp_group_create(model.fsdp, 2, params, &options, &model.group), WEFT_ERR_MISMATCH,
-          "frozen");
+    FAILS(weft_fsdp_group_create(model.fsdp, 2, params, sizeof *params, &options, &model.group),
+          WEFT_ERR_MISMATCH, "frozen");
     return end(&model);
 }
 
-START_TEST(ranks_with_different_options_get_an_error)
+TEST(ranks_with_different_options_get_an_error)
 {
     ck_assert_msg(weft_threads_run(RANKS, differ_in_options, NULL) == WEFT_OK, "%s",
                   weft_last_error());
 }
-END_TEST
 
 /* ---- memory ---- */
 
@@ -214,11 +257,10 @@ static weft_status count_memory(void *unused)
     return end(&model);
 }
 
-START_TEST(the_memory_report_equals_what_is_allocated)
+TEST(the_memory_report_equals_what_is_allocated)
 {
     ck_assert_msg(weft_threads_run(RANKS, count_memory, NULL) == WEFT_OK, "%s", weft_last_error());
 }
-END_TEST
 
 /* ---- several groups ---- */
 
@@ -237,7 +279,7 @@ static weft_status prefetch(void *unused)
     for (int i = 0; i < 3; i++) {
         weft_fsdp_param param = {.tensor = i < 2 ? model.params[i] : extra};
 
-        WF_TRY(weft_fsdp_group_create(model.fsdp, 1, &param, NULL, &groups[i]));
+        WF_TRY(weft_fsdp_group_create(model.fsdp, 1, &param, sizeof param, NULL, &groups[i]));
     }
     WF_TRY(weft_fsdp_prefetch_set(groups[0], WEFT_FSDP_FORWARD, 1, &groups[1]));
     for (int step = 0; step < 3; step++) {
@@ -277,11 +319,10 @@ static weft_status prefetch(void *unused)
     return end(&model);
 }
 
-START_TEST(groups_are_prefetched_within_the_limit)
+TEST(groups_are_prefetched_within_the_limit)
 {
     ck_assert_msg(weft_threads_run(RANKS, prefetch, NULL) == WEFT_OK, "%s", weft_last_error());
 }
-END_TEST
 
 /* ---- parameters replaced ---- */
 
@@ -316,11 +357,10 @@ static weft_status replace(void *unused)
     return end(&model);
 }
 
-START_TEST(a_gather_takes_the_parameters_that_are_stored_now)
+TEST(a_gather_takes_the_parameters_that_are_stored_now)
 {
     ck_assert_msg(weft_threads_run(RANKS, replace, NULL) == WEFT_OK, "%s", weft_last_error());
 }
-END_TEST
 
 /* ---- the end ---- */
 
@@ -340,18 +380,17 @@ static weft_status release_context_first(void *unused)
     return end(&model);
 }
 
-START_TEST(groups_outlive_their_context_only_to_be_released)
+TEST(groups_outlive_their_context_only_to_be_released)
 {
     ck_assert_msg(weft_threads_run(RANKS, release_context_first, NULL) == WEFT_OK, "%s",
                   weft_last_error());
 }
-END_TEST
 
 /* ---- layouts ---- */
 
-START_TEST(shard_axes_split_after_the_axes_that_split_already)
+TEST(shard_axes_split_after_the_axes_that_split_already)
 {
-    weft_mesh *mesh = NULL;
+    OWNED(weft_mesh) *mesh = NULL;
     weft_spec *whole = NULL, *spec = NULL, *expected = NULL;
 
     ck_assert_int_eq(weft_mesh_parse("dp=2,tp=2", &mesh), WEFT_OK);
@@ -365,13 +404,4 @@ START_TEST(shard_axes_split_after_the_axes_that_split_already)
     ck_assert_int_eq(weft_fsdp_shard_spec(whole, "pp", 0, &spec), WEFT_ERR_NOT_FOUND);
     weft_spec_release(&expected);
     weft_spec_release(&whole);
-    weft_mesh_release(&mesh);
 }
-END_TEST
-
-SUITE(fsdp_calls, each_call_out_of_order_has_an_error_of_its_own,
-      a_group_that_cannot_be_is_refused_by_all_ranks, ranks_with_different_parameters_get_an_error,
-      ranks_with_different_options_get_an_error, the_memory_report_equals_what_is_allocated,
-      groups_are_prefetched_within_the_limit, a_gather_takes_the_parameters_that_are_stored_now,
-      groups_outlive_their_context_only_to_be_released,
-      shard_axes_split_after_the_axes_that_split_already)

@@ -18,7 +18,7 @@ static weft_status share_a_parameter(void *unused)
     weft_fsdp_group_release(&model.group);
     params[0].tensor = params[2].tensor = model.params[0];
     params[1] = (weft_fsdp_param){.tensor = model.params[1], .frozen = true};
-    WF_TRY(weft_fsdp_group_create(model.fsdp, 3, params, NULL, &model.group));
+    WF_TRY(weft_fsdp_group_create(model.fsdp, 3, params, sizeof *params, NULL, &model.group));
     WF_TRY(weft_fsdp_unshard_begin(model.group, WEFT_FSDP_FORWARD));
     WF_TRY(weft_fsdp_unshard_end(model.group));
     HOLDS(weft_fsdp_parameter(model.group, 0) == weft_fsdp_parameter(model.group, 2));
@@ -43,12 +43,11 @@ static weft_status share_a_parameter(void *unused)
     return end(&model);
 }
 
-START_TEST(a_shared_parameter_is_gathered_once_and_its_gradients_are_added)
+TEST(a_shared_parameter_is_gathered_once_and_its_gradients_are_added)
 {
     ck_assert_msg(weft_threads_run(RANKS, share_a_parameter, NULL) == WEFT_OK, "%s",
                   weft_last_error());
 }
-END_TEST
 
 /* ---- gradients that cannot be, and that are not wanted any more ---- */
 
@@ -65,7 +64,7 @@ static weft_status share_a_gradient(void *unused)
     WF_TRY(weft_tensor_create(model.context, model.specs[0], NULL, &twin));
     params[0].tensor = model.params[0];
     params[1].tensor = twin;
-    WF_TRY(weft_fsdp_group_create(model.fsdp, 2, params, &options, &model.group));
+    WF_TRY(weft_fsdp_group_create(model.fsdp, 2, params, sizeof *params, &options, &model.group));
     WF_TRY(weft_fsdp_gradient_create(model.group, 0, &gradients[0]));
     gradients[1] = gradients[0]; /* it would be divided twice */
     REFUSES(weft_fsdp_reduce_begin(model.group, gradients, 0), "that of parameter 0 too");
@@ -74,12 +73,11 @@ static weft_status share_a_gradient(void *unused)
     return end(&model);
 }
 
-START_TEST(a_gradient_of_two_parameters_is_refused)
+TEST(a_gradient_of_two_parameters_is_refused)
 {
     ck_assert_msg(weft_threads_run(RANKS, share_a_gradient, NULL) == WEFT_OK, "%s",
                   weft_last_error());
 }
-END_TEST
 
 static weft_status forget_sums(void *unused)
 {
@@ -108,11 +106,10 @@ static weft_status forget_sums(void *unused)
     return end(&model);
 }
 
-START_TEST(sums_that_are_cleared_are_not_reduced)
+TEST(sums_that_are_cleared_are_not_reduced)
 {
     ck_assert_msg(weft_threads_run(RANKS, forget_sums, NULL) == WEFT_OK, "%s", weft_last_error());
 }
-END_TEST
 
 /* ---- absent gradients ---- */
 
@@ -139,20 +136,15 @@ static weft_status lack_a_gradient(void *as_zero)
     WF_TRY(weft_fsdp_reduce_end(model.group));
     WF_TRY(weft_fsdp_reduce_begin(model.group, gradients, 0));
     WF_TRY(weft_fsdp_reduce_end(model.group));
-    WF_TRY(weft_stream_wait(model.context, NULL, WEFT_FOREVER));
+    WF_TRY(weft_context_wait(model.context, NULL, WEFT_FOREVER));
     if (weft_tensor_shard(weft_fsdp_gradient(model.group, 0))->elements > 0)
         HOLDS(*(float *)weft_tensor_memory(weft_fsdp_gradient(model.group, 0)) == 12);
     return end(&model);
 }
 
-START_TEST(absent_gradients_count_as_zeros_or_must_agree)
+TEST(absent_gradients_count_as_zeros_or_must_agree)
 {
     ck_assert_msg(weft_threads_run(RANKS, lack_a_gradient, "") == WEFT_OK, "%s", weft_last_error());
     ck_assert_msg(weft_threads_run(RANKS, lack_a_gradient, NULL) == WEFT_OK, "%s",
                   weft_last_error());
 }
-END_TEST
-
-SUITE(fsdp_gradients, a_shared_parameter_is_gathered_once_and_its_gradients_are_added,
-      a_gradient_of_two_parameters_is_refused, sums_that_are_cleared_are_not_reduced,
-      absent_gradients_count_as_zeros_or_must_agree)

@@ -34,7 +34,7 @@ static weft_status begin(struct model *model)
     WF_TRY(weft_stream_create(model->context, &model->compute));
     options.compute = model->compute;
     WF_TRY(weft_mesh_parse("rep=2,dp=2", &model->mesh));
-    WF_TRY(weft_fsdp_create(model->context, &options, &model->fsdp));
+    WF_TRY(weft_fsdp_create(model->context, model->mesh, "dp", &options, &model->fsdp));
     for (uint64_t i = 0; i < GROUPS; i++) {
         struct elements of = {.which = i};
         weft_fsdp_param param = {0};
@@ -45,7 +45,8 @@ static weft_status begin(struct model *model)
         param.tensor = model->params[i];
         group_options.reduce_dtype =
             i == 0 ? "f64" : NULL; /* of a copy, or of the gradient itself */
-        WF_TRY(weft_fsdp_group_create(model->fsdp, 1, &param, &group_options, &model->groups[i]));
+        WF_TRY(weft_fsdp_group_create(model->fsdp, 1, &param, sizeof param, &group_options,
+                                      &model->groups[i]));
     }
     for (int i = 0; i + 1 < GROUPS; i++) {
         WF_TRY(
@@ -66,8 +67,8 @@ static weft_status end(struct model *model)
         weft_spec_release(&model->specs[i]);
     }
     weft_fsdp_release(&model->fsdp);
-    WF_TRY(weft_stream_wait(model->context, model->compute, WEFT_FOREVER));
-    weft_stream_release(model->context, &model->compute);
+    WF_TRY(weft_context_wait(model->context, model->compute, WEFT_FOREVER));
+    weft_stream_release(&model->compute);
     if (model->poisons) WF_TRY(poison_end(model->context, &model->plugin));
     weft_mesh_release(&model->mesh);
     weft_context_release(&model->context);
@@ -98,7 +99,7 @@ static weft_status use_parameter(struct model *model, int index)
 
 static weft_status check_seen(struct model *model)
 {
-    WF_TRY(weft_stream_wait(model->context, model->compute, WEFT_FOREVER));
+    WF_TRY(weft_context_wait(model->context, model->compute, WEFT_FOREVER));
     for (int i = 0; i < GROUPS; i++) {
         struct elements of = {.which = (uint64_t)i};
 
@@ -153,7 +154,7 @@ static weft_status backward(struct model *model, uint64_t round, uint32_t flags)
 
 static weft_status check_step(struct model *model)
 {
-    WF_TRY(weft_stream_wait(model->context, model->compute, WEFT_FOREVER));
+    WF_TRY(weft_context_wait(model->context, model->compute, WEFT_FOREVER));
     for (int i = 0; i < GROUPS; i++) {
         struct elements of = {.which = (uint64_t)i,
                               .rounds = 3,
@@ -187,16 +188,12 @@ static weft_status train(void *poisons)
     return end(&model);
 }
 
-START_TEST(memory_that_was_freed_is_not_used)
+TEST(memory_that_was_freed_is_not_used)
 {
     ck_assert_msg(weft_threads_run(RANKS, train, "") == WEFT_OK, "%s", weft_last_error());
 }
-END_TEST
 
-START_TEST(steps_repeat_their_memory)
+TEST(steps_repeat_their_memory)
 {
     ck_assert_msg(weft_threads_run(RANKS, train, NULL) == WEFT_OK, "%s", weft_last_error());
 }
-END_TEST
-
-SUITE(fsdp_memory, memory_that_was_freed_is_not_used, steps_repeat_their_memory)

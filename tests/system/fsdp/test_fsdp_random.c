@@ -70,7 +70,7 @@ static void draw_lists(struct random *r, const weft_mesh *mesh, int32_t dims, co
                        int32_t dp, weft_placement *placements)
 {
     for (int32_t a = 0; a < weft_mesh_axes(mesh); a++)
-        if (wf_placement_splits(&placements[a])) placements[a].turn = a == dp ? 2 : 1;
+        if (wf_placement_splits(&placements[a])) placements[a].turn = a == dp ? 1 : 0;
     random_lists(r, mesh, dims, shape, placements);
 }
 
@@ -294,7 +294,7 @@ static weft_status make_group(weft_context *context, weft_fsdp *fsdp, weft_tenso
                                       .replicate = now.has_rep[i] ? "rep" : NULL,
                                       .frozen = now.frozen[i]};
     }
-    return weft_fsdp_group_create(fsdp, now.count, params, &now.options, out);
+    return weft_fsdp_group_create(fsdp, now.count, params, sizeof *params, &now.options, out);
 }
 
 static bool can_keep(void)
@@ -313,7 +313,7 @@ static weft_status run_case(weft_context *context)
     weft_fsdp_group *group = NULL;
     weft_fsdp *fsdp = NULL;
 
-    WF_TRY(weft_fsdp_create(context, &options, &fsdp));
+    WF_TRY(weft_fsdp_create(context, weft_spec_mesh(now.specs[0]), "dp", &options, &fsdp));
     WF_TRY(make_group(context, fsdp, tensors, &group));
     WF_TRY(gather(group, WEFT_FSDP_FORWARD));
     WF_TRY(can_keep() ? weft_fsdp_reshard_to(group, now.kept_ranks) : weft_fsdp_reshard(group));
@@ -336,7 +336,7 @@ static weft_status run_case(weft_context *context)
     return WEFT_OK;
 }
 
-START_TEST(a_group_gathers_its_parameters_and_reduces_their_gradients)
+TEST(a_group_gathers_its_parameters_and_reduces_their_gradients)
 {
     struct random r = random_begin("a_group_gathers_its_parameters_and_reduces_their_gradients");
 
@@ -347,6 +347,3 @@ START_TEST(a_group_gathers_its_parameters_and_reduces_their_gradients)
         clear_case();
     }
 }
-END_TEST
-
-SUITE(fsdp_random, a_group_gathers_its_parameters_and_reduces_their_gradients)

@@ -1,7 +1,7 @@
 /* Parameters on 1,024 simulated ranks: each receives the bytes that it lacks and no more, and
  * gathers and reduces what a serial sum gives.  A reduction receives the other ranks' contributions
  * to a shard and no more. */
-#include "parallel/fsdp/fsdp.h"
+#include "fsdp/fsdp.h"
 #include "serial.h"
 #include "support/suite.h"
 
@@ -25,35 +25,33 @@ static uint64_t most_lacking(const weft_spec *spec)
     return whole - least;
 }
 
-START_TEST(bytes_and_values_of_1024_ranks)
+TEST(bytes_and_values_of_1024_ranks)
 {
-    weft_options options = {.struct_size = sizeof options, .simulated_ranks = RANKS};
-    weft_fsdp_group_options group_options = {
-        .struct_size = sizeof group_options, .shard = "dp", .replicate = "rep"};
+    weft_init_options options = {.struct_size = sizeof options, .simulated_ranks = RANKS};
+    weft_fsdp_options fsdp_options = {.struct_size = sizeof fsdp_options, .replicate = "rep"};
     weft_fsdp_group_info info = {.struct_size = sizeof info};
     weft_tensor *tensors[PARAMS], *gradients[PARAMS];
     weft_fsdp_param params[PARAMS] = {{0}};
     uint64_t lacking = 0;
-    weft_context *context;
+    OWNED(weft_context) *context = NULL;
     weft_fsdp_group *group;
-    weft_mesh *mesh;
+    OWNED(weft_mesh) *mesh = NULL;
     weft_fsdp *fsdp;
 
     MUST(weft_init(&options, &context));
     MUST(weft_mesh_parse("rep=4,dp=256", &mesh));
-    MUST(weft_fsdp_create(context, NULL, &fsdp));
+    MUST(weft_fsdp_create(context, mesh, "dp", &fsdp_options, &fsdp));
     for (uint64_t i = 0; i < PARAMS; i++) {
         struct elements of = {.which = i};
-        weft_spec *spec;
+        OWNED(weft_spec) *spec = NULL;
 
         MUST(weft_spec_parse(mesh, layouts[i], &spec));
         MUST(weft_tensor_create(context, spec, NULL, &tensors[i]));
         MUST(each_element(tensors[i], set_parameter, &of));
         params[i].tensor = tensors[i];
         lacking += most_lacking(spec);
-        weft_spec_release(&spec);
     }
-    MUST(weft_fsdp_group_create(fsdp, PARAMS, params, &group_options, &group));
+    MUST(weft_fsdp_group_create(fsdp, PARAMS, params, sizeof *params, NULL, &group));
     MUST(weft_fsdp_group_get(group, &info));
     ck_assert_uint_eq(info.bytes_received, lacking);
     MUST(weft_fsdp_unshard_begin(group, WEFT_FSDP_BACKWARD));
@@ -82,39 +80,35 @@ START_TEST(bytes_and_values_of_1024_ranks)
     weft_fsdp_release(&fsdp);
     for (int i = 0; i < PARAMS; i++)
         weft_tensor_release(&tensors[i]);
-    weft_mesh_release(&mesh);
-    weft_context_release(&context);
 }
-END_TEST
 
 /* The bytes that rank 0 receives, which has the largest shard of each parameter. */
-START_TEST(a_reduction_receives_no_byte_more_than_it_must)
+TEST(a_reduction_receives_no_byte_more_than_it_must)
 {
     enum { FEW = 16 };
     const char *const texts[PARAMS] = {"f32[1501,2] S(0)", "f32[2,300] S(1)", "f32[40] S(0)"};
-    weft_options options = {.struct_size = sizeof options, .simulated_ranks = FEW};
+    weft_init_options options = {.struct_size = sizeof options, .simulated_ranks = FEW};
     weft_plan_info info = {.struct_size = sizeof info};
     weft_tensor *tensors[PARAMS], *gradients[PARAMS];
     weft_fsdp_param params[PARAMS] = {{0}};
     uint64_t least = 0;
-    weft_context *context;
+    OWNED(weft_context) *context = NULL;
     weft_fsdp_group *group;
-    weft_mesh *mesh;
+    OWNED(weft_mesh) *mesh = NULL;
     weft_fsdp *fsdp;
 
     MUST(weft_init(&options, &context));
     MUST(weft_mesh_parse("dp=16", &mesh));
-    MUST(weft_fsdp_create(context, NULL, &fsdp));
+    MUST(weft_fsdp_create(context, mesh, "dp", NULL, &fsdp));
     for (int i = 0; i < PARAMS; i++) {
-        weft_spec *spec;
+        OWNED(weft_spec) *spec = NULL;
 
         MUST(weft_spec_parse(mesh, texts[i], &spec));
         MUST(weft_tensor_create(context, spec, NULL, &tensors[i]));
         params[i].tensor = tensors[i];
         least += (FEW - 1) * weft_spec_shard_bytes(spec, 0);
-        weft_spec_release(&spec);
     }
-    MUST(weft_fsdp_group_create(fsdp, PARAMS, params, NULL, &group));
+    MUST(weft_fsdp_group_create(fsdp, PARAMS, params, sizeof *params, NULL, &group));
     for (uint32_t i = 0; i < PARAMS; i++)
         MUST(weft_fsdp_gradient_create(group, i, &gradients[i]));
     MUST(weft_fsdp_reduce_begin(group, gradients, 0));
@@ -128,10 +122,4 @@ START_TEST(a_reduction_receives_no_byte_more_than_it_must)
         weft_tensor_release(&gradients[i]);
         weft_tensor_release(&tensors[i]);
     }
-    weft_mesh_release(&mesh);
-    weft_context_release(&context);
 }
-END_TEST
-
-SUITE(fsdp_simulated, bytes_and_values_of_1024_ranks,
-      a_reduction_receives_no_byte_more_than_it_must)

@@ -29,8 +29,8 @@ static weft_status begin(struct model *model, const char *mesh, const char *spec
         WF_TRY(weft_tensor_fill(model->params[i], 0, NULL));
         params[i].tensor = model->params[is_shared ? 0 : i];
     }
-    WF_TRY(weft_fsdp_create(model->context, NULL, &model->fsdp));
-    return weft_fsdp_group_create(model->fsdp, 2, params, options, &model->group);
+    WF_TRY(weft_fsdp_create(model->context, model->mesh, "dp", NULL, &model->fsdp));
+    return weft_fsdp_group_create(model->fsdp, 2, params, sizeof *params, options, &model->group);
 }
 
 static weft_status end(struct model *model)
@@ -70,7 +70,7 @@ static weft_status check_reduced(const struct model *model, uint32_t index, floa
     weft_tensor *reduced = weft_fsdp_gradient(model->group, index);
     const float *elements = weft_tensor_memory(reduced);
 
-    WF_TRY(weft_stream_wait(model->context, NULL, WEFT_FOREVER));
+    WF_TRY(weft_context_wait(model->context, NULL, WEFT_FOREVER));
     for (int64_t i = 0; i < weft_tensor_shard(reduced)->elements; i++)
         HOLDS(elements[i] == value);
     return WEFT_OK;
@@ -105,12 +105,11 @@ static weft_status share_with_two_layouts(void *unused)
     return end(&model);
 }
 
-START_TEST(gradients_of_one_parameter_have_one_layout)
+TEST(gradients_of_one_parameter_have_one_layout)
 {
     ck_assert_msg(weft_threads_run(RANKS, share_with_two_layouts, NULL) == WEFT_OK, "%s",
                   weft_last_error());
 }
-END_TEST
 
 /* ---- gradients that are absent on one rank ---- */
 
@@ -130,19 +129,18 @@ static weft_status lack_one_later(void *unused)
     given[1] = gradients[1];
     status = reduce(model.group, given, 0);
     HOLDS(status == WEFT_ERR_MISMATCH || (status == WEFT_OK && weft_rank(model.context) != 1));
-    (void)!weft_stream_wait(model.context, NULL, WEFT_FOREVER);
+    (void)!weft_context_wait(model.context, NULL, WEFT_FOREVER);
     FAILS(reduce(model.group, given, 0), WEFT_ERR_MISMATCH, "rank 1");
     for (int i = 0; i < 2; i++)
         weft_tensor_release(&gradients[i]);
     return end(&model);
 }
 
-START_TEST(ranks_that_lack_different_gradients_later_get_an_error)
+TEST(ranks_that_lack_different_gradients_later_get_an_error)
 {
     ck_assert_msg(weft_threads_run(RANKS, lack_one_later, NULL) == WEFT_OK, "%s",
                   weft_last_error());
 }
-END_TEST
 
 /* Bits of the gradients that a rank has of a parameter that is listed twice. */
 static const int present[2][RANKS] = {{1, 2, 3, 0}, {3, 0, 1, 2}};
@@ -178,13 +176,8 @@ static weft_status lack_shared_ones(void *unused)
     return end(&model);
 }
 
-START_TEST(absent_gradients_of_a_shared_parameter_count_as_zeros)
+TEST(absent_gradients_of_a_shared_parameter_count_as_zeros)
 {
     ck_assert_msg(weft_threads_run(RANKS, lack_shared_ones, NULL) == WEFT_OK, "%s",
                   weft_last_error());
 }
-END_TEST
-
-SUITE(fsdp_unequal, absent_gradients_of_a_shared_parameter_count_as_zeros,
-      gradients_of_one_parameter_have_one_layout,
-      ranks_that_lack_different_gradients_later_get_an_error)

@@ -83,7 +83,7 @@ static weft_plan *two_steps(struct rank *self)
     order_good(self, "a target", weft_spec_parse(mesh, "i32[64,64] R,R", &to));
     order_good(self, "a plan", weft_plan_create(from, to, &options, &plan));
     order_good(self, "its steps", weft_plan_get(plan, &info));
-    if (info.steps != 2) order_complain(self, "the plan has %u steps, not 2", info.steps);
+    if (info.steps != 2) order_complain(self, "the plan has %zu steps, not 2", info.steps);
     weft_spec_release(&from);
     weft_spec_release(&to);
     weft_mesh_release(&mesh);
@@ -119,7 +119,7 @@ static void swap_on_stream(struct rank *self, const char *order, const char *las
     for (; a != NULL && b != NULL && *order != '\0' && status == WEFT_OK; order++)
         status = *order == '+' ? weft_barrier(self->comm, self->stream)
                                : order_run_bound(self, *order == 'a' ? a : b, 0, self->stream);
-    if (status == WEFT_OK) status = weft_stream_wait(self->context, self->stream, WEFT_FOREVER);
+    if (status == WEFT_OK) status = weft_context_wait(self->context, self->stream, WEFT_FOREVER);
     order_differs(self, status, "(binding 2)", other, (char *)NULL);
     weft_bound_release(&a);
     weft_bound_release(&b);
@@ -215,7 +215,8 @@ void order_a_binding_beside_a_run_is_found(struct rank *self)
         order_same(self, "the same order", order_run_bound(self, a, 0, NULL));
         status = order_is_last(self) ? weft_plan_bind(second, self->comm, NULL, &b)
                                      : order_run_bound(self, a, 0, self->stream);
-        if (status == WEFT_OK) status = weft_stream_wait(self->context, self->stream, WEFT_FOREVER);
+        if (status == WEFT_OK)
+            status = weft_context_wait(self->context, self->stream, WEFT_FOREVER);
         order_differs(self, status, "runs step 1 of plan", "(binding 1)", "f32[64,64] S(0) -> ",
                       " is at weft_plan_bind on ", "(comparing plans): f32[64,64] S(1) -> ",
                       "must bind and run plans in the same order", (char *)NULL);

@@ -251,7 +251,8 @@ static void a_stream_says_it_too(struct rank *self)
 
     if (a != NULL && b != NULL) {
         status = order_run_bound(self, self->number == 0 ? a : b, 0, self->stream);
-        if (status == WEFT_OK) status = weft_stream_wait(self->context, self->stream, WEFT_FOREVER);
+        if (status == WEFT_OK)
+            status = weft_context_wait(self->context, self->stream, WEFT_FOREVER);
         order_differs(self, status, "(binding 1)", "(binding 2)", (char *)NULL);
     }
     weft_bound_release(&a);
@@ -422,7 +423,7 @@ static weft_status run_rank(void *argument)
     }
     order_good(&self, "a barrier of all", weft_barrier(self.world, NULL));
     weft_comm_release(&self.comm);
-    weft_stream_release(self.context, &self.stream);
+    weft_stream_release(&self.stream);
     for (int i = 0; i < 4; i++)
         order_good(&self, "freeing", weft_free(self.context, self.device[i]));
     for (int i = 0; i < 2; i++)

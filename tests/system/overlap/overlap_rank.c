@@ -6,16 +6,12 @@
  *     fail    rank 1 cannot compute; all must learn of it */
 #include "case.h"
 
+#include "support/rank_program.h"
+
 #include <signal.h>
 #include <unistd.h>
 
 enum { CASES = 12 };
-
-static int fail(const char *what)
-{
-    fprintf(stderr, "%s: %s\n", what, weft_last_error());
-    return 1;
-}
 
 /* All ranks draw the same cases. */
 static int run_random(weft_context *ctx)
@@ -61,22 +57,21 @@ static weft_status gather_until_failed(weft_context *ctx, int32_t different,
                                                               const weft_overlap_rows *rows))
 {
     weft_overlap_options options = {sizeof options, 4096, false};
-    weft_overlap_call call = {
-        .struct_size = sizeof call, .rows = 16, .width = 4, .dtype = WEFT_DTYPE_F32, .chunks = 2};
+    struct call call = {.rows = 16, .width = 4, .dtype = WEFT_DTYPE_F32, .chunks = 2};
     int32_t rank = weft_rank(ctx);
     float zeros[64] = {0};
-    weft_overlap_state *overlap;
+    weft_overlap *overlap;
     weft_status status;
     void *input;
 
     if (rank == different) call.rows = 32;
     if (memory_make(ctx, zeros, sizeof zeros, &input) != WEFT_OK ||
-        weft_overlap_create(weft_world(ctx), &options, &overlap) != WEFT_OK) {
+        create_overlap(ctx, &options, &overlap) != WEFT_OK) {
         (void)fail("the overlap");
         return WEFT_OK;
     }
     do /* rows of a rank may have arrived before it failed */
-        status = weft_overlap_gather(overlap, &call, input, compute, &rank, NULL);
+        status = call_gather(ctx, overlap, &call, input, compute, &rank, NULL);
     while (status == WEFT_OK);
     snprintf(said, sizeof said, "%s", weft_last_error());
     fprintf(stderr, "rank %d: %s\n", rank, said);
@@ -119,7 +114,5 @@ int main(int argc, char **argv)
         if (argc == 2 && weft_size(ctx) <= RANKS_MOST && strcmp(argv[1], all[i].name) == 0)
             code = all[i].run(ctx);
     if (code < 0) return fail("usage: weft run -n 4 overlap_rank WHAT");
-    if (code == 0) printf("rank %d is done\n", weft_rank(ctx));
-    weft_context_release(&ctx);
-    return code;
+    return leave(ctx, code);
 }

@@ -12,11 +12,8 @@ static void draw(struct random *r, int32_t ranks, int32_t others)
     draw_case(r);
 }
 
-START_TEST(every_row_is_computed_once)
+TEST(every_row_is_computed_once)
 {
     random_jobs_run(
         &(struct random_jobs){"test_overlap_random", 1, draw, run_case, case_text, NULL}, 40);
 }
-END_TEST
-
-SUITE(overlap_random, every_row_is_computed_once)

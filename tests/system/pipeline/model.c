@@ -19,15 +19,17 @@ static uint64_t bytes_of(const weft_pipeline_tensor *t)
     return bytes;
 }
 
-void model_values(uint64_t seed, int32_t stage, weft_pipeline_values *out)
+weft_pipeline_values model_values(uint64_t seed, int32_t stage, weft_pipeline_tensor *tensors)
 {
     static const uint32_t dtypes[] = {WEFT_DTYPE_F32, WEFT_DTYPE_BF16, WEFT_DTYPE_I32,
                                       WEFT_DTYPE_F64};
     uint64_t h = wf_hash_mix(seed, seed % 3 == 0 ? 7 : (uint64_t)stage + 1); /* equal, or not */
 
-    out->count = (uint32_t)(h >> 8) % 4;
-    for (uint32_t i = 0; i < out->count; i++) {
-        weft_pipeline_tensor *t = &out->tensors[i];
+    size_t count = (h >> 16) % 8 == 0 ? MOST_TENSORS : (h >> 8) % 4;
+
+    memset(tensors, 0, MOST_TENSORS * sizeof *tensors);
+    for (size_t i = 0; i < count; i++) {
+        weft_pipeline_tensor *t = &tensors[i];
 
         h = wf_hash_mix(h, i + 17);
         t->dtype = dtypes[(h >> 4) % 4];
@@ -36,6 +38,7 @@ void model_values(uint64_t seed, int32_t stage, weft_pipeline_values *out)
             t->shape[d] = (int64_t)((h >> (20 + 6 * d)) % 19); /* also 0 */
         t->without_gradient = (h >> 40) % 4 == 0;
     }
+    return (weft_pipeline_values){count, tensors, sizeof *tensors};
 }
 
 static uint64_t mix_bytes(uint64_t h, const weft_pipeline_tensor *t)
@@ -43,7 +46,7 @@ static uint64_t mix_bytes(uint64_t h, const weft_pipeline_tensor *t)
     return t->memory == NULL ? wf_hash_mix(h, 3) : wf_hash(h, t->memory, (size_t)bytes_of(t));
 }
 
-static uint64_t mix_all(uint64_t h, const weft_pipeline_tensor *tensors, uint32_t count)
+static uint64_t mix_all(uint64_t h, const weft_pipeline_tensor *tensors, size_t count)
 {
     for (uint32_t i = 0; i < count; i++)
         h = mix_bytes(h, &tensors[i]);
@@ -65,7 +68,7 @@ static void write_bytes(uint64_t h, const weft_pipeline_tensor *t)
 static weft_status begin_call(const struct model *model, const weft_pipeline_call *call)
 {
     if (model->context != NULL)
-        WF_TRY(weft_stream_wait(model->context, call->stream, WEFT_FOREVER));
+        WF_TRY(weft_context_wait(model->context, call->stream, WEFT_FOREVER));
     EXPECT(!model->sharded || model->gathered[call->stage]);
     EXPECT((call->input_count == 0) || call->stage > 0);
     EXPECT((call->output_count == 0) || call->stage + 1 < model->stages);
@@ -81,7 +84,7 @@ weft_status model_forward(void *user, const weft_pipeline_call *call)
                              (uint64_t)call->microbatch);
 
     WF_TRY(begin_call(model, call));
-    EXPECT(call->kind == WEFT_ACTION_F && call->parts == 0);
+    EXPECT(call->kind == WEFT_SCHEDULE_ACTION_F && call->parts == 0);
     EXPECT(call->d_inputs == NULL && call->d_outputs == NULL);
     h = mix_all(h, call->inputs, call->input_count);
     for (uint32_t i = 0; i < call->output_count; i++)
@@ -97,10 +100,11 @@ weft_status model_backward(void *user, const weft_pipeline_call *call)
     int32_t s = call->stage;
     uint64_t h =
         wf_hash_mix(wf_hash_mix(model->seed, (uint64_t)s + 200), (uint64_t)call->microbatch);
-    uint32_t parts[] = {[WEFT_ACTION_B] = 3, [WEFT_ACTION_I] = 1, [WEFT_ACTION_W] = 2};
+    uint32_t parts[] = {
+        [WEFT_SCHEDULE_ACTION_B] = 3, [WEFT_SCHEDULE_ACTION_I] = 1, [WEFT_SCHEDULE_ACTION_W] = 2};
 
     WF_TRY(begin_call(model, call));
-    EXPECT(call->kind >= WEFT_ACTION_B && call->kind <= WEFT_ACTION_W);
+    EXPECT(call->kind >= WEFT_SCHEDULE_ACTION_B && call->kind <= WEFT_SCHEDULE_ACTION_W);
     EXPECT(call->parts == parts[call->kind]);
     h = mix_all(h, call->inputs, call->input_count);
     h = mix_all(h, call->outputs, call->output_count);
@@ -132,7 +136,7 @@ weft_status model_overlap(void *user, const weft_pipeline_call *first,
     struct model *model = user;
 
     model->pairs++;
-    EXPECT(first->kind == WEFT_ACTION_F && second->kind != WEFT_ACTION_F);
+    EXPECT(first->kind == WEFT_SCHEDULE_ACTION_F && second->kind != WEFT_SCHEDULE_ACTION_F);
     WF_TRY(model_backward(user, second)); /* as if both ran at the same time */
     return model_forward(user, first);
 }
@@ -141,7 +145,7 @@ weft_status model_unshard(void *user, const weft_pipeline_call *call)
 {
     struct model *model = user;
 
-    EXPECT(call->kind == WEFT_ACTION_UNSHARD && call->microbatch == -1);
+    EXPECT(call->kind == WEFT_SCHEDULE_ACTION_UNSHARD && call->microbatch == -1);
     EXPECT(call->inputs == NULL && call->outputs == NULL);
     EXPECT(!model->gathered[call->stage]);
     model->gathered[call->stage] = true;
@@ -152,7 +156,7 @@ weft_status model_reshard(void *user, const weft_pipeline_call *call)
 {
     struct model *model = user;
 
-    EXPECT(call->kind == WEFT_ACTION_RESHARD && model->gathered[call->stage]);
+    EXPECT(call->kind == WEFT_SCHEDULE_ACTION_RESHARD && model->gathered[call->stage]);
     model->gathered[call->stage] = false;
     return WEFT_OK;
 }
@@ -161,7 +165,7 @@ weft_status model_reduce(void *user, const weft_pipeline_call *call)
 {
     struct model *model = user;
 
-    EXPECT(call->kind == WEFT_ACTION_REDUCE_GRAD);
+    EXPECT(call->kind == WEFT_SCHEDULE_ACTION_REDUCE_GRAD);
     EXPECT(model->weights[call->stage] % drawn.microbatches == 0);
     EXPECT(model->weights[call->stage] > 0);
     model->reduced[call->stage]++;
@@ -171,22 +175,22 @@ weft_status model_reduce(void *user, const weft_pipeline_call *call)
 /* ---- one loop over microbatches and stages ---- */
 
 struct place {
-    weft_pipeline_values values, gradients;
+    size_t count;
+    weft_pipeline_tensor values[MOST_TENSORS], gradients[MOST_TENSORS];
 };
 
 static void give_memory(uint64_t seed, int32_t stage, struct place *place)
 {
-    memset(place, 0, sizeof *place);
-    model_values(seed, stage, &place->values);
-    for (uint32_t i = 0; i < place->values.count; i++) {
-        weft_pipeline_tensor *t = &place->values.tensors[i];
+    place->count = model_values(seed, stage, place->values).count;
+    for (size_t i = 0; i < place->count; i++) {
+        weft_pipeline_tensor *t = &place->values[i];
 
         if (t->dtype == WEFT_DTYPE_I32) t->without_gradient = true;
         t->memory = calloc(1, bytes_of(t) + 1);
     }
-    place->gradients = place->values;
-    for (uint32_t i = 0; i < place->gradients.count; i++) {
-        weft_pipeline_tensor *t = &place->gradients.tensors[i];
+    memcpy(place->gradients, place->values, sizeof place->gradients);
+    for (size_t i = 0; i < place->count; i++) {
+        weft_pipeline_tensor *t = &place->gradients[i];
 
         t->memory = t->without_gradient ? NULL : calloc(1, bytes_of(t) + 1);
     }
@@ -194,9 +198,9 @@ static void give_memory(uint64_t seed, int32_t stage, struct place *place)
 
 static void free_memory(struct place *place)
 {
-    for (uint32_t i = 0; i < place->values.count; i++) {
-        free(place->values.tensors[i].memory);
-        free(place->gradients.tensors[i].memory);
+    for (size_t i = 0; i < place->count; i++) {
+        free(place->values[i].memory);
+        free(place->gradients[i].memory);
     }
 }
 
@@ -208,11 +212,11 @@ static weft_pipeline_call serial_call(struct place *places, int32_t stages, int3
     weft_pipeline_call call = {.struct_size = sizeof call,
                                .stage = stage,
                                .microbatch = microbatch,
-                               .kind = WEFT_ACTION_F,
+                               .kind = WEFT_SCHEDULE_ACTION_F,
                                .loss_scale = loss_scale};
 
-    if (in != NULL) call.inputs = in->values.tensors, call.input_count = in->values.count;
-    if (out != NULL) call.outputs = out->values.tensors, call.output_count = out->values.count;
+    if (in != NULL) call.inputs = in->values, call.input_count = in->count;
+    if (out != NULL) call.outputs = out->values, call.output_count = out->count;
     return call;
 }
 
@@ -227,10 +231,10 @@ static weft_status run_microbatch(struct model *model, struct place *places, int
     for (int32_t s = model->stages - 1; s >= 0; s--) {
         weft_pipeline_call call = serial_call(places, model->stages, s, microbatch, loss_scale);
 
-        call.kind = WEFT_ACTION_B;
+        call.kind = WEFT_SCHEDULE_ACTION_B;
         call.parts = WEFT_PIPELINE_INPUTS | WEFT_PIPELINE_WEIGHTS;
-        if (s > 0) call.d_inputs = places[s - 1].gradients.tensors;
-        if (s + 1 < model->stages) call.d_outputs = places[s].gradients.tensors;
+        if (s > 0) call.d_inputs = places[s - 1].gradients;
+        if (s + 1 < model->stages) call.d_outputs = places[s].gradients;
         WF_TRY(model_backward(model, &call));
         for (uint32_t i = 0; i < call.input_count; i++) {
             weft_pipeline_tensor *t = &call.d_inputs[i];
@@ -385,14 +389,15 @@ static weft_status learn(void *user, int32_t stage, const weft_pipeline_values *
                          weft_pipeline_values *out)
 {
     struct model *model = user;
+    weft_pipeline_tensor tensors[MOST_TENSORS];
     weft_pipeline_values want = {0};
 
-    if (stage > 0) model_values(model->seed, stage - 1, &want);
+    if (stage > 0) want = model_values(model->seed, stage - 1, tensors);
     EXPECT(in->count == want.count);
     for (uint32_t i = 0; i < want.count; i++)
         EXPECT(in->tensors[i].dtype == want.tensors[i].dtype &&
                bytes_of(&in->tensors[i]) == bytes_of(&want.tensors[i]));
-    model_values(model->seed, stage, out);
+    *out = model_values(model->seed, stage, model->learned);
     return WEFT_OK;
 }
 
@@ -418,7 +423,8 @@ static weft_status check_pipeline(weft_comm *comm, weft_pipeline *pipeline, stru
                                   bool reduces)
 {
     weft_pipeline_info info = {.struct_size = sizeof info};
-    weft_pipeline_values have, want = {0};
+    weft_pipeline_tensor tensors[MOST_TENSORS];
+    weft_pipeline_values have, want;
 
     for (int32_t run = 1; run <= RUNS; run++) {
         WF_TRY(weft_pipeline_run(pipeline));
@@ -429,8 +435,11 @@ static weft_status check_pipeline(weft_comm *comm, weft_pipeline *pipeline, stru
            (info.pieces > 0 || drawn.stages == 1));
     if (drawn.stages == 1) return WEFT_OK;
     WF_TRY(weft_pipeline_values_get(pipeline, drawn.stages - 2, &have));
-    model_values(model->seed, drawn.stages - 2, &want);
-    EXPECT(have.count == want.count);
+    want = model_values(model->seed, drawn.stages - 2, tensors);
+    EXPECT(have.count == want.count && have.tensor_size == sizeof *tensors);
+    for (size_t i = 0; i < want.count; i++)
+        EXPECT(have.tensors[i].dtype == tensors[i].dtype &&
+               bytes_of(&have.tensors[i]) == bytes_of(&tensors[i]));
     return WEFT_OK;
 }
 
@@ -438,6 +447,7 @@ weft_status run_drawn(weft_comm *comm)
 {
     weft_context *ctx = weft_comm_context(comm);
     struct model model = {.seed = drawn.seed, .stages = drawn.stages, .context = ctx};
+    weft_pipeline_tensor tensors[MOST_STAGES][MOST_TENSORS];
     weft_pipeline_values values[MOST_STAGES] = {{0}};
     bool sharded = (drawn.flags & WEFT_LOWER_SHARDED) != 0;
     bool reduces = (drawn.flags & WEFT_LOWER_REDUCE) != 0;
@@ -451,7 +461,8 @@ weft_status run_drawn(weft_comm *comm)
                                      .reshard = sharded ? model_reshard : NULL,
                                      .reduce = reduces ? model_reduce : NULL,
                                      .values = drawn.learns ? NULL : values,
-                                     .value_count = (uint32_t)drawn.stages - 1,
+                                     .value_count = (size_t)drawn.stages - 1,
+                                     .value_size = sizeof *values,
                                      .shapes = drawn.learns ? learn : NULL};
     weft_schedule *lowered = NULL;
     weft_pipeline *pipeline = NULL;
@@ -460,17 +471,17 @@ weft_status run_drawn(weft_comm *comm)
 
     model.sharded = sharded;
     for (int32_t s = 0; s + 1 < drawn.stages; s++)
-        model_values(drawn.seed, s, &values[s]);
+        values[s] = model_values(drawn.seed, s, tensors[s]);
     if (drawn.has_stream) status = weft_stream_create(ctx, &stream);
     options.compute = stream;
     if (status == WEFT_OK && drawn.lowers)
         status = weft_schedule_lower(drawn.schedule, drawn.flags, &lowered);
     if (status == WEFT_OK)
-        status = weft_pipeline_create(comm, drawn.lowers ? lowered : drawn.schedule, &options,
-                                      &pipeline);
+        status =
+            create_pipeline(comm, drawn.lowers ? lowered : drawn.schedule, &options, &pipeline);
     if (status == WEFT_OK) status = check_pipeline(comm, pipeline, &model, reduces);
     weft_pipeline_release(&pipeline);
     weft_schedule_release(&lowered);
-    weft_stream_release(ctx, &stream);
+    weft_stream_release(&stream);
     return status;
 }

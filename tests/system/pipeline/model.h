@@ -4,9 +4,9 @@
 #define WEFT_TESTS_PIPELINE_MODEL_H
 
 #include "support/random.h"
-#include "weft/weft.h"
+#include "weft/parallel.h"
 
-enum { MOST_STAGES = 16, MOST_MICROBATCHES = 24, RUNS = 2 };
+enum { MOST_STAGES = 16, MOST_MICROBATCHES = 24, MOST_TENSORS = 20, RUNS = 2 };
 
 /* One rank's part of the model, or all of it. */
 struct model {
@@ -19,6 +19,7 @@ struct model {
     int32_t reduced[MOST_STAGES];
     int32_t pairs; /* that the callback `overlap` took */
     weft_context *context;
+    weft_pipeline_tensor learned[MOST_TENSORS]; /* of the last call of `shapes` */
 };
 
 /* The callbacks of a pipeline; USER is a struct model. */
@@ -29,8 +30,8 @@ weft_status model_overlap(void *user, const weft_pipeline_call *first,
 weft_status model_unshard(void *user, const weft_pipeline_call *call);
 weft_status model_reshard(void *user, const weft_pipeline_call *call);
 weft_status model_reduce(void *user, const weft_pipeline_call *call);
-/* What STAGE of the model with SEED passes on. */
-void model_values(uint64_t seed, int32_t stage, weft_pipeline_values *out);
+/* What STAGE of the model with SEED passes on, in TENSORS, which has room for MOST_TENSORS. */
+weft_pipeline_values model_values(uint64_t seed, int32_t stage, weft_pipeline_tensor *tensors);
 
 /* One random pipeline, the same on all ranks. */
 struct drawn {
@@ -56,5 +57,25 @@ void draw_pipeline(struct random *r, int32_t ranks, uint32_t kind);
 const char *drawn_text(void);
 /* Run the pipeline on this rank of COMM, RUNS times, and compare with the serial model. */
 weft_status run_drawn(weft_comm *comm);
+
+/* As weft_pipeline_create for the ranks of COMM, in their order, and SCHEDULE. */
+static inline weft_status create_pipeline(weft_comm *comm, const weft_schedule *schedule,
+                                          const weft_pipeline_options *options, weft_pipeline **out)
+{
+    int32_t ranks[64], size = weft_comm_size(comm);
+    weft_mesh_options listed = {.struct_size = sizeof listed, .ranks = ranks};
+    weft_pipeline_options given = *options;
+    weft_mesh *mesh = NULL;
+    weft_status status;
+
+    for (int32_t i = 0; i < size; i++)
+        ranks[i] = weft_comm_world_rank(comm, i);
+    given.schedule = schedule;
+    status = weft_mesh_create(1, &size, &listed, &mesh);
+    if (status == WEFT_OK)
+        status = weft_pipeline_create(weft_comm_context(comm), mesh, "0", &given, out);
+    weft_mesh_release(&mesh);
+    return status;
+}
 
 #endif

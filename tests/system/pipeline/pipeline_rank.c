@@ -5,18 +5,14 @@
  *     time    on 1 to 4 ranks: nanoseconds of an action whose callback does nothing */
 #include "model.h"
 
+#include "support/rank_program.h"
+
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 enum { RANKS = 4 };
-
-static int fail(const char *what)
-{
-    fprintf(stderr, "%s: %s\n", what, weft_last_error());
-    return 1;
-}
 
 /* All ranks draw the same pipelines. */
 static int run_random(weft_context *ctx)
@@ -45,22 +41,24 @@ static weft_status backward_or_die(void *user, const weft_pipeline_call *call)
 static int lose_rank(weft_context *ctx)
 {
     struct model model = {.seed = 6, .stages = RANKS, .context = ctx};
+    weft_pipeline_tensor tensors[RANKS][MOST_TENSORS];
     weft_pipeline_values values[RANKS] = {{0}};
     weft_pipeline_options options = {.struct_size = sizeof options,
                                      .user = &model,
                                      .forward = model_forward,
                                      .backward = backward_or_die,
                                      .values = values,
-                                     .value_count = RANKS - 1};
+                                     .value_count = RANKS - 1,
+                                     .value_size = sizeof *values};
     weft_schedule *schedule;
     weft_pipeline *pipeline;
     weft_status status;
     int code;
 
     for (int32_t s = 0; s + 1 < RANKS; s++)
-        model_values(model.seed, s, &values[s]);
+        values[s] = model_values(model.seed, s, tensors[s]);
     if (weft_schedule_create("1f1b", RANKS, 0, 6, &schedule) != WEFT_OK ||
-        weft_pipeline_create(weft_world(ctx), schedule, &options, &pipeline) != WEFT_OK)
+        create_pipeline(weft_world(ctx), schedule, &options, &pipeline) != WEFT_OK)
         return fail("the pipeline");
     status = weft_pipeline_run(pipeline);
     fprintf(stderr, "rank %d: %s\n", weft_rank(ctx), weft_last_error());
@@ -94,21 +92,22 @@ static double action_ns(weft_pipeline *pipeline)
 
 static int time_actions(weft_context *ctx, const char *name)
 {
+    const weft_pipeline_tensor tensor = {.dtype = WEFT_DTYPE_F32, .dims = 1, .shape = {16}};
     weft_pipeline_values values[2 * RANKS] = {{0}};
     weft_pipeline_options options = {.struct_size = sizeof options,
                                      .forward = do_nothing,
                                      .backward = do_nothing,
                                      .values = values,
-                                     .value_count = 2 * (uint32_t)weft_size(ctx) - 1};
+                                     .value_count = 2 * (size_t)weft_size(ctx) - 1,
+                                     .value_size = sizeof *values};
     weft_schedule *schedule;
     weft_pipeline *pipeline;
     double ns;
 
     for (int s = 0; s < 2 * RANKS; s++)
-        values[s] = (weft_pipeline_values){
-            .count = 1, .tensors = {{.dtype = WEFT_DTYPE_F32, .dims = 1, .shape = {16}}}};
+        values[s] = (weft_pipeline_values){1, &tensor, sizeof tensor};
     if (weft_schedule_create(name, weft_size(ctx), 2, 256, &schedule) != WEFT_OK ||
-        weft_pipeline_create(weft_world(ctx), schedule, &options, &pipeline) != WEFT_OK)
+        create_pipeline(weft_world(ctx), schedule, &options, &pipeline) != WEFT_OK)
         return fail("the pipeline");
     ns = action_ns(pipeline);
     if (weft_rank(ctx) == 0) printf("%s, %d ranks: %.0f ns an action\n", name, weft_size(ctx), ns);
@@ -129,7 +128,5 @@ int main(int argc, char **argv)
         code = time_actions(ctx, "looped-bfs") + time_actions(ctx, "zb1p");
     else
         code = strcmp(argv[1], "lost") == 0 ? lose_rank(ctx) : run_random(ctx);
-    if (code == 0) printf("rank %d is done\n", weft_rank(ctx));
-    weft_context_release(&ctx);
-    return code;
+    return leave(ctx, code);
 }

@@ -12,14 +12,15 @@ struct one {
     weft_context *ctx;
     weft_schedule *schedule; /* one rank, two stages, two microbatches */
     struct model model;
+    weft_pipeline_tensor tensors[2];
     weft_pipeline_values values[1];
     weft_pipeline_options options;
     weft_pipeline *pipeline;
 };
 
-static bool all_written(const weft_pipeline_tensor *tensors, uint32_t count, bool is_written)
+static bool all_written(const weft_pipeline_tensor *tensors, size_t count, bool is_written)
 {
-    for (uint32_t i = 0; tensors != NULL && i < count; i++)
+    for (size_t i = 0; tensors != NULL && i < count; i++)
         if (tensors[i].is_written != is_written) return false;
     return true;
 }
@@ -28,7 +29,7 @@ static bool all_written(const weft_pipeline_tensor *tensors, uint32_t count, boo
 static weft_status check_written(const weft_pipeline_call *call)
 {
     if (all_written(call->inputs, call->input_count, false) &&
-        all_written(call->outputs, call->output_count, call->kind == WEFT_ACTION_F) &&
+        all_written(call->outputs, call->output_count, call->kind == WEFT_SCHEDULE_ACTION_F) &&
         all_written(call->d_outputs, call->output_count, false) &&
         all_written(call->d_inputs, call->input_count, true))
         return WEFT_OK;
@@ -52,16 +53,16 @@ static weft_status begin(struct one *one)
     WF_TRY(weft_init(NULL, &one->ctx));
     WF_TRY(weft_schedule_create("looped-bfs", 1, 2, 2, &one->schedule));
     one->model = (struct model){.seed = 5, .stages = 2};
-    one->values[0] =
-        (weft_pipeline_values){.count = 2,
-                               .tensors = {{.dtype = WEFT_DTYPE_F32, .dims = 2, .shape = {3, 5}},
-                                           {.dtype = WEFT_DTYPE_I32, .dims = 1, .shape = {3}}}};
+    one->tensors[0] = (weft_pipeline_tensor){.dtype = WEFT_DTYPE_F32, .dims = 2, .shape = {3, 5}};
+    one->tensors[1] = (weft_pipeline_tensor){.dtype = WEFT_DTYPE_I32, .dims = 1, .shape = {3}};
+    one->values[0] = (weft_pipeline_values){2, one->tensors, sizeof *one->tensors};
     one->options = (weft_pipeline_options){.struct_size = sizeof one->options,
                                            .user = &one->model,
                                            .forward = forward,
                                            .backward = backward,
                                            .values = one->values,
-                                           .value_count = 1};
+                                           .value_count = 1,
+                                           .value_size = sizeof *one->values};
     return WEFT_OK;
 }
 
@@ -82,7 +83,7 @@ static weft_status end(struct one *one)
 
 static weft_status make(struct one *one)
 {
-    return weft_pipeline_create(weft_world(one->ctx), one->schedule, &one->options, &one->pipeline);
+    return create_pipeline(weft_world(one->ctx), one->schedule, &one->options, &one->pipeline);
 }
 
 /* ---- what is refused ---- */
@@ -95,18 +96,27 @@ static weft_status refuse_shapes(struct one *one)
     one->options.value_count = 2;
     REFUSES(make(one), "`values` has 2 entries (value_count); expected 1, one for each stage but");
     one->options.value_count = 1;
-    one->values[0].tensors[0].dims = 9;
+    one->tensors[0].dims = 9;
     REFUSES(make(one), "output 0 of stage 0 has 9 dimensions; expected 0 to");
-    one->values[0].tensors[0].dims = 2;
-    one->values[0].tensors[1].dtype = 99;
+    one->tensors[0].dims = 2;
+    one->tensors[1].dtype = 99;
     REFUSES(make(one), "output 1 of stage 0 has dtype 99; expected a value of enum weft_dtype");
-    one->values[0].tensors[1].dtype = WEFT_DTYPE_I32;
-    one->values[0].tensors[1].shape[0] = -3;
+    one->tensors[1].dtype = WEFT_DTYPE_I32;
+    one->tensors[1].shape[0] = -3;
     REFUSES(make(one), "output 1 of stage 0 is i32[-3], which has a negative size");
-    one->values[0].tensors[1].shape[0] = INT64_MAX;
+    one->tensors[1].shape[0] = INT64_MAX;
     REFUSES(make(one), "output 1 of stage 0");
-    one->values[0].count = WEFT_PIPELINE_TENSORS + 1;
-    REFUSES(make(one), "stage 0 passes on 17 tensors; at most 16");
+    one->tensors[1].shape[0] = 3;
+    one->values[0].tensor_size = 7;
+    REFUSES(make(one), "the size of a weft_pipeline_tensor is given as 7; pass "
+                       "sizeof(weft_pipeline_tensor)");
+    one->values[0].tensor_size = sizeof *one->tensors;
+    one->options.value_size = 0;
+    REFUSES(make(one), "the size of a weft_pipeline_values is given as 0; pass "
+                       "sizeof(weft_pipeline_values)");
+    one->options.value_size = sizeof *one->values;
+    one->values[0].tensors = NULL;
+    REFUSES(make(one), "stage 0 passes on 2 tensors, and `tensors` is NULL");
     return WEFT_OK;
 }
 
@@ -119,14 +129,14 @@ static weft_status refuse(void *unused)
     (void)unused;
     WF_TRY(begin(&one));
     WF_TRY(weft_schedule_create("1f1b", 2, 0, 2, &two));
-    REFUSES(weft_pipeline_create(weft_world(one.ctx), two, &one.options, &one.pipeline),
+    REFUSES(create_pipeline(weft_world(one.ctx), two, &one.options, &one.pipeline),
             "the schedule has 2 ranks, and world");
     weft_schedule_release(&two);
     one.options.backward = NULL;
     REFUSES(make(&one), "the callback `backward` is NULL");
     one.options.backward = backward;
     WF_TRY(weft_schedule_lower(one.schedule, WEFT_LOWER_REDUCE, &lowered));
-    REFUSES(weft_pipeline_create(weft_world(one.ctx), lowered, &one.options, &one.pipeline),
+    REFUSES(create_pipeline(weft_world(one.ctx), lowered, &one.options, &one.pipeline),
             "the callback `reduce` is NULL");
     weft_schedule_release(&lowered);
     WF_TRY(make(&one));
@@ -137,11 +147,10 @@ static weft_status refuse(void *unused)
     return end(&one);
 }
 
-START_TEST(wrong_options_are_refused)
+TEST(wrong_options_are_refused)
 {
     ck_assert_msg(weft_threads_run(1, refuse, NULL) == WEFT_OK, "%s", weft_last_error());
 }
-END_TEST
 
 /* ---- callbacks that do wrong ---- */
 
@@ -209,11 +218,10 @@ static weft_status misuse(void *unused)
     return end(&one);
 }
 
-START_TEST(a_callback_that_does_wrong_is_named)
+TEST(a_callback_that_does_wrong_is_named)
 {
     ck_assert_msg(weft_threads_run(1, misuse, NULL) == WEFT_OK, "%s", weft_last_error());
 }
-END_TEST
 
 /* ---- memory ---- */
 
@@ -240,11 +248,10 @@ static weft_status measure(void *unused)
     return end(&one);
 }
 
-START_TEST(memory_is_what_the_schedule_holds)
+TEST(memory_is_what_the_schedule_holds)
 {
     ck_assert_msg(weft_threads_run(1, measure, NULL) == WEFT_OK, "%s", weft_last_error());
 }
-END_TEST
 
 static weft_status outlive(void *unused)
 {
@@ -260,11 +267,10 @@ static weft_status outlive(void *unused)
     return WEFT_OK;
 }
 
-START_TEST(a_pipeline_refuses_calls_after_its_context)
+TEST(a_pipeline_refuses_calls_after_its_context)
 {
     ck_assert_msg(weft_threads_run(1, outlive, NULL) == WEFT_OK, "%s", weft_last_error());
 }
-END_TEST
 
 /* Each allocation of the creation fails once. */
 static weft_status lack_memory(void *unused)
@@ -285,11 +291,10 @@ static weft_status lack_memory(void *unused)
     return end(&one);
 }
 
-START_TEST(without_memory_nothing_is_left_behind)
+TEST(without_memory_nothing_is_left_behind)
 {
     ck_assert_msg(weft_threads_run(1, lack_memory, NULL) == WEFT_OK, "%s", weft_last_error());
 }
-END_TEST
 
 /* ---- pairs ---- */
 
@@ -327,12 +332,7 @@ static weft_status send_between(void *unused)
     return end(&one);
 }
 
-START_TEST(a_pair_in_order_sends_its_first_result_early)
+TEST(a_pair_in_order_sends_its_first_result_early)
 {
     ck_assert_msg(weft_threads_run(2, send_between, NULL) == WEFT_OK, "%s", weft_last_error());
 }
-END_TEST
-
-SUITE(pipeline_calls, wrong_options_are_refused, a_callback_that_does_wrong_is_named,
-      memory_is_what_the_schedule_holds, a_pipeline_refuses_calls_after_its_context,
-      without_memory_nothing_is_left_behind, a_pair_in_order_sends_its_first_result_early)

@@ -14,35 +14,50 @@ struct job {
     weft_context *ctx;
     weft_schedule *schedule;
     struct model model;
+    weft_pipeline_tensor tensors[MOST_STAGES][MOST_TENSORS];
     weft_pipeline_values values[MOST_STAGES];
     weft_pipeline_options options;
     weft_pipeline *pipeline;
+    weft_mesh *mesh; /* of all ranks */
 };
 
-static weft_status begin(struct job *job, const char *name)
+/* TIMEOUT_NS is the time limit of waits; 0: the default. */
+static weft_status begin_limited(struct job *job, const char *name, int64_t timeout_ns)
 {
-    WF_TRY(weft_init(NULL, &job->ctx));
+    const weft_init_options limits = {.struct_size = sizeof limits, .timeout_ns = timeout_ns};
+    const int32_t ranks = RANKS;
+
+    WF_TRY(weft_init(&limits, &job->ctx));
+    WF_TRY(weft_mesh_create(1, &ranks, NULL, &job->mesh));
     WF_TRY(weft_schedule_create(name, RANKS, 0, 8, &job->schedule));
     job->model = (struct model){.seed = 11, .stages = RANKS, .context = job->ctx};
     for (int32_t s = 0; s < MOST_STAGES; s++)
-        model_values(job->model.seed, s, &job->values[s]);
+        job->values[s] = model_values(job->model.seed, s, job->tensors[s]);
     job->options = (weft_pipeline_options){.struct_size = sizeof job->options,
                                            .user = job,
                                            .forward = model_forward,
                                            .backward = model_backward,
                                            .values = job->values,
-                                           .value_count = RANKS - 1};
+                                           .value_count = RANKS - 1,
+                                           .value_size = sizeof *job->values};
     return WEFT_OK;
+}
+
+static weft_status begin(struct job *job, const char *name)
+{
+    return begin_limited(job, name, 0);
 }
 
 static weft_status make(struct job *job)
 {
-    return weft_pipeline_create(weft_world(job->ctx), job->schedule, &job->options, &job->pipeline);
+    job->options.schedule = job->schedule;
+    return weft_pipeline_create(job->ctx, job->mesh, "0", &job->options, &job->pipeline);
 }
 
 static weft_status end(struct job *job)
 {
     weft_pipeline_release(&job->pipeline);
+    weft_mesh_release(&job->mesh);
     weft_schedule_release(&job->schedule);
     weft_context_release(&job->ctx);
     return WEFT_OK;
@@ -94,11 +109,11 @@ static weft_status fail_one(void *unused)
     HOLDS(strstr(weft_last_error(), where) != NULL);
     HOLDS(weft_comm_async_error(weft_world(job.ctx)) == WEFT_OK);
     weft_pipeline_release(&job.pipeline);
-    weft_stream_release(job.ctx, &job.options.compute);
+    weft_stream_release(&job.options.compute);
     return end(&job);
 }
 
-START_TEST(the_error_of_a_callback_reaches_all_ranks)
+TEST(the_error_of_a_callback_reaches_all_ranks)
 {
     static const struct {
         int32_t stage, microbatch;
@@ -113,16 +128,17 @@ START_TEST(the_error_of_a_callback_reaches_all_ranks)
         ck_assert_msg(weft_threads_run(RANKS, fail_one, NULL) == WEFT_OK, "%s", weft_last_error());
     }
 }
-END_TEST
 
 /* ---- ranks that differ ---- */
 
 static weft_status state(void *user, int32_t stage, const weft_pipeline_values *in,
                          weft_pipeline_values *out)
 {
+    static const weft_pipeline_tensor tensor; /* bool[] */
+
     (void)user, (void)in;
     if (stage == 2) return weft_fail(WEFT_ERR_UNSUPPORTED, "the stage is too small");
-    out->count = 1;
+    *out = (weft_pipeline_values){1, &tensor, sizeof tensor};
     return WEFT_OK;
 }
 
@@ -150,10 +166,10 @@ static weft_status differ(void *unused)
         weft_schedule_release(&job.schedule);
         WF_TRY(weft_schedule_create("1f1b", RANKS, 0, 8, &job.schedule));
         job.values[1].count = 1;
-        job.values[1].tensors[0] = (weft_pipeline_tensor){.dtype = WEFT_DTYPE_F16};
+        job.tensors[1][0] = (weft_pipeline_tensor){.dtype = WEFT_DTYPE_F16};
     }
     FAILS(make(&job), WEFT_ERR_MISMATCH, "state different shapes between stages");
-    if (rank == 2) model_values(job.model.seed, 1, &job.values[1]);
+    if (rank == 2) job.values[1] = model_values(job.model.seed, 1, job.tensors[1]);
     if (rank == 1) job.options.loss_scale = 2;
     FAILS(make(&job), WEFT_ERR_MISMATCH, "different loss scales");
     job.options.loss_scale = rank == 1 ? NAN : 2;
@@ -170,11 +186,11 @@ static weft_status differ(void *unused)
     job.options.values = job.values;
     job.options.shapes = NULL;
     job.values[1].count = 1;
-    job.values[1].tensors[0] =
+    job.tensors[1][0] =
         (weft_pipeline_tensor){.dtype = WEFT_DTYPE_F16, .dims = 2, .shape = {INT64_MAX, 2}};
     FAILS(make(&job), WEFT_ERR_INVALID,
           "output 0 of stage 1 is f16[9223372036854775807,2], which is too large");
-    model_values(job.model.seed, 1, &job.values[1]);
+    job.values[1] = model_values(job.model.seed, 1, job.tensors[1]);
     if (rank == 1) job.options.forward = NULL;
     HOLDS(make(&job) == WEFT_ERR_INVALID);
     HOLDS(strstr(weft_last_error(), "the callback `forward` is NULL") != NULL);
@@ -185,11 +201,10 @@ static weft_status differ(void *unused)
     return end(&job);
 }
 
-START_TEST(ranks_that_differ_are_found_before_anything_runs)
+TEST(ranks_that_differ_are_found_before_anything_runs)
 {
     ck_assert_msg(weft_threads_run(RANKS, differ, NULL) == WEFT_OK, "%s", weft_last_error());
 }
-END_TEST
 
 /* ---- shapes ---- */
 
@@ -210,6 +225,7 @@ static weft_status shrink(void *user, const weft_pipeline_call *call)
 
 static weft_status change(void *unused)
 {
+    const weft_pipeline_tensor tensor = {.dtype = WEFT_DTYPE_F32, .dims = 1, .shape = {6}};
     struct job job = {0};
 
     (void)unused;
@@ -223,8 +239,7 @@ static weft_status change(void *unused)
     FAILS(make(&job), WEFT_ERR_INVALID,
           "the shapes of stage 2: the callback returned 7, which is not an error");
     for (int32_t s = 0; s < MOST_STAGES; s++)
-        job.values[s] = (weft_pipeline_values){
-            .count = 1, .tensors = {{.dtype = WEFT_DTYPE_F32, .dims = 1, .shape = {6}}}};
+        job.values[s] = (weft_pipeline_values){1, &tensor, sizeof tensor};
     job.options.values = job.values;
     job.options.shapes = NULL;
     job.options.forward = shrink;
@@ -235,12 +250,11 @@ static weft_status change(void *unused)
     return end(&job);
 }
 
-START_TEST(a_shape_that_changes_is_an_error_on_all_ranks)
+TEST(a_shape_that_changes_is_an_error_on_all_ranks)
 {
     failing_stage = -1;
     ck_assert_msg(weft_threads_run(RANKS, change, NULL) == WEFT_OK, "%s", weft_last_error());
 }
-END_TEST
 
 /* ---- a rank that ends ---- */
 
@@ -266,14 +280,13 @@ static weft_status leave_early(void *unused)
     return end(&job);
 }
 
-START_TEST(when_a_rank_ends_the_others_do_not_wait_for_it)
+TEST(when_a_rank_ends_the_others_do_not_wait_for_it)
 {
     ck_assert_int_eq(weft_threads_run(RANKS, leave_early, NULL), WEFT_ERR_INTERNAL);
     ck_assert_msg(strstr(weft_last_error(), "this rank ends") != NULL, "%s", weft_last_error());
     for (int32_t rank = 0; rank < RANKS; rank++)
         ck_assert_msg(rank == 1 || results[rank] != WEFT_OK, "rank %d", rank);
 }
-END_TEST
 
 /* ---- a rank that does not run ---- */
 
@@ -281,17 +294,13 @@ static _Atomic int returned, timed_out;
 
 static weft_status run_without_the_last(void *unused)
 {
-    const weft_subcomm_options limits = {.struct_size = sizeof limits,
-                                         .timeout_ns = INT64_C(3000000000)};
     const struct timespec pause = {.tv_nsec = 1000000};
-    weft_comm *comm = NULL;
     struct job job = {0};
 
     (void)unused;
-    WF_TRY(begin(&job, "1f1b"));
+    WF_TRY(begin_limited(&job, "1f1b", INT64_C(3000000000)));
     job.options.user = &job.model;
-    WF_TRY(weft_comm_split(weft_world(job.ctx), 0, 0, &limits, &comm));
-    WF_TRY(weft_pipeline_create(comm, job.schedule, &job.options, &job.pipeline));
+    WF_TRY(make(&job));
     if (weft_rank(job.ctx) + 1 < RANKS) {
         weft_status status = weft_pipeline_run(job.pipeline);
 
@@ -303,17 +312,15 @@ static weft_status run_without_the_last(void *unused)
     while (returned + 1 < RANKS)
         nanosleep(&pause, NULL);
     weft_pipeline_release(&job.pipeline);
-    weft_comm_release(&comm);
     return end(&job);
 }
 
-START_TEST(a_timeout_names_the_action_that_waits)
+TEST(a_timeout_names_the_action_that_waits)
 {
     ck_assert_msg(weft_threads_run(RANKS, run_without_the_last, NULL) == WEFT_OK, "%s",
                   weft_last_error());
     ck_assert_int_gt(timed_out, 0);
 }
-END_TEST
 
 /* ---- memory ---- */
 
@@ -340,13 +347,7 @@ static weft_status lack_memory(void *unused)
     return end(&job);
 }
 
-START_TEST(without_memory_on_one_rank_all_get_the_error)
+TEST(without_memory_on_one_rank_all_get_the_error)
 {
     ck_assert_msg(weft_threads_run(RANKS, lack_memory, NULL) == WEFT_OK, "%s", weft_last_error());
 }
-END_TEST
-
-SUITE(pipeline_faults, the_error_of_a_callback_reaches_all_ranks,
-      ranks_that_differ_are_found_before_anything_runs,
-      a_shape_that_changes_is_an_error_on_all_ranks, when_a_rank_ends_the_others_do_not_wait_for_it,
-      a_timeout_names_the_action_that_waits, without_memory_on_one_rank_all_get_the_error)

@@ -7,17 +7,16 @@
 
 static weft_status rank_main(void *unused)
 {
-    weft_context *ctx;
+    OWNED(weft_context) *ctx = NULL;
     weft_status status;
 
     (void)unused;
     WF_TRY(weft_init(NULL, &ctx));
     status = run_drawn(weft_world(ctx));
-    weft_context_release(&ctx);
     return status;
 }
 
-START_TEST(every_schedule_has_the_bits_of_a_serial_loop)
+TEST(every_schedule_has_the_bits_of_a_serial_loop)
 {
     struct random r = random_begin("test_pipeline_random");
     int cases = test_cases(5);
@@ -34,10 +33,9 @@ START_TEST(every_schedule_has_the_bits_of_a_serial_loop)
             weft_schedule_release(&drawn.schedule);
         }
 }
-END_TEST
 
 /* Any order of actions that is valid, and stages on any ranks. */
-START_TEST(random_orders_have_the_bits_of_a_serial_loop)
+TEST(random_orders_have_the_bits_of_a_serial_loop)
 {
     struct random r = random_begin("test_pipeline_random");
     int cases = test_cases(30);
@@ -53,7 +51,3 @@ START_TEST(random_orders_have_the_bits_of_a_serial_loop)
         weft_schedule_release(&drawn.schedule);
     }
 }
-END_TEST
-
-SUITE(pipeline_random, every_schedule_has_the_bits_of_a_serial_loop,
-      random_orders_have_the_bits_of_a_serial_loop)

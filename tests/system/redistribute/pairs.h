@@ -124,7 +124,7 @@ static inline void pair_options(struct random *r, struct pair *out)
     static const char *const tables[] = {"default", "cpu", "dtensor"};
 
     out->costs = tables[random_in(r, 0, 2)];
-    ck_assert_int_eq(weft_cost_table_find(out->costs, &out->cost_table), WEFT_OK);
+    ck_assert_int_eq(weft_cost_table_open(out->costs, &out->cost_table), WEFT_OK);
     out->options = (weft_plan_options){.struct_size = sizeof out->options,
                                        .costs = out->cost_table,
                                        .minimize = (uint32_t)random_in(r, 0, 2)};
@@ -184,6 +184,9 @@ static inline void pair_release(struct pair *pair)
     weft_spec_release(&pair->to);
     weft_cost_table_release(&pair->cost_table);
 }
+
+/* A pair that is released where its block ends. */
+#define OWNED_PAIR __attribute__((cleanup(pair_release))) struct pair
 
 /* True if the pair may have no plan.  Partials cannot change their kind, and are not narrowed
  * before they are reduced.  With excluded steps, or in one step, the planner decides. */

@@ -34,7 +34,7 @@ static void simulate(const struct pair *pair, uint64_t seed, int *refused)
     shards_free(pair->to, &target);
 }
 
-START_TEST(averages_of_integers_do_not_depend_on_the_plan)
+TEST(averages_of_integers_do_not_depend_on_the_plan)
 {
     struct random r = random_begin("averages_of_integers_do_not_depend_on_the_plan");
     static const uint32_t planners[] = {WEFT_PLANNER_SEARCH, WEFT_PLANNER_EXCHANGE, DTENSOR_GREEDY,
@@ -58,7 +58,6 @@ START_TEST(averages_of_integers_do_not_depend_on_the_plan)
     printf("%d pairs by every planner; %d plans refused\n", cases, refused);
     ck_assert_int_lt(refused, cases);
 }
-END_TEST
 
 /* ---- real ranks ---- */
 
@@ -129,7 +128,7 @@ static weft_status run_bound(struct run *run, const weft_plan *plan, bool packed
     WF_TRY(weft_plan_bind(plan, weft_world(run->context), &options, &bound));
     for (int again = 0; again < 2; again++) {
         WF_TRY(weft_redistribute(bound, run->source, run->target, NULL, NULL));
-        WF_TRY(weft_stream_wait(run->context, NULL, WEFT_FOREVER));
+        WF_TRY(weft_context_wait(run->context, NULL, WEFT_FOREVER));
         WF_TRY(compare(run));
     }
     weft_bound_release(&bound);
@@ -204,7 +203,7 @@ static weft_status run_collectives(const struct run *run, uint32_t divisor)
         bool scatters = k >= 2;
         args.collective = kinds[k];
         WF_TRY(weft_collective(weft_world(run->context), &args));
-        WF_TRY(weft_stream_wait(run->context, NULL, WEFT_FOREVER));
+        WF_TRY(weft_context_wait(run->context, NULL, WEFT_FOREVER));
         if (kinds[k] == WEFT_COLL_REDUCE && run->rank != args.root) continue;
         WF_TRY(check_collective(run, &args, scatters ? (uint64_t)run->rank * COUNT : 0));
     }
@@ -236,13 +235,9 @@ static weft_status rank_main(void *argument)
     return WEFT_OK;
 }
 
-START_TEST(averages_of_integers_are_exact_on_real_ranks)
+TEST(averages_of_integers_are_exact_on_real_ranks)
 {
     shared.random = random_begin("averages_of_integers_are_exact_on_real_ranks");
     shared.cases = test_cases(150);
     ck_assert_msg(weft_threads_run(RANKS, rank_main, NULL) == WEFT_OK, "%s", weft_last_error());
 }
-END_TEST
-
-SUITE(redistribute_average, averages_of_integers_do_not_depend_on_the_plan,
-      averages_of_integers_are_exact_on_real_ranks)

@@ -1,6 +1,7 @@
 /* Random batches of tensors as one plan: simulated, and on real ranks, threads of this process. */
 #include "exec/context/kept.h"
 #include "system/redistribute/batches.h"
+#include "short_memory.h"
 #include "support/expect.h"
 #include "support/layout.h"
 #include "support/suite.h"
@@ -35,7 +36,7 @@ static void simulate(const struct batch *batch, const weft_plan *plan)
     }
 }
 
-START_TEST(random_batches_keep_every_element)
+TEST(random_batches_keep_every_element)
 {
     struct random r = random_begin("random_batches_keep_every_element");
     int cases = test_cases(400), refused = 0;
@@ -62,7 +63,6 @@ START_TEST(random_batches_keep_every_element)
     ck_assert_uint_gt(together, 0);
     ck_assert_int_eq(wf_mem_live(), 0);
 }
-END_TEST
 
 /* ---- on ranks ---- */
 
@@ -240,18 +240,17 @@ static weft_status rank_main(void *argument)
         batch_release(&run.batch);
     }
     if (status != WEFT_OK) return status; /* the process frees the failed case's memory */
-    weft_stream_release(run.context, &run.stream);
+    weft_stream_release(&run.stream);
     weft_context_release(&run.context);
     return WEFT_OK;
 }
 
-START_TEST(random_batches_arrive_on_real_ranks)
+TEST(random_batches_arrive_on_real_ranks)
 {
     shared.random = random_begin("random_batches_arrive_on_real_ranks");
     shared.cases = test_cases(100);
     ck_assert_msg(weft_threads_run(RANKS, rank_main, NULL) == WEFT_OK, "%s", weft_last_error());
 }
-END_TEST
 
 /* ---- binding and running ---- */
 
@@ -261,9 +260,9 @@ static weft_status run_many(void *argument)
 {
     const weft_spec *from[MANY], *to[MANY];
     void *sources[MANY], *targets[MANY];
-    weft_mesh *mesh = NULL;
-    weft_spec *rows = NULL, *columns = NULL;
-    weft_context *context = NULL;
+    OWNED(weft_mesh) *mesh = NULL;
+    OWNED(weft_spec) *rows = NULL, *columns = NULL;
+    OWNED(weft_context) *context = NULL;
     weft_bound *bound = NULL;
     weft_plan *plan = NULL;
     weft_plan_info info = {.struct_size = sizeof info};
@@ -298,10 +297,6 @@ static weft_status run_many(void *argument)
         WF_TRY(weft_free(context, sources[i]));
         WF_TRY(weft_free(context, targets[i]));
     }
-    weft_spec_release(&rows);
-    weft_spec_release(&columns);
-    weft_mesh_release(&mesh);
-    weft_context_release(&context);
     return WEFT_OK;
 }
 
@@ -323,7 +318,7 @@ static weft_status cast_many(void *argument)
     const void *sources[MANY];
     void *targets[MANY], *memory;
     weft_spec *rows = spec_of("4", "f32[16,16] S(0)"), *columns = spec_of("4", "bf16[16,16] S(1)");
-    weft_context *context = NULL;
+    OWNED(weft_context) *context = NULL;
     weft_bound *bound = NULL;
     weft_plan *plan = NULL;
     uint16_t *narrow;
@@ -350,7 +345,7 @@ static weft_status cast_many(void *argument)
     before = atomic_load(&weft_world(context)->collectives);
     WF_TRY(weft_redistribute_batch(bound, sources, targets, NULL, NULL));
     EXPECT(!joins || atomic_load(&weft_world(context)->collectives) == before + 1);
-    WF_TRY(weft_stream_wait(context, NULL, WEFT_FOREVER));
+    WF_TRY(weft_context_wait(context, NULL, WEFT_FOREVER));
     for (int i = 0; i < MANY * 64; i++)
         EXPECT(narrow[i] == wanted);
     WF_TRY(weft_barrier(weft_world(context), NULL));
@@ -359,60 +354,38 @@ static weft_status cast_many(void *argument)
     weft_spec_release(&rows);
     weft_spec_release(&columns);
     WF_TRY(weft_free(context, memory));
-    weft_context_release(&context);
     return WEFT_OK;
 }
 
-START_TEST(a_batch_of_casts_is_one_exchange_of_narrow_elements)
+TEST(a_batch_of_casts_is_one_exchange_of_narrow_elements)
 {
     ck_assert_msg(weft_threads_run(RANKS, cast_many, NULL) == WEFT_OK, "%s", weft_last_error());
 }
-END_TEST
 
-/* One rank runs out of memory at its N-th allocation in binding.  If it can report that, all ranks
- * get that error.  Otherwise it leaves, and they get the departure. */
-static weft_status bind_short_of_memory(void *argument)
+static weft_status bind_batch(void *fail_at)
 {
-    uint64_t fail_at = *(const uint64_t *)argument;
     struct random r = {7, 7};
-    weft_context *context = NULL;
-    weft_bound *bound = NULL;
     weft_plan *plan = NULL;
     struct batch batch;
-    weft_status status;
 
     do { /* equal on all ranks, and plannable */
         if (plan == NULL && r.state != 7) batch_release(&batch);
         batch = random_batch(&r, RANKS);
     } while (batch_plan(&batch, &plan) != WEFT_OK);
-    WF_TRY(weft_init(NULL, &context));
-    if (weft_rank(context) == 1) wf_mem_fail_at(fail_at);
-    status = weft_plan_bind(plan, weft_world(context), NULL, &bound);
-    wf_mem_fail_at(0);
-    EXPECT((status == WEFT_OK) == (bound != NULL));
-    weft_bound_release(&bound);
+    WF_TRY(bind_short_of_memory(plan, *(const uint64_t *)fail_at));
     weft_plan_release(&plan);
     batch_release(&batch);
-    weft_context_release(&context);
     return WEFT_OK;
 }
 
-START_TEST(no_rank_waits_for_a_rank_without_memory)
+TEST(no_rank_waits_for_a_rank_without_memory)
 {
-    for (uint64_t n = 1; n <= 20; n++)
-        ck_assert_msg(weft_threads_run(RANKS, bind_short_of_memory, &n) == WEFT_OK, "%s",
-                      weft_last_error());
+    check_short_memory(RANKS, bind_batch, 20);
 }
-END_TEST
 
-START_TEST(a_bound_batch_is_one_exchange_and_allocates_nothing)
+TEST(a_bound_batch_is_one_exchange_and_allocates_nothing)
 {
     setenv("WEFT_CHECK", "0", 1); /* comparison of calls allocates memory */
     ck_assert_msg(weft_threads_run(RANKS, run_many, NULL) == WEFT_OK, "%s", weft_last_error());
     setenv("WEFT_CHECK", "1", 1);
 }
-END_TEST
-
-SUITE(redistribute_batch, random_batches_keep_every_element, random_batches_arrive_on_real_ranks,
-      a_bound_batch_is_one_exchange_and_allocates_nothing,
-      a_batch_of_casts_is_one_exchange_of_narrow_elements, no_rank_waits_for_a_rank_without_memory)

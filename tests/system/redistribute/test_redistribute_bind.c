@@ -2,6 +2,7 @@
  * accesses. */
 #include "comm/comm.h"
 #include "redistribute/values.h"
+#include "short_memory.h"
 #include "support/expect.h"
 #include "support/layout.h"
 #include "support/suite.h"
@@ -37,9 +38,9 @@ static int group_count(const weft_comm *comm)
 
 static weft_status share_communicators(void *argument)
 {
-    weft_plan *plan = plan_of("2x2", "f32[8,8] S(0),S(1)", "f32[8,8] S(0),R");
+    OWNED(weft_plan) *plan = plan_of("2x2", "f32[8,8] S(0),S(1)", "f32[8,8] S(0),R");
     weft_bound *first = NULL, *second = NULL;
-    weft_context *context = NULL;
+    OWNED(weft_context) *context = NULL;
 
     (void)argument;
     WF_TRY(weft_init(NULL, &context));
@@ -48,22 +49,19 @@ static weft_status share_communicators(void *argument)
     EXPECT(group_count(weft_world(context)) == 1);
     weft_bound_release(&first);
     weft_bound_release(&second);
-    weft_plan_release(&plan);
-    weft_context_release(&context);
     return WEFT_OK;
 }
 
-START_TEST(bound_plans_share_the_communicators_of_axes)
+TEST(bound_plans_share_the_communicators_of_axes)
 {
     on_ranks(share_communicators);
 }
-END_TEST
 
 static weft_status bind_different_plans(void *argument)
 {
-    weft_context *context = NULL;
+    OWNED(weft_context) *context = NULL;
     weft_bound *bound = NULL;
-    weft_plan *plan;
+    OWNED(weft_plan) *plan = NULL;
     weft_status status;
 
     (void)argument;
@@ -76,16 +74,13 @@ static weft_status bind_different_plans(void *argument)
     EXPECT(strstr(weft_last_error(), "S(0) -> f32[8,8] S(1) on 4, by all-to-all") != NULL);
     EXPECT(strstr(weft_last_error(), "S(0) -> f32[8,8] R on 4, by all-gather") != NULL);
     EXPECT(bound == NULL);
-    weft_plan_release(&plan);
-    weft_context_release(&context);
     return WEFT_OK;
 }
 
-START_TEST(ranks_with_different_plans_get_an_error)
+TEST(ranks_with_different_plans_get_an_error)
 {
     on_ranks(bind_different_plans);
 }
-END_TEST
 
 static weft_status bind_in_different_ways(void *argument)
 {
@@ -93,8 +88,8 @@ static weft_status bind_in_different_ways(void *argument)
         "rank 2 binds f32[8,8] S(0) -> f32[8,8] R on 4, by all-gather "
         "packed, rank",
         "in place, rank"};
-    weft_plan *plan = plan_of("4", "f32[8,8] S(0)", "f32[8,8] R");
-    weft_context *context = NULL;
+    OWNED(weft_plan) *plan = plan_of("4", "f32[8,8] S(0)", "f32[8,8] R");
+    OWNED(weft_context) *context = NULL;
 
     (void)argument;
     WF_TRY(weft_init(NULL, &context));
@@ -108,71 +103,49 @@ static weft_status bind_in_different_ways(void *argument)
         EXPECT(status == WEFT_ERR_MISMATCH && bound == NULL);
         EXPECT(strstr(weft_last_error(), parts[i]) != NULL);
     }
-    weft_plan_release(&plan);
-    weft_context_release(&context);
     return WEFT_OK;
 }
 
-START_TEST(ranks_that_bind_differently_get_an_error)
+TEST(ranks_that_bind_differently_get_an_error)
 {
     on_ranks(bind_in_different_ways);
 }
-END_TEST
 
-/* One rank runs out of memory at its N-th allocation in binding.  If it can report that, all ranks
- * get that error.  Otherwise it leaves, and they get the departure. */
-static weft_status bind_short_of_memory(void *argument)
+static weft_status bind_one(void *fail_at)
 {
-    weft_plan *plan = plan_of("2x2", "f32[8,8] S(0),P", "f32[8,8] R,S(1)");
-    weft_context *context = NULL;
-    weft_bound *bound = NULL;
-    uint64_t fail_at = *(const uint64_t *)argument;
-    weft_status status;
+    OWNED(weft_plan) *plan = plan_of("2x2", "f32[8,8] S(0),P", "f32[8,8] R,S(1)");
 
-    WF_TRY(weft_init(NULL, &context));
-    if (weft_rank(context) == 1) wf_mem_fail_at(fail_at);
-    status = weft_plan_bind(plan, weft_world(context), NULL, &bound);
-    wf_mem_fail_at(0);
-    EXPECT((status == WEFT_OK) == (bound != NULL));
-    weft_bound_release(&bound);
-    weft_plan_release(&plan);
-    weft_context_release(&context);
+    WF_TRY(bind_short_of_memory(plan, *(const uint64_t *)fail_at));
     return WEFT_OK;
 }
 
-START_TEST(no_rank_waits_for_a_rank_without_memory)
+TEST(no_rank_waits_for_a_rank_without_memory)
 {
-    for (uint64_t n = 1; n <= 24; n++)
-        ck_assert_msg(weft_threads_run(RANKS, bind_short_of_memory, &n) == WEFT_OK, "%s",
-                      weft_last_error());
+    check_short_memory(RANKS, bind_one, 24);
 }
-END_TEST
 
 static weft_status bind_too_large_a_mesh(void *argument)
 {
-    weft_plan *plan = plan_of("2x4", "f32[8,8] S(0),R", "f32[8,8] R,R");
-    weft_context *context = NULL;
+    OWNED(weft_plan) *plan = plan_of("2x4", "f32[8,8] S(0),R", "f32[8,8] R,R");
+    OWNED(weft_context) *context = NULL;
     weft_bound *bound = NULL;
 
     (void)argument;
     WF_TRY(weft_init(NULL, &context));
     EXPECT(weft_plan_bind(plan, weft_world(context), NULL, &bound) == WEFT_ERR_INVALID);
     EXPECT(strstr(weft_last_error(), "need 8 ranks; world has 4") != NULL);
-    weft_plan_release(&plan);
-    weft_context_release(&context);
     return WEFT_OK;
 }
 
-START_TEST(a_mesh_beyond_the_communicator_is_refused)
+TEST(a_mesh_beyond_the_communicator_is_refused)
 {
     on_ranks(bind_too_large_a_mesh);
 }
-END_TEST
 
 static weft_status run_without_allocating(void *argument)
 {
-    weft_plan *plan = plan_of("2x2", "f32[64,64] S(0),P", "f32[64,64] S(1),R");
-    weft_context *context = NULL;
+    OWNED(weft_plan) *plan = plan_of("2x2", "f32[64,64] S(0),P", "f32[64,64] S(1),R");
+    OWNED(weft_context) *context = NULL;
     weft_bound *bound = NULL;
     void *source, *target;
 
@@ -190,25 +163,22 @@ static weft_status run_without_allocating(void *argument)
     weft_bound_release(&bound);
     WF_TRY(weft_free(context, source));
     WF_TRY(weft_free(context, target));
-    weft_plan_release(&plan);
-    weft_context_release(&context);
     return WEFT_OK;
 }
 
-START_TEST(running_a_bound_plan_allocates_nothing)
+TEST(running_a_bound_plan_allocates_nothing)
 {
     for (int check = 0; check < 2; check++) {
         setenv("WEFT_CHECK", check ? "1" : "0", 1);
         on_ranks(run_without_allocating);
     }
 }
-END_TEST
 
 /* Two halves of the world run different plans at the same time. */
 static weft_status run_on_two_communicators(void *argument)
 {
-    weft_plan *plan = plan_of("2", "i32[64] S(0)", "i32[64] R");
-    weft_context *context = NULL;
+    OWNED(weft_plan) *plan = plan_of("2", "i32[64] S(0)", "i32[64] R");
+    OWNED(weft_context) *context = NULL;
     weft_comm *half = NULL;
     weft_bound *bound = NULL;
     struct values values;
@@ -235,16 +205,13 @@ static weft_status run_on_two_communicators(void *argument)
     weft_comm_release(&half);
     WF_TRY(weft_free(context, source));
     WF_TRY(weft_free(context, target));
-    weft_plan_release(&plan);
-    weft_context_release(&context);
     return WEFT_OK;
 }
 
-START_TEST(two_communicators_redistribute_at_the_same_time)
+TEST(two_communicators_redistribute_at_the_same_time)
 {
     on_ranks(run_on_two_communicators);
 }
-END_TEST
 
 /* One of two communicators of all ranks, with its own stream. */
 struct lane {
@@ -279,7 +246,7 @@ static weft_status close_lane(weft_context *context, struct lane *lane)
     for (int32_t i = 0; i < 64; i++)
         EXPECT(lane->target[i] == i);
     weft_bound_release(&lane->bound);
-    weft_stream_release(context, &lane->stream);
+    weft_stream_release(&lane->stream);
     weft_comm_release(&lane->comm);
     WF_TRY(weft_free(context, lane->source));
     return weft_free(context, lane->target);
@@ -289,8 +256,8 @@ static weft_status close_lane(weft_context *context, struct lane *lane)
  * flight at once. */
 static weft_status run_two_at_a_time(void *argument)
 {
-    weft_plan *plan = plan_of("4", "i32[8,8] S(0)", "i32[8,8] R");
-    weft_context *context = NULL;
+    OWNED(weft_plan) *plan = plan_of("4", "i32[8,8] S(0)", "i32[8,8] R");
+    OWNED(weft_context) *context = NULL;
     struct lane lanes[2];
 
     WF_TRY(weft_init(NULL, &context));
@@ -311,12 +278,10 @@ static weft_status run_two_at_a_time(void *argument)
     WF_TRY(weft_barrier(weft_world(context), NULL));
     for (int i = 0; i < 2; i++)
         WF_TRY(close_lane(context, &lanes[i]));
-    weft_plan_release(&plan);
-    weft_context_release(&context);
     return WEFT_OK;
 }
 
-START_TEST(a_rank_has_two_redistributions_in_flight)
+TEST(a_rank_has_two_redistributions_in_flight)
 {
     for (int packed = 0; packed < 2; packed++) {
         bool argument = packed != 0;
@@ -324,7 +289,6 @@ START_TEST(a_rank_has_two_redistributions_in_flight)
                       weft_last_error());
     }
 }
-END_TEST
 
 /* Staging is counted in blocks of 256 bytes, for each side that needs any. */
 static const struct {
@@ -340,12 +304,12 @@ static const struct {
 static weft_status bind_packed(void *argument)
 {
     weft_bind_options packed = {.struct_size = sizeof packed, .packed = true};
-    weft_context *context = NULL;
+    OWNED(weft_context) *context = NULL;
 
     (void)argument;
     WF_TRY(weft_init(NULL, &context));
     for (size_t i = 0; i < WF_COUNT(messages); i++) {
-        weft_plan *plan = plan_of("4", messages[i].from, messages[i].to);
+        OWNED(weft_plan) *plan = plan_of("4", messages[i].from, messages[i].to);
         weft_bound *bound = NULL;
         WF_TRY(weft_plan_bind(plan, weft_world(context), &packed, &bound));
         if (weft_bound_scratch(bound) != messages[i].staged)
@@ -355,23 +319,20 @@ static weft_status bind_packed(void *argument)
             return wf_fail(WEFT_ERR_INTERNAL, "%s to %s does not pack", messages[i].from,
                            messages[i].to);
         weft_bound_release(&bound);
-        weft_plan_release(&plan);
     }
-    weft_context_release(&context);
     return WEFT_OK;
 }
 
-START_TEST(messages_that_lie_in_the_tensor_are_not_staged)
+TEST(messages_that_lie_in_the_tensor_are_not_staged)
 {
     on_ranks(bind_packed);
 }
-END_TEST
 
 static weft_status run_with_wrong_memory(void *argument)
 {
     weft_plan *plan = plan_of("4", "f32[8,8] S(0)", "f32[8,8] S(1)");
     weft_bind_options unsized = {.in_place = true};
-    weft_context *context = NULL;
+    OWNED(weft_context) *context = NULL;
     weft_bound *bound = NULL;
     void *memory;
 
@@ -390,15 +351,13 @@ static weft_status run_with_wrong_memory(void *argument)
     weft_bound_release(&bound);
     weft_plan_release(&plan);
     WF_TRY(weft_free(context, memory));
-    weft_context_release(&context);
     return WEFT_OK;
 }
 
-START_TEST(memory_that_cannot_be_meant_is_refused)
+TEST(memory_that_cannot_be_meant_is_refused)
 {
     on_ranks(run_with_wrong_memory);
 }
-END_TEST
 
 /* Only the last rank's strides are wrong.  Every rank gets the error. */
 static weft_status bind_wrong_strides(void *argument)
@@ -406,8 +365,8 @@ static weft_status bind_wrong_strides(void *argument)
     static const int64_t wrong[][2] = {{-8, 1}, {INT64_MAX, 1}, {0, 1}};
     static const char *const why[] = {"strides must not be negative", "beyond 2^63 bytes",
                                       "a target stride of 0"};
-    weft_plan *plan = plan_of("4", "f32[8,8] S(0)", "f32[8,8] R");
-    weft_context *context = NULL;
+    OWNED(weft_plan) *plan = plan_of("4", "f32[8,8] S(0)", "f32[8,8] R");
+    OWNED(weft_context) *context = NULL;
     weft_bound *bound = NULL;
 
     (void)argument;
@@ -420,24 +379,21 @@ static weft_status bind_wrong_strides(void *argument)
                       "weft_bind_options.target_strides: dimension 0 has 8 elements") != NULL);
         EXPECT(strstr(weft_last_error(), why[i]) != NULL);
     }
-    weft_plan_release(&plan);
-    weft_context_release(&context);
     return WEFT_OK;
 }
 
-START_TEST(strides_that_cannot_be_meant_are_refused_on_every_rank)
+TEST(strides_that_cannot_be_meant_are_refused_on_every_rank)
 {
     on_ranks(bind_wrong_strides);
 }
-END_TEST
 
 /* A source row of eight is read as two rows. */
 static weft_status read_one_row_as_two(void *argument)
 {
     static const int64_t repeated[] = {0, 1};
     weft_bind_options options = {.struct_size = sizeof options, .source_strides = repeated};
-    weft_plan *plan = plan_of("4", "f32[8,8] S(0)", "f32[8,8] R");
-    weft_context *context = NULL;
+    OWNED(weft_plan) *plan = plan_of("4", "f32[8,8] S(0)", "f32[8,8] R");
+    OWNED(weft_context) *context = NULL;
     weft_bound *bound = NULL;
     float source[8], target[64];
 
@@ -450,27 +406,16 @@ static weft_status read_one_row_as_two(void *argument)
         memset(target, 0, sizeof target);
         WF_TRY(weft_plan_bind(plan, weft_world(context), &options, &bound));
         WF_TRY(weft_redistribute(bound, source, target, NULL, NULL));
-        WF_TRY(weft_stream_wait(context, NULL, WEFT_FOREVER));
+        WF_TRY(weft_context_wait(context, NULL, WEFT_FOREVER));
         WF_TRY(weft_barrier(weft_world(context), NULL));
         for (int i = 0; i < 64; i++)
             EXPECT(target[i] == (float)(10 * (i / 16) + i % 8));
         weft_bound_release(&bound);
     }
-    weft_plan_release(&plan);
-    weft_context_release(&context);
     return WEFT_OK;
 }
 
-START_TEST(a_source_may_repeat_what_it_has)
+TEST(a_source_may_repeat_what_it_has)
 {
     on_ranks(read_one_row_as_two);
 }
-END_TEST
-
-SUITE(redistribute_bind, bound_plans_share_the_communicators_of_axes,
-      ranks_with_different_plans_get_an_error, ranks_that_bind_differently_get_an_error,
-      no_rank_waits_for_a_rank_without_memory, a_mesh_beyond_the_communicator_is_refused,
-      running_a_bound_plan_allocates_nothing, two_communicators_redistribute_at_the_same_time,
-      a_rank_has_two_redistributions_in_flight, messages_that_lie_in_the_tensor_are_not_staged,
-      memory_that_cannot_be_meant_is_refused,
-      strides_that_cannot_be_meant_are_refused_on_every_rank, a_source_may_repeat_what_it_has)

@@ -53,15 +53,14 @@ static weft_status go(weft_context *context, const weft_spec *from, const weft_s
                       bool packed, const void *source, void *target)
 {
     weft_bind_options options = {.struct_size = sizeof options, .packed = packed};
-    weft_plan *plan = NULL;
+    OWNED(weft_plan) *plan = NULL;
     weft_bound *bound = NULL;
 
     WF_TRY(weft_plan_create(from, to, NULL, &plan));
     WF_TRY(weft_plan_bind(plan, weft_world(context), &options, &bound));
     WF_TRY(weft_redistribute(bound, source, target, NULL, NULL));
-    WF_TRY(weft_stream_wait(context, NULL, WEFT_FOREVER));
+    WF_TRY(weft_context_wait(context, NULL, WEFT_FOREVER));
     weft_bound_release(&bound);
-    weft_plan_release(&plan);
     return WEFT_OK;
 }
 
@@ -79,8 +78,8 @@ static weft_status travel(weft_context *context, size_t trip, uint32_t dtype, bo
 {
     size_t bytes = wf_dtype_bytes(dtype);
     _Alignas(16) char whole[COUNT * 16], mine[COUNT * 16], partial[COUNT * 16], back[COUNT * 16];
-    weft_mesh *mesh = NULL;
-    weft_spec *from, *made, *all;
+    OWNED(weft_mesh) *mesh = NULL;
+    OWNED(weft_spec) *from = NULL, *made = NULL, *all = NULL;
     weft_segment segment;
     weft_status status;
 
@@ -99,16 +98,12 @@ static weft_status travel(weft_context *context, size_t trip, uint32_t dtype, bo
     if (status == WEFT_OK && memcmp(back, whole, COUNT * bytes) != 0)
         status = wf_fail(WEFT_ERR_MISMATCH, "%s: %s -> %s -> R changes bits", wf_dtype_name(dtype),
                          trips[trip].from, trips[trip].partial);
-    weft_spec_release(&from);
-    weft_spec_release(&made);
-    weft_spec_release(&all);
-    weft_mesh_release(&mesh);
     return status;
 }
 
 static weft_status rank_main(void *argument)
 {
-    weft_context *context;
+    OWNED(weft_context) *context = NULL;
 
     (void)argument;
     WF_TRY(weft_init(NULL, &context));
@@ -117,14 +112,10 @@ static weft_status rank_main(void *argument)
             for (int packed = 0; packed < 2; packed++)
                 if (wf_reduction_defined(trips[trip].reduction, dtype))
                     WF_TRY(travel(context, trip, dtype, packed));
-    weft_context_release(&context);
     return WEFT_OK;
 }
 
-START_TEST(partials_give_back_the_bits_that_they_were_made_of)
+TEST(partials_give_back_the_bits_that_they_were_made_of)
 {
     ck_assert_msg(weft_threads_run(RANKS, rank_main, NULL) == WEFT_OK, "%s", weft_last_error());
 }
-END_TEST
-
-SUITE(redistribute_bits, partials_give_back_the_bits_that_they_were_made_of)

@@ -159,21 +159,20 @@ static weft_status rank_main(void *argument)
     WF_TRY(weft_free(run.context, run.source));
     WF_TRY(weft_free(run.context, run.target));
     weft_mesh_release(&mesh);
-    weft_stream_release(run.context, &run.stream);
+    weft_stream_release(&run.stream);
     weft_context_release(&run.context);
     return WEFT_OK;
 }
 
-START_TEST(every_cast_has_the_bits_of_the_simulator)
+TEST(every_cast_has_the_bits_of_the_simulator)
 {
     seed = test_seed_begin("every_cast_has_the_bits_of_the_simulator");
     ck_assert_msg(weft_threads_run(RANKS, rank_main, NULL) == WEFT_OK, "%s", weft_last_error());
 }
-END_TEST
 
 /* The sum is exact in f32, and lies between two numbers of bf16: narrowed contributions would give
  * another one.  i8 wraps at 8 bits, i32 does not. */
-START_TEST(sums_are_computed_in_the_wider_dtype_and_rounded_once)
+TEST(sums_are_computed_in_the_wider_dtype_and_rounded_once)
 {
     static const float parts[2] = {1, 0x1.01p-8f}; /* 1 + 2^-8 + 2^-16: above the tie */
     static const int8_t bytes[2] = {100, 100};
@@ -181,29 +180,24 @@ START_TEST(sums_are_computed_in_the_wider_dtype_and_rounded_once)
     uint16_t narrow[2];
     int32_t wide[2];
     void *to_narrow[] = {&narrow[0], &narrow[1]}, *to_wide[] = {&wide[0], &wide[1]};
-    weft_mesh *mesh = NULL;
+    OWNED(weft_mesh) *mesh = NULL;
 
     ck_assert_int_eq(weft_mesh_parse("2", &mesh), WEFT_OK);
     for (int i = 0; i < 2; i++) {
-        weft_spec *from = NULL, *to = NULL;
-        weft_plan *plan = NULL;
+        OWNED(weft_spec) *from = NULL, *to = NULL;
+        OWNED(weft_plan) *plan = NULL;
 
         ck_assert_int_eq(weft_spec_parse(mesh, i == 0 ? "f32[1] P" : "i8[1] P", &from), WEFT_OK);
         ck_assert_int_eq(weft_spec_parse(mesh, i == 0 ? "bf16[1] R" : "i32[1] R", &to), WEFT_OK);
         ck_assert_int_eq(weft_plan_create(from, to, NULL, &plan), WEFT_OK);
         ck_assert_int_eq(
             simulate_one(plan, i == 0 ? floats : integers, i == 0 ? to_narrow : to_wide), WEFT_OK);
-        weft_plan_release(&plan);
-        weft_spec_release(&from);
-        weft_spec_release(&to);
     }
     ck_assert_uint_eq(narrow[0], 0x3f81);
     ck_assert_uint_eq(narrow[1], 0x3f81);
     ck_assert_int_eq(wide[0], 200);
     ck_assert_int_eq(wide[1], 200);
-    weft_mesh_release(&mesh);
 }
-END_TEST
 
 /* True if every element of SPEC's shard, at position AT of its mesh, has the bits IDENTITY. */
 static bool is_filled(const weft_spec *spec, const struct shards *shards, int32_t at,
@@ -234,7 +228,7 @@ static void check_identity(struct pair *pair, uint32_t holders, uint64_t identit
 }
 
 /* The highest value of i8 is not the identity of a minimum of i64, and f8e4m3 has no infinity. */
-START_TEST(new_partials_hold_the_identity_of_the_target_in_every_plan)
+TEST(new_partials_hold_the_identity_of_the_target_in_every_plan)
 {
     static const char *const tables[] = {"default", "cpu", "dtensor"};
     static const struct {
@@ -253,26 +247,19 @@ START_TEST(new_partials_hold_the_identity_of_the_target_in_every_plan)
 
     for (size_t i = 0; i < WF_COUNT(cases) * 3 * 3 * 2; i++) {
         size_t c = i / 18;
-        weft_mesh *mesh = NULL, *to_mesh = NULL;
+        OWNED(weft_mesh) *mesh = NULL, *to_mesh = NULL;
         struct pair pair = {.costs = tables[i % 3]};
 
         ck_assert_int_eq(weft_mesh_parse(cases[c].mesh, &mesh), WEFT_OK);
         ck_assert_int_eq(weft_mesh_parse(cases[c].to_mesh, &to_mesh), WEFT_OK);
         ck_assert_int_eq(weft_spec_parse(mesh, cases[c].from, &pair.from), WEFT_OK);
         ck_assert_int_eq(weft_spec_parse(to_mesh, cases[c].to, &pair.to), WEFT_OK);
-        ck_assert_int_eq(weft_cost_table_find(pair.costs, &pair.cost_table), WEFT_OK);
+        ck_assert_int_eq(weft_cost_table_open(pair.costs, &pair.cost_table), WEFT_OK);
         pair.options = (weft_plan_options){.struct_size = sizeof pair.options,
                                            .costs = pair.cost_table,
                                            .minimize = (uint32_t)(i / 3 % 3)};
         if (i / 9 % 2 == 1) pair.options.planner = WEFT_PLANNER_EXCHANGE;
         check_identity(&pair, cases[c].holders, cases[c].identity);
         pair_release(&pair);
-        weft_mesh_release(&mesh);
-        weft_mesh_release(&to_mesh);
     }
 }
-END_TEST
-
-SUITE(redistribute_cast, every_cast_has_the_bits_of_the_simulator,
-      sums_are_computed_in_the_wider_dtype_and_rounded_once,
-      new_partials_hold_the_identity_of_the_target_in_every_plan)

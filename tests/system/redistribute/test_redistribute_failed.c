@@ -4,6 +4,7 @@
  * and stay in the handler of the signal until the test opens the gate. */
 #include "support/expect.h"
 #include "support/layout.h"
+#include "support/move.h"
 #include "support/suite.h"
 #include "weft/exec.h"
 #include "weft/weft.h"
@@ -79,17 +80,18 @@ static weft_status release_while_it_runs(weft_context *context, weft_comm *comm,
     atomic_store(&gate.released, true);
     pthread_join(helper, NULL);
     EXPECT(!atomic_load(&gate.released_early));
-    EXPECT(weft_stream_wait(context, stream, WEFT_FOREVER) == WEFT_ERR_ABORTED);
-    weft_stream_release(context, &stream);
+    EXPECT(weft_context_wait(context, stream, WEFT_FOREVER) == WEFT_ERR_ABORTED);
+    weft_stream_release(&stream);
     return WEFT_OK;
 }
 
 static weft_status fail_and_release(void *argument)
 {
-    weft_spec *from = spec_of("2", "f32[512,512] S(0)"), *to = spec_of("2", "f32[512,512] S(1)");
+    OWNED(weft_spec) *from = spec_of("2", "f32[512,512] S(0)"),
+                     *to = spec_of("2", "f32[512,512] S(1)");
     unsigned char *source = map(), *target = map();
-    weft_context *context = NULL;
-    weft_plan *plan = NULL;
+    OWNED(weft_context) *context = NULL;
+    OWNED(weft_plan) *plan = NULL;
     weft_comm *comm = NULL;
     weft_bound *bound = NULL;
 
@@ -112,10 +114,6 @@ static weft_status fail_and_release(void *argument)
     munmap(target, BYTES);
     weft_bound_release(&bound);
     weft_comm_release(&comm);
-    weft_plan_release(&plan);
-    weft_spec_release(&from);
-    weft_spec_release(&to);
-    weft_context_release(&context);
     return WEFT_OK;
 }
 
@@ -131,11 +129,10 @@ static void run_at_gate(int32_t ranks, weft_status (*rank_main)(void *))
     ck_assert_int_eq(sigaction(SIGSEGV, &before, NULL), 0);
 }
 
-START_TEST(a_bound_plan_is_released_after_its_work)
+TEST(a_bound_plan_is_released_after_its_work)
 {
     run_at_gate(RANKS, fail_and_release);
 }
-END_TEST
 
 /* ---- moves ---- */
 
@@ -154,7 +151,7 @@ static weft_status release_context_while_it_moves(void *argument)
     (void)argument;
     WF_TRY(weft_init(NULL, &context));
     rank = weft_rank(context);
-    WF_TRY(weft_move(context, from, source, to, target, NULL, NULL)); /* binds */
+    WF_TRY(move_one(context, from, source, to, target, NULL, NULL)); /* binds */
     if (rank == 2) {
         gate.page = source + BYTES - PAGE;
         EXPECT(mprotect(gate.page, PAGE, PROT_NONE) == 0);
@@ -162,15 +159,15 @@ static weft_status release_context_while_it_moves(void *argument)
     WF_TRY(weft_barrier(weft_world(context), NULL));
     if (rank == 0) {
         WF_TRY(weft_stream_create(context, &stream));
-        WF_TRY(weft_move(context, from, source, to, target, stream, NULL));
+        WF_TRY(move_one(context, from, source, to, target, stream, NULL));
         while (atomic_load(&gate.entered) < 2)
             pause_briefly();
         EXPECT(pthread_create(&helper, NULL, open_gate, NULL) == 0);
     } else {
-        (void)!weft_move(context, from, source, to, target, NULL, NULL);
+        (void)!move_one(context, from, source, to, target, NULL, NULL);
     }
     weft_context_release(&context);
-    weft_stream_release(context, &stream); /* after its context */
+    weft_stream_release(&stream); /* after its context */
     if (rank == 0) pthread_join(helper, NULL);
     munmap(source, BYTES);
     munmap(target, BYTES);
@@ -179,11 +176,7 @@ static weft_status release_context_while_it_moves(void *argument)
     return WEFT_OK;
 }
 
-START_TEST(a_context_is_released_after_its_moves)
+TEST(a_context_is_released_after_its_moves)
 {
     run_at_gate(5, release_context_while_it_moves);
 }
-END_TEST
-
-SUITE(redistribute_failed, a_bound_plan_is_released_after_its_work,
-      a_context_is_released_after_its_moves)

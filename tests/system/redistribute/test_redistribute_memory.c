@@ -5,6 +5,7 @@
 #include "support/suite.h"
 #include "weft/exec.h"
 #include "weft/weft.h"
+#include "weft/symm.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,10 +26,10 @@ struct scene {
 
 static weft_status begin(struct scene *s)
 {
-    weft_spec *from = spec_of("2", "f32[64,64] S(0)"), *to = spec_of("2", "f32[64,64] S(1)");
+    OWNED(weft_spec) *from = spec_of("2", "f32[64,64] S(0)"), *to = spec_of("2", "f32[64,64] S(1)");
     const weft_spec *froms[TENSORS] = {from, from, from}, *tos[TENSORS] = {to, to, to};
     weft_bind_options in_place = {.struct_size = sizeof in_place, .in_place = true};
-    weft_plan *one = NULL, *several = NULL;
+    OWNED(weft_plan) *one = NULL, *several = NULL;
 
     *s = (struct scene){0};
     WF_TRY(weft_plan_create(from, to, NULL, &one));
@@ -39,10 +40,6 @@ static weft_status begin(struct scene *s)
     WF_TRY(weft_plan_bind(several, weft_world(s->context), &in_place, &s->in_place));
     WF_TRY(weft_alloc(s->context, 8 * SHARD, WEFT_MEMORY_DEVICE, (void **)&s->memory));
     WF_TRY(weft_alloc(s->context, SHARD - 4, WEFT_MEMORY_DEVICE, (void **)&s->small));
-    weft_plan_release(&one);
-    weft_plan_release(&several);
-    weft_spec_release(&from);
-    weft_spec_release(&to);
     return WEFT_OK;
 }
 
@@ -207,7 +204,7 @@ static weft_status use_collectives(void *argument)
 /* Without WEFT_CHECK, sizes are compared with weft's memory. */
 static weft_status use_small_memory(void *unused)
 {
-    weft_context *context;
+    OWNED(weft_context) *context = NULL;
     weft_comm *world;
     float *small = NULL, *large = NULL;
 
@@ -226,10 +223,9 @@ static weft_status use_small_memory(void *unused)
         REFUSED(weft_send(world, small + 1, 16, WEFT_DTYPE_F32, 0, 0, NULL),
                 "at buffer; the allocation has 64 bytes, and buffer begins 4 bytes into it");
     }
-    WF_TRY(weft_stream_wait(context, NULL, WEFT_FOREVER));
+    WF_TRY(weft_context_wait(context, NULL, WEFT_FOREVER));
     WF_TRY(weft_free(context, small));
     WF_TRY(weft_free(context, large));
-    weft_context_release(&context);
     return WEFT_OK;
 }
 
@@ -272,7 +268,7 @@ static weft_status use_freed_memory(void *unused)
 static weft_status use_released_window(void *unused)
 {
     weft_symm *symm = NULL;
-    weft_context *context;
+    OWNED(weft_context) *context = NULL;
     weft_comm *world;
     float *shared;
 
@@ -285,7 +281,6 @@ static weft_status use_released_window(void *unused)
     weft_symm_release(&symm);
     REFUSED(weft_all_reduce(world, shared, shared, 16, WEFT_DTYPE_F32, WEFT_REDUCE_SUM, NULL),
             FREED);
-    weft_context_release(&context);
     return WEFT_OK;
 }
 
@@ -323,53 +318,40 @@ static void on_ranks(const char *check, weft_status (*rank_main)(void *))
     setenv("WEFT_CHECK", kept, 1);
 }
 
-START_TEST(memory_that_is_missing_or_shared_is_refused_by_tensor)
+TEST(memory_that_is_missing_or_shared_is_refused_by_tensor)
 {
     on_ranks("0", refuse_without_check);
 }
-END_TEST
 
-START_TEST(memory_too_small_or_overlapping_is_found_with_check)
+TEST(memory_too_small_or_overlapping_is_found_with_check)
 {
     on_ranks("1", refuse_with_check);
 }
-END_TEST
 
-START_TEST(scratch_too_small_or_overlapping_is_found_with_check)
+TEST(scratch_too_small_or_overlapping_is_found_with_check)
 {
     on_ranks("1", refuse_scratch);
 }
-END_TEST
 
-START_TEST(collectives_and_messages_are_checked_too)
+TEST(collectives_and_messages_are_checked_too)
 {
     on_ranks("1", use_collectives);
 }
-END_TEST
 
-START_TEST(sizes_are_compared_without_check)
+TEST(sizes_are_compared_without_check)
 {
     on_ranks("0", use_small_memory);
 }
-END_TEST
 
-START_TEST(freed_memory_is_refused)
+TEST(freed_memory_is_refused)
 {
     on_ranks("0", use_freed_memory);
     on_ranks("1", use_freed_memory);
     ck_assert_msg(weft_threads_run(1, use_released_window, NULL) == WEFT_OK, "%s",
                   weft_last_error());
 }
-END_TEST
 
-START_TEST(memory_that_leaves_its_mapping_is_found_with_check)
+TEST(memory_that_leaves_its_mapping_is_found_with_check)
 {
     on_ranks("1", leave_the_mapping);
 }
-END_TEST
-
-SUITE(redistribute_memory, sizes_are_compared_without_check, freed_memory_is_refused,
-      memory_that_leaves_its_mapping_is_found_with_check, collectives_and_messages_are_checked_too,
-      memory_that_is_missing_or_shared_is_refused_by_tensor,
-      memory_too_small_or_overlapping_is_found_with_check,
-      scratch_too_small_or_overlapping_is_found_with_check)

@@ -35,13 +35,11 @@ static weft_status finish(weft_context **context, weft_comm **comm)
 
 static weft_status make_plan(const char *mesh, bool batch, weft_plan **out)
 {
-    weft_spec *from = spec_of(mesh, "f32[8,8] S(0)"), *to = spec_of(mesh, "f32[8,8] S(1)");
+    OWNED(weft_spec) *from = spec_of(mesh, "f32[8,8] S(0)"), *to = spec_of(mesh, "f32[8,8] S(1)");
     const weft_spec *froms[] = {from, from}, *tos[] = {to, to};
     weft_status status = batch ? weft_plan_create_batch(2, froms, tos, NULL, out)
                                : weft_plan_create(from, to, NULL, out);
 
-    weft_spec_release(&from);
-    weft_spec_release(&to);
     return status;
 }
 
@@ -50,7 +48,7 @@ static weft_status a_step_fails(void *argument)
     float source[FLOATS] = {0}, target[FLOATS];
     weft_context *context = NULL;
     weft_comm *comm = NULL;
-    weft_plan *plan = NULL;
+    OWNED(weft_plan) *plan = NULL;
     weft_bound *bound = NULL;
 
     (void)argument;
@@ -65,22 +63,20 @@ static weft_status a_step_fails(void *argument)
     }
     WF_TRY(finish(&context, &comm));
     weft_bound_release(&bound);
-    weft_plan_release(&plan);
     return WEFT_OK;
 }
 
-START_TEST(a_failed_step_names_its_plan)
+TEST(a_failed_step_names_its_plan)
 {
     ck_assert_msg(weft_threads_run(2, a_step_fails, NULL) == WEFT_OK, "%s", weft_last_error());
 }
-END_TEST
 
 static weft_status a_stream_fails(void *argument)
 {
     float source[FLOATS] = {0}, target[FLOATS];
     weft_context *context = NULL;
     weft_comm *comm = NULL;
-    weft_plan *plan = NULL;
+    OWNED(weft_plan) *plan = NULL;
     weft_bound *bound = NULL;
     weft_stream *stream = NULL;
     weft_status status;
@@ -92,29 +88,27 @@ static weft_status a_stream_fails(void *argument)
     WF_TRY(weft_stream_create(context, &stream));
     if (weft_rank(context) == 0) {
         status = weft_redistribute(bound, source, target, stream, NULL);
-        if (status == WEFT_OK) status = weft_stream_wait(context, stream, WEFT_FOREVER);
+        if (status == WEFT_OK) status = weft_context_wait(context, stream, WEFT_FOREVER);
         EXPECT(status == WEFT_ERR_TIMEOUT);
         EXPECT(says("weft_redistribute: f32[8,8] S(0) -> f32[8,8] S(1) on 2"));
     }
-    weft_stream_release(context, &stream);
+    weft_stream_release(&stream);
     WF_TRY(finish(&context, &comm));
     weft_bound_release(&bound);
-    weft_plan_release(&plan);
     return WEFT_OK;
 }
 
-START_TEST(a_failed_stream_names_its_plan)
+TEST(a_failed_stream_names_its_plan)
 {
     ck_assert_msg(weft_threads_run(2, a_stream_fails, NULL) == WEFT_OK, "%s", weft_last_error());
 }
-END_TEST
 
 static weft_status a_batch_fails(void *argument)
 {
     static float memory[2][4][FLOATS];
     weft_context *context = NULL;
     weft_comm *comm = NULL;
-    weft_plan *plan = NULL;
+    OWNED(weft_plan) *plan = NULL;
     weft_bound *bound = NULL;
 
     (void)argument;
@@ -134,15 +128,13 @@ static weft_status a_batch_fails(void *argument)
     }
     WF_TRY(finish(&context, &comm));
     weft_bound_release(&bound);
-    weft_plan_release(&plan);
     return WEFT_OK;
 }
 
-START_TEST(a_failed_batch_names_its_tensors)
+TEST(a_failed_batch_names_its_tensors)
 {
     ck_assert_msg(weft_threads_run(2, a_batch_fails, NULL) == WEFT_OK, "%s", weft_last_error());
 }
-END_TEST
 
 static weft_status one_does_not_bind(void *argument)
 {
@@ -162,18 +154,17 @@ static weft_status one_does_not_bind(void *argument)
     return finish(&context, &comm);
 }
 
-START_TEST(a_binding_names_the_missing_rank)
+TEST(a_binding_names_the_missing_rank)
 {
     ck_assert_msg(weft_threads_run(3, one_does_not_bind, NULL) == WEFT_OK, "%s", weft_last_error());
 }
-END_TEST
 
 /* The groups of the steps differ, so only the first comparison detects the mismatch. */
 static weft_status plans_differ(void *argument)
 {
-    weft_spec *from, *to;
-    weft_context *context = NULL;
-    weft_plan *plan = NULL;
+    OWNED(weft_spec) *from = NULL, *to = NULL;
+    OWNED(weft_context) *context = NULL;
+    OWNED(weft_plan) *plan = NULL;
     weft_bound *bound = NULL;
 
     (void)argument;
@@ -183,18 +174,13 @@ static weft_status plans_differ(void *argument)
     WF_TRY(weft_plan_create(from, to, NULL, &plan));
     EXPECT(weft_plan_bind(plan, weft_world(context), NULL, &bound) == WEFT_ERR_MISMATCH);
     EXPECT(says("S(0),R -> ") && says("R,S(0) -> "));
-    weft_plan_release(&plan);
-    weft_spec_release(&from);
-    weft_spec_release(&to);
-    weft_context_release(&context);
     return WEFT_OK;
 }
 
-START_TEST(plans_of_different_groups_do_not_bind)
+TEST(plans_of_different_groups_do_not_bind)
 {
     ck_assert_msg(weft_threads_run(4, plans_differ, NULL) == WEFT_OK, "%s", weft_last_error());
 }
-END_TEST
 
 static weft_status lists_differ(void *argument)
 {
@@ -213,11 +199,10 @@ static weft_status lists_differ(void *argument)
     return finish(&context, &comm);
 }
 
-START_TEST(lists_in_different_orders_are_reported_at_once)
+TEST(lists_in_different_orders_are_reported_at_once)
 {
     ck_assert_msg(weft_threads_run(3, lists_differ, NULL) == WEFT_OK, "%s", weft_last_error());
 }
-END_TEST
 
 static weft_status the_mesh_is_too_large(void *argument)
 {
@@ -237,12 +222,11 @@ static weft_status the_mesh_is_too_large(void *argument)
     return finish(&context, &comm);
 }
 
-START_TEST(more_ranks_help_only_the_world)
+TEST(more_ranks_help_only_the_world)
 {
     ck_assert_msg(weft_threads_run(2, the_mesh_is_too_large, NULL) == WEFT_OK, "%s",
                   weft_last_error());
 }
-END_TEST
 
 static weft_status both_send_first(void *argument)
 {
@@ -260,11 +244,10 @@ static weft_status both_send_first(void *argument)
     return finish(&context, &comm);
 }
 
-START_TEST(two_sends_that_wait_hint_at_groups)
+TEST(two_sends_that_wait_hint_at_groups)
 {
     ck_assert_msg(weft_threads_run(2, both_send_first, NULL) == WEFT_OK, "%s", weft_last_error());
 }
-END_TEST
 
 static weft_status begin_twice(void *argument)
 {
@@ -279,14 +262,7 @@ static weft_status begin_twice(void *argument)
     return WEFT_OK;
 }
 
-START_TEST(a_second_begin_is_reported)
+TEST(a_second_begin_is_reported)
 {
     ck_assert_msg(weft_threads_run(2, begin_twice, NULL) == WEFT_OK, "%s", weft_last_error());
 }
-END_TEST
-
-SUITE(redistribute_messages, a_failed_step_names_its_plan, a_failed_stream_names_its_plan,
-      a_failed_batch_names_its_tensors, a_binding_names_the_missing_rank,
-      plans_of_different_groups_do_not_bind, lists_in_different_orders_are_reported_at_once,
-      more_ranks_help_only_the_world, two_sends_that_wait_hint_at_groups,
-      a_second_begin_is_reported)

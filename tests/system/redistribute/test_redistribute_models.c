@@ -66,12 +66,11 @@ static void compare_with_parts(int32_t before, int32_t after, int count, const i
     char text[64] = "B(0;";
 
     for (int p = 0; p < count; sum += rows[p++]) {
-        weft_spec *given = sharded(before, rows[p], "S(0)");
+        OWNED(weft_spec) *given = sharded(before, rows[p], "S(0)");
         parts[p] = sharded(after, rows[p], "S(0)");
         apart[p] = reshard(given, parts[p], sum, planner);
         snprintf(text + strlen(text), sizeof text - strlen(text), "%s%lld", p > 0 ? "," : "",
                  (long long)rows[p]);
-        weft_spec_release(&given);
     }
     strcat(text, ")");
     from = sharded(before, sum, text);
@@ -97,7 +96,7 @@ static void compare_with_parts(int32_t before, int32_t after, int count, const i
     weft_spec_release(&to);
 }
 
-START_TEST(fused_tensors_reshard_as_their_parts_do)
+TEST(fused_tensors_reshard_as_their_parts_do)
 {
     static const int32_t sizes[] = {1, 2, 3, 4, 8};
     /* 32 query and 8 key-value heads, of two rows each; gate and up */
@@ -111,7 +110,6 @@ START_TEST(fused_tensors_reshard_as_their_parts_do)
             }
     ck_assert_int_eq(wf_mem_live(), 0);
 }
-END_TEST
 
 /* ---- owners ---- */
 
@@ -168,7 +166,7 @@ static weft_status move_all(const struct matrices *m, weft_spec *const *from, we
 {
     weft_bind_options options = {.struct_size = sizeof options, .packed = packed};
     weft_plan_info info = {.struct_size = sizeof info};
-    weft_plan *plan = NULL;
+    OWNED(weft_plan) *plan = NULL;
     weft_bound *bound = NULL;
 
     WF_TRY(weft_plan_create_batch(MATRICES, (const weft_spec *const *)from,
@@ -179,7 +177,6 @@ static weft_status move_all(const struct matrices *m, weft_spec *const *from, we
     WF_TRY(weft_redistribute_batch(bound, (const void *const *)sources, targets, NULL, NULL));
     WF_TRY(weft_barrier(weft_world(m->context), NULL));
     weft_bound_release(&bound);
-    weft_plan_release(&plan);
     return WEFT_OK;
 }
 
@@ -226,11 +223,7 @@ static weft_status visit_owners(void *argument)
     return WEFT_OK;
 }
 
-START_TEST(a_hundred_matrices_visit_their_owners)
+TEST(a_hundred_matrices_visit_their_owners)
 {
     ck_assert_msg(weft_threads_run(RANKS, visit_owners, NULL) == WEFT_OK, "%s", weft_last_error());
 }
-END_TEST
-
-SUITE(redistribute_models, fused_tensors_reshard_as_their_parts_do,
-      a_hundred_matrices_visit_their_owners)

@@ -4,6 +4,7 @@
 #include "pairs.h"
 #include "support/expect.h"
 #include "support/layout.h"
+#include "support/move.h"
 #include "support/seed.h"
 #include "support/suite.h"
 #include "weft/weft.h"
@@ -93,8 +94,8 @@ static weft_status move_drawn(weft_context *context, struct tensor *t, bool in_p
 
     fill_tensor(context, t);
     WF_TRY(weft_barrier(weft_world(context), NULL)); /* peers read what was filled */
-    WF_TRY(weft_move(context, t->from, t->source, t->to, in_place ? t->source : t->target, NULL,
-                     &work));
+    WF_TRY(move_one(context, t->from, t->source, t->to, in_place ? t->source : t->target, NULL,
+                    &work));
     WF_TRY(weft_work_wait(work, WEFT_FOREVER));
     weft_work_release(&work);
     WF_TRY(check_tensor(t, in_place ? t->source : t->target));
@@ -105,7 +106,7 @@ static weft_status move_drawn(weft_context *context, struct tensor *t, bool in_p
 static weft_status move_randomly(void *unused)
 {
     struct tensor mine[PAIRS];
-    weft_context *context;
+    OWNED(weft_context) *context = NULL;
     struct random r = {.state = 99};
     weft_move_info info;
 
@@ -126,7 +127,6 @@ static weft_status move_randomly(void *unused)
     WF_TRY(move_drawn(context, &mine[0], false));
     for (int i = 0; i < PAIRS; i++)
         WF_TRY(close_tensor(context, &mine[i]));
-    weft_context_release(&context);
     return WEFT_OK;
 }
 
@@ -195,11 +195,10 @@ static void run_drawn(const char *test, weft_status (*rank_main)(void *))
     }
 }
 
-START_TEST(every_element_arrives)
+TEST(every_element_arrives)
 {
     run_drawn("redistribute_move", move_randomly);
 }
-END_TEST
 
 /* ---- eviction ---- */
 
@@ -209,7 +208,7 @@ static weft_status evict(void *unused)
     static const int order[] = {0, 1, 2, 0, 0, 3, 1, 0}; /* 3 evicts 0, then 0 evicts 1 */
     float source[4] = {0}, target[8];
     weft_spec *from[4], *to = spec_of("2", "f32[8] R");
-    weft_context *context;
+    OWNED(weft_context) *context = NULL;
     weft_move_info info;
 
     (void)unused;
@@ -223,9 +222,9 @@ static weft_status evict(void *unused)
         float eight[8] = {0};
 
         if (weft_rank(context) == 1 && order[i] == 2) /* refused here, and not on rank 0 */
-            EXPECT(weft_move(context, from[1], NULL, to, target, NULL, NULL) == WEFT_ERR_INVALID);
-        WF_TRY(weft_move(context, from[order[i]], order[i] % 2 == 0 ? source : eight, to, target,
-                         NULL, NULL));
+            EXPECT(move_one(context, from[1], NULL, to, target, NULL, NULL) == WEFT_ERR_INVALID);
+        WF_TRY(move_one(context, from[order[i]], order[i] % 2 == 0 ? source : eight, to, target,
+                        NULL, NULL));
     }
     info = info_of(context);
     EXPECT(info.bound == 3 && info.bound_total == 5 && info.evicted_total == 2);
@@ -233,15 +232,13 @@ static weft_status evict(void *unused)
     for (int i = 0; i < 4; i++)
         weft_spec_release(&from[i]);
     weft_spec_release(&to);
-    weft_context_release(&context);
     return WEFT_OK;
 }
 
-START_TEST(the_oldest_leave_first_on_all_ranks)
+TEST(the_oldest_leave_first_on_all_ranks)
 {
     ck_assert_msg(weft_threads_run(2, evict, NULL) == WEFT_OK, "%s", weft_last_error());
 }
-END_TEST
 
 /* ---- random batches ---- */
 
@@ -259,8 +256,8 @@ static weft_status move_batch(weft_context *context, struct tensor *mine, uint32
             (weft_move_item){"t", t->from, t->source, t->to, i % 3 == 0 ? t->source : t->target};
     }
     WF_TRY(weft_barrier(weft_world(context), NULL));
-    WF_TRY(weft_move_batch(context, count, items, stream, NULL));
-    WF_TRY(weft_stream_wait(context, stream, WEFT_FOREVER));
+    WF_TRY(move_items(context, count, items, stream, NULL));
+    WF_TRY(weft_context_wait(context, stream, WEFT_FOREVER));
     for (uint32_t i = 0; i < count; i++)
         WF_TRY(check_tensor(&mine[i], items[i].target));
     return weft_barrier(weft_world(context), NULL);
@@ -270,7 +267,7 @@ static weft_status move_batches(void *unused)
 {
     struct tensor mine[PAIRS];
     weft_stream *stream = NULL;
-    weft_context *context;
+    OWNED(weft_context) *context = NULL;
 
     (void)unused;
     WF_TRY(weft_init(NULL, &context));
@@ -282,18 +279,16 @@ static weft_status move_batches(void *unused)
         for (uint32_t count = 1; count <= PAIRS; count += 3)
             WF_TRY(move_batch(context, mine, count, again == 0 ? NULL : stream));
     EXPECT(info_of(context).bound_total <= 4);
-    weft_stream_release(context, &stream);
+    weft_stream_release(&stream);
     for (int i = 0; i < PAIRS; i++)
         WF_TRY(close_tensor(context, &mine[i]));
-    weft_context_release(&context);
     return WEFT_OK;
 }
 
-START_TEST(every_element_of_a_batch_arrives)
+TEST(every_element_of_a_batch_arrives)
 {
     run_drawn("redistribute_move, batches", move_batches);
 }
-END_TEST
 
 /* ---- ranks outside of a mesh ---- */
 
@@ -312,18 +307,18 @@ static weft_status move_between_meshes(void *unused)
     for (int i = 0; i < 4; i++)
         source[i] = (float)(4 * rank + i);
     for (int i = 0; i < 3 && rank < 4; i++) /* rank 4 does not call, and nobody waits for it */
-        WF_TRY(weft_move(context, from, rank < 2 ? source : NULL, to, rank < 2 ? NULL : target,
-                         NULL, NULL));
+        WF_TRY(move_one(context, from, rank < 2 ? source : NULL, to, rank < 2 ? NULL : target, NULL,
+                        NULL));
     if (rank == 2 || rank == 3)
         EXPECT(target[0] == (float)(4 * (rank - 2)) && target[3] == target[0] + 3);
     if (rank == 4) { /* it does not wait either */
-        WF_TRY(weft_move(context, from, NULL, to, NULL, NULL, &work));
+        WF_TRY(move_one(context, from, NULL, to, NULL, NULL, &work));
         WF_TRY(weft_work_wait(work, WEFT_FOREVER));
         weft_work_release(&work);
     }
     EXPECT(info_of(context).bound == (rank < 4 ? 1 : 0));
     /* Nor does it differ in what it refuses. */
-    EXPECT(weft_move(context, from, source, longer, target, NULL, NULL) == WEFT_ERR_INVALID);
+    EXPECT(move_one(context, from, source, longer, target, NULL, NULL) == WEFT_ERR_INVALID);
     WF_TRY(weft_barrier(weft_world(context), NULL));
     weft_spec_release(&from);
     weft_spec_release(&to);
@@ -332,22 +327,21 @@ static weft_status move_between_meshes(void *unused)
     return WEFT_OK;
 }
 
-START_TEST(only_the_ranks_of_the_meshes_take_part)
+TEST(only_the_ranks_of_the_meshes_take_part)
 {
     ck_assert_msg(weft_threads_run(RANKS, move_between_meshes, NULL) == WEFT_OK, "%s",
                   weft_last_error());
 }
-END_TEST
 
 /* ---- streams ---- */
 
 static weft_status move_on_streams(void *unused)
 {
-    weft_spec *from = spec_of("2x2", "i32[64,64] S(0),P"),
-              *to = spec_of("2x2", "i32[64,64] S(1),R");
+    OWNED(weft_spec) *from = spec_of("2x2", "i32[64,64] S(0),P"),
+                     *to = spec_of("2x2", "i32[64,64] S(1),R");
     struct tensor t = {.from = from, .to = to};
     weft_stream *streams[3] = {NULL};
-    weft_context *context;
+    OWNED(weft_context) *context = NULL;
     weft_move_info info;
 
     (void)unused;
@@ -359,38 +353,34 @@ static weft_status move_on_streams(void *unused)
             WF_TRY(weft_stream_create(context, &streams[i]));
         WF_TRY(weft_barrier(weft_world(context), NULL));
         for (int i = 0; i < 12; i++) /* one target: later moves wait for earlier ones */
-            WF_TRY(weft_move(context, from, t.source, to, t.target, streams[i % 3], NULL));
+            WF_TRY(move_one(context, from, t.source, to, t.target, streams[i % 3], NULL));
         for (int i = 0; i < 3; i++)
-            WF_TRY(weft_stream_wait(context, streams[i], WEFT_FOREVER));
+            WF_TRY(weft_context_wait(context, streams[i], WEFT_FOREVER));
         WF_TRY(check_tensor(&t, t.target));
         memset(t.target, 0, t.target_bytes);
         for (int i = 1; i < 3; i++)
-            weft_stream_release(context, &streams[i]);
+            weft_stream_release(&streams[i]);
     }
     info = info_of(context);
     EXPECT(info.bound_total == 1);
     WF_TRY(weft_barrier(weft_world(context), NULL));
     WF_TRY(close_tensor(context, &t));
-    weft_spec_release(&from);
-    weft_spec_release(&to);
-    weft_context_release(&context);
     return WEFT_OK;
 }
 
-START_TEST(a_move_may_change_its_stream)
+TEST(a_move_may_change_its_stream)
 {
     ck_assert_msg(weft_threads_run(4, move_on_streams, NULL) == WEFT_OK, "%s", weft_last_error());
 }
-END_TEST
 
 /* ---- costs ---- */
 
-START_TEST(plans_have_the_costs_of_the_context)
+TEST(plans_have_the_costs_of_the_context)
 {
-    weft_spec *from = spec_of("4", "f32[64,64] S(0)"), *to = spec_of("4", "f32[64,64] S(1)");
+    OWNED(weft_spec) *from = spec_of("4", "f32[64,64] S(0)"), *to = spec_of("4", "f32[64,64] S(1)");
     weft_plan_options bytes = {.struct_size = sizeof bytes, .minimize = WEFT_MINIMIZE_BYTES};
-    weft_plan *plan = NULL, *again = NULL, *other = NULL;
-    weft_context *context;
+    OWNED(weft_plan) *plan = NULL, *again = NULL, *other = NULL;
+    OWNED(weft_context) *context = NULL;
 
     ck_assert_int_eq(weft_init(NULL, &context), WEFT_OK);
     ck_assert_int_eq(weft_context_plan(context, from, to, NULL, &plan), WEFT_OK);
@@ -399,15 +389,4 @@ START_TEST(plans_have_the_costs_of_the_context)
     ck_assert_ptr_eq(plan, again);
     ck_assert_ptr_eq(weft_plan_costs(plan), weft_context_costs(context));
     ck_assert_ptr_eq(weft_plan_costs(other), weft_context_costs(context));
-    weft_plan_release(&plan);
-    weft_plan_release(&again);
-    weft_plan_release(&other);
-    weft_spec_release(&from);
-    weft_spec_release(&to);
-    weft_context_release(&context);
 }
-END_TEST
-
-SUITE(redistribute_move, every_element_arrives, the_oldest_leave_first_on_all_ranks,
-      every_element_of_a_batch_arrives, only_the_ranks_of_the_meshes_take_part,
-      a_move_may_change_its_stream, plans_have_the_costs_of_the_context)

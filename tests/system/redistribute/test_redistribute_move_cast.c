@@ -3,6 +3,7 @@
 #include "pairs.h"
 #include "support/expect.h"
 #include "support/layout.h"
+#include "support/move.h"
 #include "support/simulate.h"
 #include "support/suite.h"
 #include "weft/weft.h"
@@ -83,14 +84,14 @@ static weft_status check_target(weft_context *context, const struct tensor *t)
     return WEFT_OK;
 }
 
-static weft_status move_one(weft_context *context, struct tensor *t, bool in_place,
-                            weft_stream *stream)
+static weft_status move_and_check(weft_context *context, struct tensor *t, bool in_place,
+                                  weft_stream *stream)
 {
     set_target(context, t, in_place);
     WF_TRY(weft_barrier(weft_world(context), NULL));
-    WF_TRY(weft_move(context, t->from, in_place ? t->target : t->source, t->to, t->target, stream,
-                     NULL));
-    WF_TRY(weft_stream_wait(context, stream, WEFT_FOREVER));
+    WF_TRY(move_one(context, t->from, in_place ? t->target : t->source, t->to, t->target, stream,
+                    NULL));
+    WF_TRY(weft_context_wait(context, stream, WEFT_FOREVER));
     return check_target(context, t);
 }
 
@@ -107,8 +108,8 @@ static weft_status move_batch(weft_context *context, struct tensor *tensors, boo
             (weft_move_item){NULL, t->from, in_place ? t->target : t->source, t->to, t->target};
     }
     WF_TRY(weft_barrier(weft_world(context), NULL));
-    WF_TRY(weft_move_batch(context, TENSORS, items, stream, NULL));
-    WF_TRY(weft_stream_wait(context, stream, WEFT_FOREVER));
+    WF_TRY(move_items(context, TENSORS, items, stream, NULL));
+    WF_TRY(weft_context_wait(context, stream, WEFT_FOREVER));
     for (int i = 0; i < TENSORS; i++)
         WF_TRY(check_target(context, &tensors[i]));
     return WEFT_OK;
@@ -158,7 +159,7 @@ static weft_status move_and_cast(void *unused)
 {
     struct tensor tensors[TENSORS];
     weft_stream *streams[2] = {NULL, NULL};
-    weft_context *context;
+    OWNED(weft_context) *context = NULL;
 
     (void)unused;
     WF_TRY(weft_init(NULL, &context));
@@ -167,22 +168,18 @@ static weft_status move_and_cast(void *unused)
         WF_TRY(open_tensor(context, i, &tensors[i]));
     for (int way = 0; way < 4; way++) {
         for (int i = 0; i < TENSORS; i++)
-            WF_TRY(move_one(context, &tensors[i], way & 1, streams[way / 2]));
+            WF_TRY(move_and_check(context, &tensors[i], way & 1, streams[way / 2]));
         WF_TRY(move_batch(context, tensors, way & 1, streams[way / 2]));
     }
     WF_TRY(compare_all_scratch(context, tensors));
     WF_TRY(weft_barrier(weft_world(context), NULL));
     for (int i = 0; i < TENSORS; i++)
         WF_TRY(close_tensor(context, &tensors[i]));
-    weft_stream_release(context, &streams[1]);
-    weft_context_release(&context);
+    weft_stream_release(&streams[1]);
     return WEFT_OK;
 }
 
-START_TEST(a_move_casts_on_the_way)
+TEST(a_move_casts_on_the_way)
 {
     ck_assert_msg(weft_threads_run(RANKS, move_and_cast, NULL) == WEFT_OK, "%s", weft_last_error());
 }
-END_TEST
-
-SUITE(redistribute_move_cast, a_move_casts_on_the_way)

@@ -2,6 +2,7 @@
 #include "exec/context/kept.h"
 #include "support/expect.h"
 #include "support/layout.h"
+#include "support/move.h"
 #include "support/suite.h"
 #include "weft/weft.h"
 
@@ -54,7 +55,7 @@ static weft_status move_and_end(void *unused)
 
     (void)unused;
     WF_TRY(weft_init(NULL, &context));
-    WF_TRY(weft_move(context, from, source, to, target, NULL, NULL));
+    WF_TRY(move_one(context, from, source, to, target, NULL, NULL));
     WF_TRY(weft_barrier(weft_world(context), NULL));
     if (weft_rank(context) < 4) observe(wf_exec_state(context)->moves.movers->oldest->bound);
     weft_spec_release(&from);
@@ -69,10 +70,7 @@ static weft_status move_and_end(void *unused)
     return WEFT_OK;
 }
 
-START_TEST(a_context_drops_its_moves_before_the_communicators_of_their_steps)
+TEST(a_context_drops_its_moves_before_the_communicators_of_their_steps)
 {
     ck_assert_msg(weft_threads_run(RANKS, move_and_end, NULL) == WEFT_OK, "%s", weft_last_error());
 }
-END_TEST
-
-SUITE(redistribute_move_ends, a_context_drops_its_moves_before_the_communicators_of_their_steps)

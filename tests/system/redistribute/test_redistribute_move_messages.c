@@ -1,6 +1,7 @@
 /* Errors of moves name the function that the program called, and what helps. */
 #include "support/expect.h"
 #include "support/layout.h"
+#include "support/move.h"
 #include "support/suite.h"
 #include "weft/weft.h"
 
@@ -17,116 +18,100 @@ static bool says(const char *text)
 /* On three ranks the move has a communicator of its own; on two it has the world. */
 static weft_status move_with_a_rank_that_leaves(void *unused)
 {
-    weft_spec *from = spec_of("2", "f32[8] S(0)"), *to = spec_of("2", "f32[8] R");
+    OWNED(weft_spec) *from = spec_of("2", "f32[8] S(0)"), *to = spec_of("2", "f32[8] R");
     float a[4] = {0}, b[8];
-    weft_context *context;
+    OWNED(weft_context) *context = NULL;
 
     (void)unused;
     WF_TRY(weft_init(NULL, &context));
     if (weft_rank(context) == 0) {
-        EXPECT(weft_move(context, from, a, to, b, NULL, NULL) == WEFT_ERR_PEER);
+        EXPECT(move_one(context, from, a, to, b, NULL, NULL) == WEFT_ERR_PEER);
         EXPECT(says("weft_move: ") && says("rank 1 has left the job"));
         EXPECT(weft_move_clear(context) == WEFT_ERR_PEER);
         EXPECT(says("weft_move_clear: ")); /* of all ranks, so a third one may be named */
         EXPECT(says("rank 1 has left the job") ||
                (weft_size(context) == 3 && says("rank 2 has left the job")));
     }
-    weft_spec_release(&from);
-    weft_spec_release(&to);
-    weft_context_release(&context);
     return WEFT_OK;
 }
 
-START_TEST(a_rank_that_leaves_is_named_with_the_move)
+TEST(a_rank_that_leaves_is_named_with_the_move)
 {
     for (int32_t size = 2; size <= 3; size++)
         ck_assert_msg(weft_threads_run(size, move_with_a_rank_that_leaves, NULL) == WEFT_OK, "%s",
                       weft_last_error());
 }
-END_TEST
 
 /* ---- ranks that differ ---- */
 
 static weft_status move_different_tensors(void *unused)
 {
-    weft_spec *rows = spec_of("2", "f32[8] S(0)"), *all = spec_of("2", "f32[8] R");
-    weft_spec *strided = spec_of("2", "f32[8] SS(0,2)"), *whole = spec_of("2", "i32[8] R");
+    OWNED(weft_spec) *rows = spec_of("2", "f32[8] S(0)"), *all = spec_of("2", "f32[8] R");
+    OWNED(weft_spec) *strided = spec_of("2", "f32[8] SS(0,2)"), *whole = spec_of("2", "i32[8] R");
     float a[4] = {0}, b[8], c[8];
     weft_move_item first[] = {{"w1", rows, a, all, b}, {"w2", strided, a, all, c}};
     weft_move_item second[] = {first[1], first[0]};
-    weft_context *context;
+    OWNED(weft_context) *context = NULL;
     bool odd;
 
     (void)unused;
     WF_TRY(weft_init(NULL, &context));
     odd = weft_rank(context) == 1;
-    EXPECT(weft_move(context, odd ? strided : rows, a, all, b, NULL, NULL) == WEFT_ERR_MISMATCH);
+    EXPECT(move_one(context, odd ? strided : rows, a, all, b, NULL, NULL) == WEFT_ERR_MISMATCH);
     EXPECT(says("weft_move: rank ") && says("bind different plans"));
     EXPECT(says("in the same order, with the same specs"));
-    EXPECT(weft_move_batch(context, 2, odd ? second : first, NULL, NULL) == WEFT_ERR_MISMATCH);
-    EXPECT(says("weft_move_batch: rank 0 and rank 1 bind different batches: on rank 0, tensor "
+    EXPECT(move_items(context, 2, odd ? second : first, NULL, NULL) == WEFT_ERR_MISMATCH);
+    EXPECT(says("weft_move: rank 0 and rank 1 bind different batches: on rank 0, tensor "
                 "w1 is f32[8] S(0) -> f32[8] R on 2, "));
     EXPECT(says("; on rank 1, tensor w2 is f32[8] SS(0,2) -> f32[8] R on 2, "));
-    EXPECT(weft_move(context, rows, a, whole, b, NULL, NULL) == WEFT_ERR_UNSUPPORTED);
+    EXPECT(move_one(context, rows, a, whole, b, NULL, NULL) == WEFT_ERR_UNSUPPORTED);
     EXPECT(says("weft_move: the source is f32, the target i32, and that cast is not offered"));
     WF_TRY(weft_barrier(weft_world(context), NULL));
-    weft_spec_release(&rows);
-    weft_spec_release(&all);
-    weft_spec_release(&strided);
-    weft_spec_release(&whole);
-    weft_context_release(&context);
     return WEFT_OK;
 }
 
-START_TEST(different_tensors_are_named)
+TEST(different_tensors_are_named)
 {
     ck_assert_msg(weft_threads_run(2, move_different_tensors, NULL) == WEFT_OK, "%s",
                   weft_last_error());
 }
-END_TEST
 
 /* ---- lists of sizes that differ where messages do not show them ---- */
 
 static weft_status move_different_sizes(void *unused)
 {
-    weft_spec *a = spec_of("3", "f32[60] B(0;5,5,5,5,5,5,5,6,9,10)");
-    weft_spec *b = spec_of("3", "f32[60] B(0;5,5,5,5,5,5,5,6,10,9)");
-    weft_spec *c = spec_of("3", "f32[60] B(0;5,5,5,5,5,5,5,6,9,5,5)");
-    weft_spec *all = spec_of("3", "f32[60] R");
+    OWNED(weft_spec) *a = spec_of("3", "f32[60] B(0;5,5,5,5,5,5,5,6,9,10)");
+    OWNED(weft_spec) *b = spec_of("3", "f32[60] B(0;5,5,5,5,5,5,5,6,10,9)");
+    OWNED(weft_spec) *c = spec_of("3", "f32[60] B(0;5,5,5,5,5,5,5,6,9,5,5)");
+    OWNED(weft_spec) *all = spec_of("3", "f32[60] R");
     float in[60] = {0}, out[2][60];
-    weft_context *context;
+    OWNED(weft_context) *context = NULL;
     bool odd;
 
     (void)unused;
     WF_TRY(weft_init(NULL, &context));
     odd = weft_rank(context) == 2;
-    EXPECT(weft_move(context, odd ? b : a, in, all, out[0], NULL, NULL) == WEFT_ERR_MISMATCH);
+    EXPECT(move_one(context, odd ? b : a, in, all, out[0], NULL, NULL) == WEFT_ERR_MISMATCH);
     EXPECT(says("weft_move: rank ") && says("bind different plans"));
     EXPECT(says("with the same specs; size 8 (from 0) of placement 0 of the source is 9 on rank 0 "
                 "and 10 on rank 2"));
-    EXPECT(weft_move(context, all, in, odd ? c : a, out[0], NULL, NULL) == WEFT_ERR_MISMATCH);
+    EXPECT(move_one(context, all, in, odd ? c : a, out[0], NULL, NULL) == WEFT_ERR_MISMATCH);
     EXPECT(says("; placement 0 of the target lists 10 sizes on rank 0 and 11 on rank 2"));
-    EXPECT(weft_move_batch(context, 2,
-                           (const weft_move_item[]){{"w1", a, in, all, out[0]},
-                                                    {"w2", odd ? b : a, in, all, out[1]}},
-                           NULL, NULL) == WEFT_ERR_MISMATCH);
-    EXPECT(says("weft_move_batch: rank 0 and rank 2 bind different batches: on rank 0, tensor w2"));
+    EXPECT(move_items(context, 2,
+                      (const weft_move_item[]){{"w1", a, in, all, out[0]},
+                                               {"w2", odd ? b : a, in, all, out[1]}},
+                      NULL, NULL) == WEFT_ERR_MISMATCH);
+    EXPECT(says("weft_move: rank 0 and rank 2 bind different batches: on rank 0, tensor w2"));
     EXPECT(says("; size 8 (from 0) of placement 0 of the source is 9 on rank 0 and 10 on rank 2"));
-    WF_TRY(weft_move(context, a, in, all, out[0], NULL, NULL));
-    weft_spec_release(&a);
-    weft_spec_release(&b);
-    weft_spec_release(&c);
-    weft_spec_release(&all);
-    weft_context_release(&context);
+    WF_TRY(move_one(context, a, in, all, out[0], NULL, NULL));
     return WEFT_OK;
 }
 
-START_TEST(the_first_size_that_differs_is_named)
+TEST(the_first_size_that_differs_is_named)
 {
     ck_assert_msg(weft_threads_run(3, move_different_sizes, NULL) == WEFT_OK, "%s",
                   weft_last_error());
 }
-END_TEST
 
 /* ---- batches that differ in one tensor ---- */
 
@@ -143,7 +128,7 @@ static weft_status bind_batch(weft_context *context, uint32_t count, const weft_
 {
     const weft_spec *from[TENSORS], *to[TENSORS];
     weft_bound *bound = NULL;
-    weft_plan *plan = NULL;
+    OWNED(weft_plan) *plan = NULL;
     weft_status status;
 
     for (uint32_t i = 0; i < count; i++) {
@@ -152,7 +137,6 @@ static weft_status bind_batch(weft_context *context, uint32_t count, const weft_
     }
     WF_TRY(weft_plan_create_batch(count, from, to, NULL, &plan));
     status = weft_plan_bind(plan, weft_world(context), NULL, &bound);
-    weft_plan_release(&plan);
     return status;
 }
 
@@ -161,12 +145,12 @@ static weft_status batch_with_an_odd_one(void *argument)
     static const char *const names[TENSORS] = {"w0", "w1", "w2", "w3", "w4", "w5",
                                                "w6", "w7", "w8", "w9", "w10"};
     struct odd_one *odd = argument;
-    weft_spec *rows = spec_of("4", "f32[8] S(0)"), *all = spec_of("4", "f32[8] R");
-    weft_spec *strided = spec_of("4", "f32[8] SS(0,2)");
+    OWNED(weft_spec) *rows = spec_of("4", "f32[8] S(0)"), *all = spec_of("4", "f32[8] R");
+    OWNED(weft_spec) *strided = spec_of("4", "f32[8] SS(0,2)");
     weft_move_item items[TENSORS];
     float a[2] = {0}, b[TENSORS][8];
     uint32_t count = TENSORS;
-    weft_context *context;
+    OWNED(weft_context) *context = NULL;
     weft_status status;
 
     WF_TRY(weft_init(NULL, &context));
@@ -174,16 +158,12 @@ static weft_status batch_with_an_odd_one(void *argument)
         items[i] = (weft_move_item){odd->has_names ? names[i] : NULL, rows, a, all, b[i]};
     if (weft_rank(context) == 2 && odd->is_short) count = odd->at;
     if (weft_rank(context) == 2) items[odd->at].from = strided;
-    status = odd->has_names ? weft_move_batch(context, count, items, NULL, NULL)
+    status = odd->has_names ? move_items(context, count, items, NULL, NULL)
                             : bind_batch(context, count, items);
     EXPECT(status == WEFT_ERR_MISMATCH);
     snprintf(odd->texts[weft_rank(context)], sizeof odd->texts[0], "%s", weft_last_error());
     items[odd->at].from = rows; /* nothing was kept, and the world is usable */
-    WF_TRY(weft_move_batch(context, TENSORS, items, NULL, NULL));
-    weft_spec_release(&rows);
-    weft_spec_release(&strided);
-    weft_spec_release(&all);
-    weft_context_release(&context);
+    WF_TRY(move_items(context, TENSORS, items, NULL, NULL));
     return WEFT_OK;
 }
 
@@ -198,7 +178,7 @@ static void check_odd_one(uint32_t at, bool is_short, bool has_names)
     snprintf(first, sizeof first,
              "%s: rank 0 and rank 2 bind different batches: on rank 0, tensor %s%u is f32[8] S(0) "
              "-> f32[8] R on 4, ",
-             has_names ? "weft_move_batch" : "weft_plan_bind", mark, at);
+             has_names ? "weft_move" : "weft_plan_bind", mark, at);
     if (is_short)
         snprintf(other, sizeof other, "; on rank 2, the batch has %u tensors; ", at);
     else
@@ -209,14 +189,13 @@ static void check_odd_one(uint32_t at, bool is_short, bool has_names)
     }
 }
 
-START_TEST(the_first_tensor_that_differs_is_named_on_all_ranks)
+TEST(the_first_tensor_that_differs_is_named_on_all_ranks)
 {
     for (uint32_t at = 0; at < TENSORS; at++)
         check_odd_one(at, false, at % 2 == 0);
     check_odd_one(7, true, true);
     check_odd_one(2, true, false);
 }
-END_TEST
 
 /* ---- call groups ---- */
 
@@ -247,10 +226,9 @@ static weft_status run_in_groups(weft_context *context, weft_bound *bound, const
     WF_TRY(end_refused_group(world, weft_redistribute_batch(bound, sources, targets, NULL, NULL),
                              "weft_redistribute_batch "));
     WF_TRY(weft_group_begin(world));
-    WF_TRY(end_refused_group(world, weft_move(context, from, a, to, b, NULL, NULL), "weft_move "));
+    WF_TRY(end_refused_group(world, move_one(context, from, a, to, b, NULL, NULL), "weft_move "));
     WF_TRY(weft_group_begin(world));
-    WF_TRY(end_refused_group(world, weft_move_batch(context, 1, &item, NULL, NULL),
-                             "weft_move_batch "));
+    WF_TRY(end_refused_group(world, move_items(context, 1, &item, NULL, NULL), "weft_move "));
     for (int i = 0; i < 8; i++)
         EXPECT(b[i] == 0);
     WF_TRY(weft_redistribute(bound, a, b, NULL, NULL)); /* refusals have changed nothing */
@@ -261,11 +239,11 @@ static weft_status run_in_groups(weft_context *context, weft_bound *bound, const
 
 static weft_status redistribute_in_groups(void *unused)
 {
-    weft_spec *from = spec_of("2", "f32[4,2] S(1)"), *to = spec_of("2", "f32[4,2] R");
+    OWNED(weft_spec) *from = spec_of("2", "f32[4,2] S(1)"), *to = spec_of("2", "f32[4,2] R");
     weft_bind_options options = {.struct_size = sizeof options, .packed = true};
-    weft_context *context;
+    OWNED(weft_context) *context = NULL;
     weft_bound *bound = NULL;
-    weft_plan *plan = NULL;
+    OWNED(weft_plan) *plan = NULL;
 
     (void)unused;
     WF_TRY(weft_init(NULL, &context));
@@ -274,20 +252,11 @@ static weft_status redistribute_in_groups(void *unused)
     WF_TRY(run_in_groups(context, bound, from, to));
     WF_TRY(weft_barrier(weft_world(context), NULL));
     weft_bound_release(&bound);
-    weft_plan_release(&plan);
-    weft_spec_release(&from);
-    weft_spec_release(&to);
-    weft_context_release(&context);
     return WEFT_OK;
 }
 
-START_TEST(a_call_group_refuses_redistributions)
+TEST(a_call_group_refuses_redistributions)
 {
     ck_assert_msg(weft_threads_run(2, redistribute_in_groups, NULL) == WEFT_OK, "%s",
                   weft_last_error());
 }
-END_TEST
-
-SUITE(redistribute_move_messages, a_rank_that_leaves_is_named_with_the_move,
-      different_tensors_are_named, the_first_size_that_differs_is_named,
-      the_first_tensor_that_differs_is_named_on_all_ranks, a_call_group_refuses_redistributions)

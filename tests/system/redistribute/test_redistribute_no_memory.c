@@ -4,6 +4,7 @@
 #include "exec/context/kept.h"
 #include "support/expect.h"
 #include "support/layout.h"
+#include "support/move.h"
 #include "support/suite.h"
 #include "weft/weft.h"
 
@@ -45,12 +46,12 @@ static bool lacked_scratch(const char *text)
            strstr(text, ": scratch: out of memory") != NULL;
 }
 
-static weft_status move_one(struct attempt *a, weft_context *context)
+static weft_status try_move(struct attempt *a, weft_context *context)
 {
     static double memory[RANKS][2][ELEMENTS];
     double *mine = memory[weft_rank(context)][0];
 
-    return weft_move(context, a->specs[0][0], mine, a->specs[1][0], mine + ELEMENTS, NULL, NULL);
+    return move_one(context, a->specs[0][0], mine, a->specs[1][0], mine + ELEMENTS, NULL, NULL);
 }
 
 static weft_status move_two(struct attempt *a, weft_context *context)
@@ -61,7 +62,7 @@ static weft_status move_two(struct attempt *a, weft_context *context)
     for (int i = 0; i < TENSORS; i++)
         items[i] = (weft_move_item){"tensor", a->specs[0][i], memory[weft_rank(context)][2 * i],
                                     a->specs[1][i], memory[weft_rank(context)][2 * i + 1]};
-    return weft_move_batch(context, TENSORS, items, NULL, NULL);
+    return move_items(context, TENSORS, items, NULL, NULL);
 }
 
 /* ---- one attempt ---- */
@@ -69,7 +70,7 @@ static weft_status move_two(struct attempt *a, weft_context *context)
 static weft_status attempt_on_rank(void *argument)
 {
     struct attempt *a = argument;
-    weft_context *context = NULL;
+    OWNED(weft_context) *context = NULL;
     int32_t rank;
 
     WF_TRY(weft_init(NULL, &context));
@@ -81,7 +82,6 @@ static weft_status attempt_on_rank(void *argument)
     wf_mem_fail_at(0);
     /* The world is usable, and the ranks are still at the same call. */
     if (!lacked_scratch(a->text[rank])) WF_TRY(a->call(a, context));
-    weft_context_release(&context);
     return WEFT_OK;
 }
 
@@ -151,7 +151,7 @@ static void fail_each(struct attempt a)
 
 static const char *const narrow[] = {"f32[12,8] S(0)", "bf16[12,8] S(1)"};
 
-START_TEST(a_plan_that_casts)
+TEST(a_plan_that_casts)
 {
     for (int packed = 0; packed < 2; packed++)
         fail_each((struct attempt){.call = bind_plan,
@@ -160,63 +160,53 @@ START_TEST(a_plan_that_casts)
                                    .to = {narrow[1], narrow[1]},
                                    .options = {.packed = packed, .in_place = packed}});
 }
-END_TEST
 
-START_TEST(a_plan_on_groups)
+TEST(a_plan_on_groups)
 {
     fail_each((struct attempt){.call = bind_plan,
                                .mesh = "2x2",
                                .from = {"f32[12,8] S(0),S(1)", "f32[12,8] S(0),S(1)"},
                                .to = {"bf16[12,8] R,S(1)", "bf16[12,8] R,S(1)"}});
 }
-END_TEST
 
 /* The ranks of the batch are not all ranks of the world. */
-START_TEST(a_batch_on_a_group)
+TEST(a_batch_on_a_group)
 {
     fail_each((struct attempt){.call = bind_plan,
                                .mesh = "3@3,1,0",
                                .from = {"f32[12,8] S(0)", "bf16[12,8] S(0)"},
                                .to = {"bf16[12,8] S(1)", "bf16[12,8] R"}});
 }
-END_TEST
 
-START_TEST(a_move_on_a_group)
+TEST(a_move_on_a_group)
 {
-    fail_each((struct attempt){.call = move_one,
+    fail_each((struct attempt){.call = try_move,
                                .mesh = "3@3,1,0",
                                .without = 2,
                                .from = {narrow[0], narrow[0]},
                                .to = {narrow[1], narrow[1]}});
 }
-END_TEST
 
-START_TEST(a_batch)
+TEST(a_batch)
 {
     fail_each((struct attempt){.call = bind_plan,
                                .mesh = "4",
                                .from = {"f32[12,8] S(0)", "f32[12,8] P"},
                                .to = {"bf16[12,8] S(1)", "f32[12,8] R"}});
 }
-END_TEST
 
-START_TEST(a_move)
+TEST(a_move)
 {
-    fail_each((struct attempt){.call = move_one,
+    fail_each((struct attempt){.call = try_move,
                                .mesh = "4",
                                .from = {narrow[0], narrow[0]},
                                .to = {narrow[1], narrow[1]}});
 }
-END_TEST
 
-START_TEST(a_move_of_a_batch)
+TEST(a_move_of_a_batch)
 {
     fail_each((struct attempt){.call = move_two,
                                .mesh = "4",
                                .from = {"f32[12,8] S(0)", "f32[12,8] P"},
                                .to = {"bf16[12,8] S(1)", "f32[12,8] R"}});
 }
-END_TEST
-
-SUITE(redistribute_no_memory, a_plan_that_casts, a_plan_on_groups, a_batch, a_batch_on_a_group,
-      a_move_on_a_group, a_move, a_move_of_a_batch)

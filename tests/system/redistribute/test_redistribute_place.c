@@ -3,6 +3,7 @@
 #include "support/device_memory.h"
 #include "support/expect.h"
 #include "support/layout.h"
+#include "support/move.h"
 #include "support/suite.h"
 #include "weft/weft.h"
 
@@ -38,7 +39,7 @@ static weft_status end(struct place *p)
 {
     weft_spec_release(&p->rows);
     weft_spec_release(&p->whole);
-    WF_TRY(weft_stream_wait(p->context, NULL, WEFT_FOREVER));
+    WF_TRY(weft_context_wait(p->context, NULL, WEFT_FOREVER));
     WF_TRY(weft_free(p->context, p->a));
     WF_TRY(weft_free(p->context, p->b));
     weft_context_release(&p->context);
@@ -61,16 +62,16 @@ static weft_status move_host_memory(void *unused)
 
     (void)unused;
     WF_TRY(begin(&p));
-    EXPECT(is_refused(&p, weft_move(p.context, p.rows, shard, p.whole, p.b, NULL, NULL),
-                      "source, 0x"));
     EXPECT(
-        is_refused(&p, weft_move(p.context, p.rows, p.a, p.whole, more, NULL, NULL), "target, 0x"));
+        is_refused(&p, move_one(p.context, p.rows, shard, p.whole, p.b, NULL, NULL), "source, 0x"));
+    EXPECT(
+        is_refused(&p, move_one(p.context, p.rows, p.a, p.whole, more, NULL, NULL), "target, 0x"));
     /* A local copy, which no collective call looks at. */
-    EXPECT(is_refused(&p, weft_move(p.context, p.whole, p.host, p.rows, p.b, NULL, NULL),
+    EXPECT(is_refused(&p, move_one(p.context, p.whole, p.host, p.rows, p.b, NULL, NULL),
                       "weft_move: "));
     WF_TRY(weft_move_get(p.context, &moves));
     EXPECT(moves.bound == (p.on_host ? 2 : 0));
-    WF_TRY(weft_move(p.context, p.rows, p.a, p.whole, p.b, NULL, NULL));
+    WF_TRY(move_one(p.context, p.rows, p.a, p.whole, p.b, NULL, NULL));
     return end(&p);
 }
 
@@ -84,9 +85,9 @@ static weft_status move_on_one_rank(void *unused)
     (void)unused;
     WF_TRY(begin(&p));
     source = weft_rank(p.context) == 1 ? p.host : p.a;
-    status = weft_move(p.context, p.rows, source, p.whole, p.b, NULL, NULL);
+    status = move_one(p.context, p.rows, source, p.whole, p.b, NULL, NULL);
     EXPECT(is_refused(&p, status, "on rank 1: source, 0x"));
-    WF_TRY(weft_move(p.context, p.rows, p.a, p.whole, p.b, NULL, NULL));
+    WF_TRY(move_one(p.context, p.rows, p.a, p.whole, p.b, NULL, NULL));
     return end(&p);
 }
 
@@ -100,13 +101,13 @@ static weft_status move_a_list(void *unused)
     items[0] = (weft_move_item){NULL, p.rows, p.a, p.rows, (char *)p.b + 4 * sizeof(float)};
     items[1] = (weft_move_item){"w", p.rows, (char *)p.a + 4 * sizeof(float), p.rows, p.b};
     items[0].source = p.host;
-    EXPECT(is_refused(&p, weft_move_batch(p.context, 2, items, NULL, NULL), "items[0].source, 0x"));
+    EXPECT(is_refused(&p, move_items(p.context, 2, items, NULL, NULL), "items[0].source, 0x"));
     WF_TRY(weft_move_clear(p.context));
     items[0].source = p.a;
     items[1].target = p.host;
-    EXPECT(is_refused(&p, weft_move_batch(p.context, 2, items, NULL, NULL), "the target of w, 0x"));
+    EXPECT(is_refused(&p, move_items(p.context, 2, items, NULL, NULL), "the target of w, 0x"));
     items[1].target = p.b;
-    WF_TRY(weft_move_batch(p.context, 2, items, NULL, NULL));
+    WF_TRY(move_items(p.context, 2, items, NULL, NULL));
     return end(&p);
 }
 
@@ -136,7 +137,7 @@ static weft_status run_bound(void *unused)
     EXPECT(
         is_refused(&p, weft_redistribute(bound, p.a, p.host + LENGTH, NULL, NULL), "target, 0x"));
     WF_TRY(weft_redistribute(bound, p.a, p.b, NULL, NULL));
-    WF_TRY(weft_stream_wait(p.context, NULL, WEFT_FOREVER));
+    WF_TRY(weft_context_wait(p.context, NULL, WEFT_FOREVER));
     weft_bound_release(&bound);
 
     for (int i = 0; i < 2; i++) {
@@ -152,7 +153,7 @@ static weft_status run_bound(void *unused)
                       "sources[1], 0x"));
     sources[1] = (char *)p.a + 4 * sizeof(float);
     WF_TRY(weft_redistribute_batch(bound, sources, targets, NULL, NULL));
-    WF_TRY(weft_stream_wait(p.context, NULL, WEFT_FOREVER));
+    WF_TRY(weft_context_wait(p.context, NULL, WEFT_FOREVER));
     weft_bound_release(&bound);
     weft_plan_release(&plan);
     weft_plan_release(&batch);
@@ -171,10 +172,10 @@ static weft_status accept_other_memory(void *unused)
     WF_TRY(begin(&p));
     WF_TRY(weft_alloc(p.context, LENGTH * sizeof(float), WEFT_MEMORY_PINNED, &pinned));
     memcpy(pinned, p.host, LENGTH * sizeof(float));
-    WF_TRY(weft_move(p.context, p.rows, pinned, p.whole, p.b, NULL, NULL));
+    WF_TRY(move_one(p.context, p.rows, pinned, p.whole, p.b, NULL, NULL));
     source = weft_rank(p.context) == 1 ? (const void *)p.host : p.a; /* rank 1 has no element */
-    WF_TRY(weft_move(p.context, one, source, copied, p.b, NULL, NULL));
-    WF_TRY(weft_stream_wait(p.context, NULL, WEFT_FOREVER));
+    WF_TRY(move_one(p.context, one, source, copied, p.b, NULL, NULL));
+    WF_TRY(weft_context_wait(p.context, NULL, WEFT_FOREVER));
     WF_TRY(weft_free(p.context, pinned));
     weft_spec_release(&one);
     weft_spec_release(&copied);
@@ -186,36 +187,27 @@ static void run(weft_status (*body)(void *))
     ck_assert_msg(weft_threads_run(RANKS, body, NULL) == WEFT_OK, "%s", weft_last_error());
 }
 
-START_TEST(a_move_names_the_argument)
+TEST(a_move_names_the_argument)
 {
     run(move_host_memory);
 }
-END_TEST
 
-START_TEST(all_ranks_of_a_first_move_get_the_error)
+TEST(all_ranks_of_a_first_move_get_the_error)
 {
     run(move_on_one_rank);
 }
-END_TEST
 
-START_TEST(a_list_names_the_tensor)
+TEST(a_list_names_the_tensor)
 {
     run(move_a_list);
 }
-END_TEST
 
-START_TEST(a_bound_plan_refuses_scratch_and_its_first_memory)
+TEST(a_bound_plan_refuses_scratch_and_its_first_memory)
 {
     run(run_bound);
 }
-END_TEST
 
-START_TEST(empty_shards_and_pinned_memory_are_accepted)
+TEST(empty_shards_and_pinned_memory_are_accepted)
 {
     run(accept_other_memory);
 }
-END_TEST
-
-SUITE(redistribute_place, a_move_names_the_argument, all_ranks_of_a_first_move_get_the_error,
-      a_list_names_the_tensor, a_bound_plan_refuses_scratch_and_its_first_memory,
-      empty_shards_and_pinned_memory_are_accepted)

@@ -212,27 +212,26 @@ static weft_status rank_main(void *argument)
     if (run.rank == 0)
         printf("%d pairs, %d of them refused; %d with partial targets, combined and compared\n",
                shared.cases, shared.cases - done, partial);
-    weft_stream_release(run.context, &run.stream);
+    weft_stream_release(&run.stream);
     weft_context_release(&run.context);
     return WEFT_OK;
 }
 
-START_TEST(random_pairs_arrive_on_real_ranks)
+TEST(random_pairs_arrive_on_real_ranks)
 {
     shared.random = random_begin("random_pairs_arrive_on_real_ranks");
     shared.cases = test_cases(2000);
     ck_assert_msg(weft_threads_run(RANKS, rank_main, NULL) == WEFT_OK, "%s", weft_last_error());
 }
-END_TEST
 
 /* A partial target is compared after its contributions are reduced. */
-START_TEST(a_wrong_contribution_to_a_partial_target_is_seen)
+TEST(a_wrong_contribution_to_a_partial_target_is_seen)
 {
     static const char *const targets[] = {"i32[6] P(sum),S(0)", "f32[6] P(avg),R",
                                           "f64[6] P(max),P(max)", "i16[6] S(0),P(min)"};
 
     for (size_t i = 0; i < WF_COUNT(targets); i++) {
-        weft_spec *spec = spec_of("2x3", targets[i]);
+        OWNED(weft_spec) *spec = spec_of("2x3", targets[i]);
         struct values values = values_between(spec, spec);
         struct shards shards = shards_of(spec);
         size_t element = weft_dtype_bytes(weft_spec_dtype(spec));
@@ -245,10 +244,5 @@ START_TEST(a_wrong_contribution_to_a_partial_target_is_seen)
         ck_assert_int_eq(values_check(&values, spec, (const void *const *)shards.at),
                          WEFT_ERR_MISMATCH);
         shards_free(spec, &shards);
-        weft_spec_release(&spec);
     }
 }
-END_TEST
-
-SUITE(redistribute_ranks, a_wrong_contribution_to_a_partial_target_is_seen,
-      random_pairs_arrive_on_real_ranks)

@@ -45,11 +45,8 @@ static weft_status bind_refused_arguments(void *argument)
     return WEFT_OK;
 }
 
-START_TEST(arguments_that_one_rank_refuses_are_refused_on_every_rank)
+TEST(arguments_that_one_rank_refuses_are_refused_on_every_rank)
 {
     ck_assert_msg(weft_threads_run(4, bind_refused_arguments, NULL) == WEFT_OK, "%s",
                   weft_last_error());
 }
-END_TEST
-
-SUITE(redistribute_refused, arguments_that_one_rank_refuses_are_refused_on_every_rank)

@@ -30,19 +30,17 @@ struct holding {
 
 static weft_status make_plans(weft_plan **one, weft_plan **several)
 {
-    weft_spec *from = spec_of("2", "f32[8,8] S(0)"), *to = spec_of("2", "f32[8,8] S(1)");
+    OWNED(weft_spec) *from = spec_of("2", "f32[8,8] S(0)"), *to = spec_of("2", "f32[8,8] S(1)");
     const weft_spec *froms[TENSORS] = {from, from, from}, *tos[TENSORS] = {to, to, to};
 
     WF_TRY(weft_plan_create(from, to, NULL, one));
     WF_TRY(weft_plan_create_batch(TENSORS, froms, tos, NULL, several));
-    weft_spec_release(&from);
-    weft_spec_release(&to);
     return WEFT_OK;
 }
 
 static weft_status make(struct holding *h)
 {
-    weft_plan *one = NULL, *several = NULL;
+    OWNED(weft_plan) *one = NULL, *several = NULL;
     char *at;
 
     *h = (struct holding){0};
@@ -59,8 +57,6 @@ static weft_status make(struct holding *h)
     WF_TRY(weft_work_wait(h->given, WEFT_FOREVER));
     WF_TRY(weft_work_record(h->context, h->stream, &h->recorded));
     WF_TRY(weft_barrier(h->comm, NULL));
-    weft_plan_release(&one);
-    weft_plan_release(&several);
     return WEFT_OK;
 }
 
@@ -99,7 +95,7 @@ static weft_status release_comm_first(void *argument)
     /* Other objects stay usable. */
     WF_TRY(weft_work_wait(h.recorded, WEFT_FOREVER));
     WF_TRY(weft_work_wait(h.given, WEFT_FOREVER));
-    WF_TRY(weft_stream_wait(h.context, h.stream, WEFT_FOREVER));
+    WF_TRY(weft_context_wait(h.context, h.stream, WEFT_FOREVER));
     WF_TRY(weft_free(h.context, h.memory));
     weft_bound_release(&h.bound);
     weft_bound_release(&h.batch);
@@ -108,25 +104,24 @@ static weft_status release_comm_first(void *argument)
     weft_symm_release(&h.symm);
     weft_work_release(&h.recorded);
     weft_work_release(&h.given);
-    weft_stream_release(h.context, &h.stream);
+    weft_stream_release(&h.stream);
     weft_context_release(&h.context);
     return WEFT_OK;
 }
 
-START_TEST(bound_plans_outlive_their_communicator)
+TEST(bound_plans_outlive_their_communicator)
 {
     wf_log_set_level(WF_LOG_ERROR);
     ck_assert_msg(weft_threads_run(RANKS, release_comm_first, NULL) == WEFT_OK, "%s",
                   weft_last_error());
     wf_log_set_level(WF_LOG_NOTICE);
 }
-END_TEST
 
 static weft_status release_context_first(void *argument)
 {
     struct holding h;
     weft_bound *other = NULL;
-    weft_plan *one = NULL, *several = NULL;
+    OWNED(weft_plan) *one = NULL, *several = NULL;
     weft_context *copy;
 
     (void)argument;
@@ -141,8 +136,8 @@ static weft_status release_context_first(void *argument)
     REFUSED(weft_symm_fence(h.symm, NULL), "the context was released");
     REFUSED(weft_work_wait(h.recorded, 0), "was released; the work is from weft_work_record");
     REFUSED(weft_work_wait(h.given, 0), "was released; the work is from weft_redistribute");
-    REFUSED(weft_stream_wait(copy, h.stream, 0), "the context was released");
-    REFUSED(weft_stream_wait(h.context, h.stream, 0), "context is NULL");
+    REFUSED(weft_context_wait(copy, h.stream, 0), "the context was released");
+    REFUSED(weft_context_wait(h.context, h.stream, 0), "context is NULL");
     REFUSED(weft_free(copy, h.memory), "the context was released");
     weft_symm_release(&h.symm);
     weft_bound_release(&h.bound);
@@ -150,21 +145,18 @@ static weft_status release_context_first(void *argument)
     weft_bound_release(&h.batch);
     weft_work_release(&h.recorded);
     weft_work_release(&h.given);
-    weft_stream_release(h.context, &h.stream);
+    weft_stream_release(&h.stream);
     EXPECT(h.symm == NULL && h.bound == NULL && h.comm == NULL && h.stream == NULL);
-    weft_plan_release(&one);
-    weft_plan_release(&several);
     return WEFT_OK;
 }
 
-START_TEST(everything_outlives_its_context)
+TEST(everything_outlives_its_context)
 {
     wf_log_set_level(WF_LOG_ERROR);
     ck_assert_msg(weft_threads_run(RANKS, release_context_first, NULL) == WEFT_OK, "%s",
                   weft_last_error());
     wf_log_set_level(WF_LOG_NOTICE);
 }
-END_TEST
 
 /* A copy of the pointer to a released bound plan is refused. */
 static weft_status use_after_release(void *argument)
@@ -187,28 +179,27 @@ static weft_status use_after_release(void *argument)
     weft_symm_release(&h.symm);
     weft_work_release(&h.recorded);
     weft_work_release(&h.given);
-    weft_stream_release(h.context, &h.stream);
+    weft_stream_release(&h.stream);
     WF_TRY(weft_free(h.context, h.memory));
     weft_comm_release(&h.comm);
     weft_context_release(&h.context);
     return WEFT_OK;
 }
 
-START_TEST(a_released_bound_plan_is_refused)
+TEST(a_released_bound_plan_is_refused)
 {
     wf_log_set_level(WF_LOG_ERROR);
     ck_assert_msg(weft_threads_run(RANKS, use_after_release, NULL) == WEFT_OK, "%s",
                   weft_last_error());
     wf_log_set_level(WF_LOG_NOTICE);
 }
-END_TEST
 
 static int64_t live_before, live_after;
 
 static weft_status bind_often(void *argument)
 {
-    weft_plan *one = NULL, *several = NULL;
-    weft_context *context = NULL;
+    OWNED(weft_plan) *one = NULL, *several = NULL;
+    OWNED(weft_context) *context = NULL;
     weft_bound *bound = NULL;
 
     (void)argument;
@@ -223,19 +214,15 @@ static weft_status bind_often(void *argument)
         WF_TRY(weft_plan_bind(i % 2 == 0 ? one : several, weft_world(context), NULL, &bound));
         weft_bound_release(&bound);
     }
-    weft_plan_release(&one);
-    weft_plan_release(&several);
-    weft_context_release(&context);
     return WEFT_OK;
 }
 
-START_TEST(few_released_bound_plans_are_kept)
+TEST(few_released_bound_plans_are_kept)
 {
     ck_assert_msg(weft_threads_run(RANKS, bind_often, NULL) == WEFT_OK, "%s", weft_last_error());
     ck_assert_msg(live_after <= live_before + 8, "%lld blocks, then %lld", (long long)live_before,
                   (long long)live_after); /* threads of the rendezvous allocate meanwhile */
 }
-END_TEST
 
 static atomic_bool has_left; /* rank 0 */
 
@@ -263,19 +250,14 @@ static weft_status release_with_work_under_way(void *argument)
     weft_context_release(&context);
     if (work != NULL) REFUSED(weft_work_wait(work, WEFT_FOREVER), "was released");
     weft_work_release(&work);
-    weft_stream_release(NULL, &stream);
+    weft_stream_release(&stream);
     return WEFT_OK;
 }
 
-START_TEST(a_context_ends_with_work_under_way_on_a_forgotten_stream)
+TEST(a_context_ends_with_work_under_way_on_a_forgotten_stream)
 {
     wf_log_set_level(WF_LOG_ERROR);
     ck_assert_msg(weft_threads_run(RANKS, release_with_work_under_way, NULL) == WEFT_OK, "%s",
                   weft_last_error());
     wf_log_set_level(WF_LOG_NOTICE);
 }
-END_TEST
-
-SUITE(redistribute_release, bound_plans_outlive_their_communicator, everything_outlives_its_context,
-      a_released_bound_plan_is_refused, few_released_bound_plans_are_kept,
-      a_context_ends_with_work_under_way_on_a_forgotten_stream)

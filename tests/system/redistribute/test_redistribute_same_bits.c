@@ -150,7 +150,7 @@ static weft_status run_bound(const struct run *run, const struct pair *pair, con
 
     WF_TRY(weft_plan_bind(plan, weft_world(run->context), &options, &bound));
     status = weft_redistribute(bound, from < 0 ? NULL : run->sources.at[from], target, NULL, NULL);
-    if (status == WEFT_OK) status = weft_stream_wait(run->context, NULL, WEFT_FOREVER);
+    if (status == WEFT_OK) status = weft_context_wait(run->context, NULL, WEFT_FOREVER);
     if (status == WEFT_OK && to >= 0)
         status = compare(pair->to, run->rank, target, run->wanted.at[to]);
     weft_bound_release(&bound);
@@ -161,7 +161,7 @@ static weft_status run_bound(const struct run *run, const struct pair *pair, con
 static weft_status run_case(struct run *run, const struct pair *pair, uint64_t seed)
 {
     const weft_mesh *mesh = weft_spec_mesh(pair->from);
-    weft_plan *plan = NULL;
+    OWNED(weft_plan) *plan = NULL;
     weft_status status;
 
     if (weft_plan_create(pair->from, pair->to, &pair->options, &plan) != WEFT_OK) return WEFT_OK;
@@ -174,7 +174,6 @@ static weft_status run_case(struct run *run, const struct pair *pair, uint64_t s
     if (status == WEFT_OK) status = run_bound(run, pair, plan, true);
     shards_free(pair->from, &run->sources);
     shards_free(pair->to, &run->wanted);
-    weft_plan_release(&plan);
     return status;
 }
 
@@ -233,13 +232,10 @@ static weft_status rank_main(void *argument)
     return WEFT_OK;
 }
 
-START_TEST(the_simulator_and_real_ranks_give_the_same_bits)
+TEST(the_simulator_and_real_ranks_give_the_same_bits)
 {
     shared.random = random_begin("the_simulator_and_real_ranks_give_the_same_bits");
     shared.cases = test_cases(250);
     for (int32_t ranks = 1; ranks <= MAX_RANKS; ranks++)
         ck_assert_msg(weft_threads_run(ranks, rank_main, NULL) == WEFT_OK, "%s", weft_last_error());
 }
-END_TEST
-
-SUITE(redistribute_same_bits, the_simulator_and_real_ranks_give_the_same_bits)

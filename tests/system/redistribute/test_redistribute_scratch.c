@@ -32,7 +32,7 @@ static weft_status ask_and_bind(void *argument)
 {
     const struct question *q = argument;
     uint64_t bytes = UINT64_MAX;
-    weft_context *context;
+    OWNED(weft_context) *context = NULL;
     weft_bound *bound = NULL;
 
     WF_TRY(weft_init(NULL, &context));
@@ -42,7 +42,6 @@ static weft_status ask_and_bind(void *argument)
     EXPECT(bytes == weft_bound_scratch(bound));
     EXPECT(scratch_of(context) == bytes);
     weft_bound_release(&bound);
-    weft_context_release(&context);
     return WEFT_OK;
 }
 
@@ -58,7 +57,7 @@ static void ask_all_ways(weft_plan *plan, const char *name, int number)
     }
 }
 
-START_TEST(the_size_is_known_before_binding)
+TEST(the_size_is_known_before_binding)
 {
     struct random r = {.state = test_seed_begin("redistribute_scratch") | 1};
     int cases = test_cases(30);
@@ -91,7 +90,6 @@ START_TEST(the_size_is_known_before_binding)
             pair_release(&pairs[k]);
     }
 }
-END_TEST
 
 /* Fails if this rank has more scratch than the plan states. */
 static weft_status bind_packed(void *argument)
@@ -99,7 +97,7 @@ static weft_status bind_packed(void *argument)
     weft_bind_options options = {.struct_size = sizeof options, .packed = true};
     weft_plan_info info = {.struct_size = sizeof info};
     const weft_plan *plan = argument;
-    weft_context *context;
+    OWNED(weft_context) *context = NULL;
     weft_bound *bound = NULL;
 
     WF_TRY(weft_plan_get(plan, &info));
@@ -110,13 +108,12 @@ static weft_status bind_packed(void *argument)
                        (unsigned long long)weft_bound_scratch(bound),
                        (unsigned long long)info.peak_bytes);
     weft_bound_release(&bound);
-    weft_context_release(&context);
     return WEFT_OK;
 }
 
 /* Each element goes to several ranks, and each message is one run of the shard: a rank narrows its
  * shard once, and needs no message of its own for each of them. */
-START_TEST(a_shard_that_several_ranks_receive_is_narrowed_once)
+TEST(a_shard_that_several_ranks_receive_is_narrowed_once)
 {
     static const char *const cases[][3] = {
         {"4", "f16[70,10,12] S(2)", "bf16[70,10,12] P(avg)"},
@@ -126,19 +123,15 @@ START_TEST(a_shard_that_several_ranks_receive_is_narrowed_once)
     weft_plan_options options = {.struct_size = sizeof options, .planner = WEFT_PLANNER_EXCHANGE};
 
     for (size_t i = 0; i < WF_COUNT(cases); i++) {
-        weft_spec *from = spec_of(cases[i][0], cases[i][1]),
-                  *to = spec_of(cases[i][0], cases[i][2]);
-        weft_plan *plan = NULL;
+        OWNED(weft_spec) *from = spec_of(cases[i][0], cases[i][1]),
+                         *to = spec_of(cases[i][0], cases[i][2]);
+        OWNED(weft_plan) *plan = NULL;
 
         ck_assert_int_eq(weft_plan_create(from, to, &options, &plan), WEFT_OK);
         ck_assert_msg(weft_threads_run(RANKS, bind_packed, plan) == WEFT_OK, "%s to %s: %s",
                       cases[i][1], cases[i][2], weft_last_error());
-        weft_plan_release(&plan);
-        weft_spec_release(&from);
-        weft_spec_release(&to);
     }
 }
-END_TEST
 
 /* ---- scratch of the caller ---- */
 
@@ -173,7 +166,7 @@ static weft_status run_checked(weft_context *context, weft_bound *bound, int sid
         source[i] = (rank / 2 * half + i / half) * side + rank % 2 * half + i % half;
     WF_TRY(weft_barrier(weft_world(context), NULL));
     WF_TRY(weft_redistribute(bound, source, target, stream, NULL));
-    WF_TRY(weft_stream_wait(context, stream, WEFT_FOREVER));
+    WF_TRY(weft_context_wait(context, stream, WEFT_FOREVER));
     for (int i = 0; i < half * half; i++) /* S(1),S(0): the other block */
         EXPECT(target[i] == (rank % 2 * half + i / half) * side + rank / 2 * half + i % half);
     WF_TRY(weft_barrier(weft_world(context), NULL));
@@ -183,11 +176,11 @@ static weft_status run_checked(weft_context *context, weft_bound *bound, int sid
 
 static weft_status supply(void *unused)
 {
-    weft_plan *small = plan_steps("i32[16,16] S(0),S(1)", "i32[16,16] S(1),S(0)");
-    weft_plan *large = plan_steps("i32[64,64] S(0),S(1)", "i32[64,64] S(1),S(0)");
+    OWNED(weft_plan) *small = plan_steps("i32[16,16] S(0),S(1)", "i32[16,16] S(1),S(0)");
+    OWNED(weft_plan) *large = plan_steps("i32[64,64] S(0),S(1)", "i32[64,64] S(1),S(0)");
     weft_bind_options options = {.struct_size = sizeof options, .packed = true};
     weft_bound *bound[2] = {NULL};
-    weft_context *context;
+    OWNED(weft_context) *context = NULL;
     uint64_t need = 0;
     void *scratch;
 
@@ -208,25 +201,21 @@ static weft_status supply(void *unused)
     for (int i = 0; i < 2; i++)
         weft_bound_release(&bound[i]);
     WF_TRY(weft_free(context, scratch));
-    weft_plan_release(&small);
-    weft_plan_release(&large);
-    weft_context_release(&context);
     return WEFT_OK;
 }
 
-START_TEST(the_caller_supplies_one_piece_for_many)
+TEST(the_caller_supplies_one_piece_for_many)
 {
     ck_assert_msg(weft_threads_run(RANKS, supply, NULL) == WEFT_OK, "%s", weft_last_error());
 }
-END_TEST
 
 static weft_status supply_wrong(void *unused)
 {
-    weft_plan *plan = plan_steps("i32[64,64] S(0),S(1)", "i32[64,64] S(1),S(0)");
+    OWNED(weft_plan) *plan = plan_steps("i32[64,64] S(0),S(1)", "i32[64,64] S(1),S(0)");
     weft_bind_options options = {.struct_size = sizeof options};
     static _Alignas(WEFT_SCRATCH_ALIGNMENT) char memory[RANKS][1 << 16];
     weft_bound *bound = NULL;
-    weft_context *context;
+    OWNED(weft_context) *context = NULL;
     uint64_t need = 0;
     char text[64];
     int32_t rank;
@@ -254,16 +243,13 @@ static weft_status supply_wrong(void *unused)
     WF_TRY(run_checked(context, bound, 64, NULL));
     EXPECT((scratch_of(context) > 0) == (rank == 3));
     weft_bound_release(&bound);
-    weft_plan_release(&plan);
-    weft_context_release(&context);
     return WEFT_OK;
 }
 
-START_TEST(unusable_scratch_is_refused_on_all_ranks)
+TEST(unusable_scratch_is_refused_on_all_ranks)
 {
     ck_assert_msg(weft_threads_run(RANKS, supply_wrong, NULL) == WEFT_OK, "%s", weft_last_error());
 }
-END_TEST
 
 /* ---- scratch of the context ---- */
 
@@ -272,7 +258,7 @@ static weft_status share(void *unused)
     static const int sides[] = {16, 64, 32};
     weft_stream *streams[2] = {NULL};
     weft_bound *bound[3] = {NULL};
-    weft_context *context;
+    OWNED(weft_context) *context = NULL;
     uint64_t most = 0, sum = 0;
 
     (void)unused;
@@ -301,21 +287,19 @@ static weft_status share(void *unused)
     WF_TRY(weft_move_clear(context));
     EXPECT(scratch_of(context) > 2 * most); /* bound plans still use all of it */
     for (int i = 0; i < 2; i++)
-        weft_stream_release(context, &streams[i]);
+        weft_stream_release(&streams[i]);
     for (int i = 0; i < 3; i++)
         weft_bound_release(&bound[i]);
     EXPECT(scratch_of(context) == 3 * most);
     WF_TRY(weft_move_clear(context));
     EXPECT(scratch_of(context) == 0);
-    weft_context_release(&context);
     return WEFT_OK;
 }
 
-START_TEST(bound_plans_share_one_piece_per_stream)
+TEST(bound_plans_share_one_piece_per_stream)
 {
     ck_assert_msg(weft_threads_run(RANKS, share, NULL) == WEFT_OK, "%s", weft_last_error());
 }
-END_TEST
 
 /* ---- several threads of a rank, each with a communicator of its own, on one stream ---- */
 
@@ -330,9 +314,9 @@ struct helper {
 
 static weft_status run_helper(struct helper *h)
 {
-    weft_spec *from = spec_of("2x2", "i32[64,64] S(0),S(1)");
-    weft_spec *to = spec_of("2x2", "i32[64,64] S(1),S(0)");
-    weft_plan *plan = plan_steps("i32[64,64] S(0),S(1)", "i32[64,64] S(1),S(0)");
+    OWNED(weft_spec) *from = spec_of("2x2", "i32[64,64] S(0),S(1)");
+    OWNED(weft_spec) *to = spec_of("2x2", "i32[64,64] S(1),S(0)");
+    OWNED(weft_plan) *plan = plan_steps("i32[64,64] S(0),S(1)", "i32[64,64] S(1),S(0)");
     struct values values = values_between(from, to);
     int32_t rank = weft_comm_rank(h->comm), source[32 * 32], target[32 * 32], wanted[32 * 32];
     weft_bound *bound = NULL;
@@ -354,9 +338,6 @@ static weft_status run_helper(struct helper *h)
     WF_TRY(weft_barrier(h->comm, NULL)); /* before a failure: the other ranks still run */
     EXPECT(wrong == 0);
     weft_bound_release(&bound);
-    weft_plan_release(&plan);
-    weft_spec_release(&from);
-    weft_spec_release(&to);
     return WEFT_OK;
 }
 
@@ -372,7 +353,7 @@ static void *start_helper(void *argument)
 static weft_status run_helpers(void *unused)
 {
     struct helper helpers[3];
-    weft_context *context;
+    OWNED(weft_context) *context = NULL;
 
     (void)unused;
     WF_TRY(weft_init(NULL, &context));
@@ -389,15 +370,13 @@ static weft_status run_helpers(void *unused)
             return wf_fail(helpers[i].status, "thread %d: %s", i, helpers[i].text);
         weft_comm_release(&helpers[i].comm);
     }
-    weft_context_release(&context);
     return WEFT_OK;
 }
 
-START_TEST(threads_on_one_stream_have_their_own)
+TEST(threads_on_one_stream_have_their_own)
 {
     ck_assert_msg(weft_threads_run(RANKS, run_helpers, NULL) == WEFT_OK, "%s", weft_last_error());
 }
-END_TEST
 
 /* ---- no memory for a run ---- */
 
@@ -425,9 +404,9 @@ static weft_status run_on_two_streams(weft_context *context, weft_bound *bound,
     status = weft_redistribute(bound, a, target, stream, NULL);
     if (rank == 1) run->has_failed = wf_mem_made() >= run->fail_at;
     wf_mem_fail_at(0);
-    if (status == WEFT_OK) status = weft_stream_wait(context, stream, WEFT_FOREVER);
+    if (status == WEFT_OK) status = weft_context_wait(context, stream, WEFT_FOREVER);
     snprintf(run->text[rank], sizeof run->text[rank], "%s", weft_last_error());
-    weft_stream_release(context, &stream);
+    weft_stream_release(&stream);
     return status;
 }
 
@@ -454,12 +433,12 @@ static weft_status run_without_scratch(void *argument)
     struct short_run *run = argument;
     weft_bind_options options = {
         .struct_size = sizeof options, .packed = true, .in_place = run->is_local};
-    weft_options limit = {.struct_size = sizeof limit, .timeout_ns = 120 * WF_SECOND_NS};
-    weft_spec *from = spec_of("3", run->is_local ? "f32[12,8] R" : "f32[12,8] S(0)");
-    weft_spec *to = spec_of("3", "f32[12,8] S(1)");
-    weft_plan *plan = NULL;
+    weft_init_options limit = {.struct_size = sizeof limit, .timeout_ns = 120 * WF_SECOND_NS};
+    OWNED(weft_spec) *from = spec_of("3", run->is_local ? "f32[12,8] R" : "f32[12,8] S(0)");
+    OWNED(weft_spec) *to = spec_of("3", "f32[12,8] S(1)");
+    OWNED(weft_plan) *plan = NULL;
     weft_bound *bound = NULL;
-    weft_context *context;
+    OWNED(weft_context) *context = NULL;
 
     WF_TRY(weft_init(&limit, &context));
     WF_TRY(weft_plan_create(from, to, NULL, &plan));
@@ -467,14 +446,10 @@ static weft_status run_without_scratch(void *argument)
     EXPECT(weft_bound_scratch(bound) > 0);
     WF_TRY(check_short_run(context, run, run_on_two_streams(context, bound, run)));
     weft_bound_release(&bound);
-    weft_plan_release(&plan);
-    weft_spec_release(&from);
-    weft_spec_release(&to);
-    weft_context_release(&context);
     return WEFT_OK;
 }
 
-START_TEST(a_rank_without_scratch_for_a_run_does_not_keep_others_waiting)
+TEST(a_rank_without_scratch_for_a_run_does_not_keep_others_waiting)
 {
     for (int is_local = 0; is_local < 2; is_local++) {
         struct short_run run = {.fail_at = 1, .is_local = is_local, .has_failed = true};
@@ -485,10 +460,3 @@ START_TEST(a_rank_without_scratch_for_a_run_does_not_keep_others_waiting)
         ck_assert_int_gt((int)run.fail_at, 3);
     }
 }
-END_TEST
-
-SUITE(redistribute_scratch, the_size_is_known_before_binding,
-      a_shard_that_several_ranks_receive_is_narrowed_once, the_caller_supplies_one_piece_for_many,
-      unusable_scratch_is_refused_on_all_ranks, bound_plans_share_one_piece_per_stream,
-      threads_on_one_stream_have_their_own,
-      a_rank_without_scratch_for_a_run_does_not_keep_others_waiting)

@@ -22,7 +22,7 @@ static void check_steps(const struct pair *pair, const struct values *values, co
 {
     struct shards have = shards_of(pair->from), next;
     const weft_spec *spec = pair->from;
-    weft_step_info step = {.struct_size = sizeof step};
+    weft_plan_step_info step = {.struct_size = sizeof step};
 
     shards_fill(values, pair->from, &have);
     check_all(pair, values, pair->from, &have, "the source itself");
@@ -57,7 +57,7 @@ static void check_whole(const struct pair *pair, const struct values *values, co
     shards_free(pair->to, &target);
 }
 
-START_TEST(every_step_of_random_plans_keeps_every_element)
+TEST(every_step_of_random_plans_keeps_every_element)
 {
     struct random r = random_begin("every_step_of_random_plans_keeps_every_element");
     int cases = test_cases(20500), refused = 0;
@@ -82,6 +82,3 @@ START_TEST(every_step_of_random_plans_keeps_every_element)
     ck_assert_int_lt(refused, cases / 40 + 10);
     ck_assert_int_eq(wf_mem_live(), 0);
 }
-END_TEST
-
-SUITE(redistribute_simulated, every_step_of_random_plans_keeps_every_element)

@@ -5,6 +5,7 @@
 #include "comm/comm.h"
 #include "support/expect.h"
 #include "support/layout.h"
+#include "support/move.h"
 #include "support/suite.h"
 #include "weft/exec.h"
 #include "weft/weft.h"
@@ -168,13 +169,12 @@ static weft_status run_once(const struct run *run, const struct place *place, we
                               {"b", place->to, place->more, place->to, place->more + 64 * 64}};
 
     if (run->lists)
-        return weft_tensors_move_into(2, place->sources, place->targets, place->stream, work);
-    if (run->tensors)
-        return weft_tensor_move_into(place->sources[0], place->targets[0], place->stream, work);
-    if (run->batches) return weft_move_batch(place->context, 2, items, place->stream, work);
+        return weft_tensors_move_into(2, place->sources, place->targets, NULL, place->stream, work);
+    if (run->tensors) return move_into(place->sources[0], place->targets[0], place->stream, work);
+    if (run->batches) return move_items(place->context, 2, items, place->stream, work);
     if (run->moves)
-        return weft_move(place->context, place->from, place->source, place->to, target,
-                         place->stream, work);
+        return move_one(place->context, place->from, place->source, place->to, target,
+                        place->stream, work);
     return weft_redistribute(place->bound, place->source, place->target, place->stream, work);
 }
 
@@ -260,7 +260,7 @@ static weft_status run_rank(void *argument)
         weft_tensor_release(&place.targets[i]);
     }
     weft_bound_release(&place.bound);
-    weft_stream_release(place.context, &place.stream);
+    weft_stream_release(&place.stream);
     WF_TRY(weft_free(place.context, place.source));
     WF_TRY(weft_free(place.context, place.target));
     WF_TRY(weft_free(place.context, place.flag));
@@ -294,7 +294,7 @@ static void check(struct run run)
         }
 }
 
-START_TEST(the_counters_count)
+TEST(the_counters_count)
 {
     pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
     void *volatile memory;
@@ -308,28 +308,24 @@ START_TEST(the_counters_count)
     ck_assert_uint_eq(atomic_exchange(&allocations, 0), 1);
     ck_assert_uint_eq(atomic_exchange(&locks, 0), 1);
 }
-END_TEST
 
-START_TEST(on_the_default_stream)
+TEST(on_the_default_stream)
 {
     check((struct run){.works = false});
 }
-END_TEST
 
-START_TEST(on_a_stream_of_its_own)
+TEST(on_a_stream_of_its_own)
 {
     check((struct run){.streams = true});
 }
-END_TEST
 
-START_TEST(with_a_handle_on_each_run)
+TEST(with_a_handle_on_each_run)
 {
     check((struct run){.works = true});
     check((struct run){.streams = true, .works = true});
 }
-END_TEST
 
-START_TEST(moves_from_the_cache)
+TEST(moves_from_the_cache)
 {
     check((struct run){.moves = true});
     check((struct run){.moves = true, .in_place = true});
@@ -337,16 +333,11 @@ START_TEST(moves_from_the_cache)
     check((struct run){.batches = true, .streams = true});
     check((struct run){.batches = true, .in_place = true});
 }
-END_TEST
 
-START_TEST(tensors_that_exist)
+TEST(tensors_that_exist)
 {
     check((struct run){.tensors = true});
     check((struct run){.tensors = true, .streams = true, .works = true});
     check((struct run){.lists = true});
     check((struct run){.lists = true, .streams = true});
 }
-END_TEST
-
-SUITE(redistribute_steady, the_counters_count, on_the_default_stream, on_a_stream_of_its_own,
-      with_a_handle_on_each_run, moves_from_the_cache, tensors_that_exist)

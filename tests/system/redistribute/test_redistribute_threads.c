@@ -28,12 +28,10 @@ static struct {
 static weft_status ask(struct wf_plan_cache *cache, int from, int to, weft_plan **out)
 {
     weft_plan_options options = {.struct_size = sizeof options, .costs = wf_cost_default()};
-    weft_spec *source = spec_of("2x2", layouts[from]), *target = spec_of("2x2", layouts[to]);
+    OWNED(weft_spec) *source = spec_of("2x2", layouts[from]), *target = spec_of("2x2", layouts[to]);
     weft_status status = cache != NULL ? wf_plan_cache_find(cache, source, target, &options, out)
                                        : weft_plan_create(source, target, NULL, out);
 
-    weft_spec_release(&source);
-    weft_spec_release(&target);
     return status;
 }
 
@@ -62,7 +60,7 @@ static weft_status ask_around(int number)
     WF_TRY(wf_plan_cache_create(5, &own)); /* so small that entries are evicted */
     for (int i = 0; i < QUESTIONS && status == WEFT_OK; i++) {
         int from = (int)random_in(&r, 0, LAYOUTS - 1), to = (int)random_in(&r, 0, LAYOUTS - 1);
-        weft_plan *plan = NULL;
+        OWNED(weft_plan) *plan = NULL;
         bool in_shared = i % 3 == 0;
 
         if (in_shared) pthread_mutex_lock(&shared.lock);
@@ -75,7 +73,6 @@ static weft_status ask_around(int number)
         }
         EXPECT(status == WEFT_OK && digest_of(plan) == digests[from][to]);
         plan = atomic_exchange(&shared.handed_on, plan);
-        weft_plan_release(&plan);
     }
     wf_plan_cache_release(&own);
     return status;
@@ -90,16 +87,15 @@ static void *run_asker(void *argument)
     return NULL;
 }
 
-START_TEST(plans_and_caches_are_used_by_many_threads)
+TEST(plans_and_caches_are_used_by_many_threads)
 {
     struct thread threads[HELPERS] = {0};
     weft_plan *left;
 
     for (int from = 0; from < LAYOUTS; from++)
         for (int to = 0; to < LAYOUTS; to++) {
-            weft_plan *plan = NULL;
+            OWNED(weft_plan) *plan = NULL;
             digests[from][to] = ask(NULL, from, to, &plan) == WEFT_OK ? digest_of(plan) : 0;
-            weft_plan_release(&plan);
         }
     pthread_mutex_init(&shared.lock, NULL);
     ck_assert_int_eq(wf_plan_cache_create(9, &shared.cache), WEFT_OK);
@@ -116,7 +112,6 @@ START_TEST(plans_and_caches_are_used_by_many_threads)
     wf_plan_cache_release(&shared.cache);
     pthread_mutex_destroy(&shared.lock);
 }
-END_TEST
 
 /* ---- one context ---- */
 
@@ -175,7 +170,7 @@ static weft_status work_once(struct rank *rank, int number, float *memory, weft_
     WF_TRY(weft_work_wait(given, WEFT_FOREVER));
     weft_work_release(&given);
     WF_TRY(pass_on(rank, work));
-    WF_TRY(weft_stream_wait(context, stream, WEFT_FOREVER));
+    WF_TRY(weft_context_wait(context, stream, WEFT_FOREVER));
     WF_TRY(look_around(rank, number));
     return weft_free(context, more);
 }
@@ -191,7 +186,7 @@ static weft_status help(struct rank *rank, int number)
         weft_stream *stream = NULL;
         WF_TRY(weft_stream_create(rank->context, &stream));
         status = work_once(rank, number, memory, stream);
-        weft_stream_release(rank->context, &stream);
+        weft_stream_release(&stream);
     }
     WF_TRY(status);
     return weft_free(rank->context, memory);
@@ -208,10 +203,10 @@ static void *run_helper(void *argument)
 
 static weft_status share_context(void *argument)
 {
-    weft_spec *from = spec_of("2", "f32[16,16] S(0)"), *to = spec_of("2", "f32[16,16] S(1)");
+    OWNED(weft_spec) *from = spec_of("2", "f32[16,16] S(0)"), *to = spec_of("2", "f32[16,16] S(1)");
     struct thread threads[HELPERS] = {0};
     struct rank rank = {0};
-    weft_plan *plan = NULL;
+    OWNED(weft_plan) *plan = NULL;
     weft_work *left;
 
     (void)argument;
@@ -237,17 +232,10 @@ static weft_status share_context(void *argument)
         weft_comm_release(&rank.comms[i]);
     }
     weft_context_release(&rank.context);
-    weft_plan_release(&plan);
-    weft_spec_release(&from);
-    weft_spec_release(&to);
     return WEFT_OK;
 }
 
-START_TEST(a_context_is_used_by_many_threads)
+TEST(a_context_is_used_by_many_threads)
 {
     ck_assert_msg(weft_threads_run(RANKS, share_context, NULL) == WEFT_OK, "%s", weft_last_error());
 }
-END_TEST
-
-SUITE(redistribute_threads, plans_and_caches_are_used_by_many_threads,
-      a_context_is_used_by_many_threads)

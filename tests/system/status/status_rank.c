@@ -11,6 +11,7 @@
  *
  * Each rank writes its process's number to FOLDER/pid.RANK when it has begun. */
 #include <weft/weft.h>
+#include <weft/symm.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -124,7 +125,7 @@ static weft_status create(weft_context *context)
         usleep(10000);
     be_late(context, "along");
     TRY(weft_mesh_parse("dp=2,tp=2", &mesh));
-    TRY(weft_comm_along(world, mesh, "dp", &along));
+    TRY(weft_comm_along(world, mesh, "dp", NULL, &along));
     be_late(context, "symm");
     TRY(weft_symm_create(world, 4096, NULL, &symm));
     be_late(context, "release");

@@ -99,10 +99,10 @@ kill -9 "$(cat "$folder/pid.3")"
 wait "$job"
 shows '4 ranks, ended'
 shows 'rank 3, ended: all-reduce #' "$(cat "$folder/pid.3")"
-rm -f "$folder"/weft/ring.*
+rm -f "$folder"/weft/recorder.*
 
-# A job without rings.
-export WEFT_RING=0
+# A job without recorders.
+export WEFT_RECORDER=0
 begin "$weft" run -n 4 "$rank" behind "$folder"
 fails 1 'no job of this user' status "$job"
 end 0

@@ -8,6 +8,21 @@
 
 #include <stdlib.h>
 
+static inline weft_status make_named(weft_context *context, const char *mesh_text,
+                                     const char *spec_text, const char *name, weft_tensor **out)
+{
+    weft_tensor_options options = {.struct_size = sizeof options, .name = name};
+    weft_mesh *mesh = NULL;
+    weft_spec *spec = NULL;
+
+    WF_TRY(weft_mesh_parse(mesh_text, &mesh));
+    WF_TRY(weft_spec_parse(mesh, spec_text, &spec));
+    WF_TRY(weft_tensor_create(context, spec, &options, out));
+    weft_spec_release(&spec);
+    weft_mesh_release(&mesh);
+    return WEFT_OK;
+}
+
 /* This rank's shard of a f32 tensor whose element I is SALT + I.  The caller frees it. */
 static inline float *shard_of(const weft_spec *spec, int32_t rank, int32_t salt, uint64_t *bytes)
 {

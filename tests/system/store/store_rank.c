@@ -1,17 +1,20 @@
 /* store_rank.c - a rank that saves a tensor, in the background with `begin`, and loads it again:
  *
  *     store_rank save|begin|load PATH
+ *     store_rank busy PATH    begins to save, and the rank with a fault is busy for a second
  *     store_rank many PATH    saves six small tensors with one thread, one write each
  *
  * STORE_FAULT is a fault of the preloaded library for weft_load.
  *
  * Prints one line: the result, and the error. */
+#include "weft/file.h"
 #include "weft/weft.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define TRY(call)                                                                                  \
     do {                                                                                           \
@@ -21,24 +24,27 @@
 
 enum { ROWS = 64, COLUMNS = 1024, MANY = 6 };
 
-static weft_status begin_and_wait(weft_context *context, const char *path, weft_tensor *tensor)
+static weft_status begin_and_wait(weft_context *context, const char *path, weft_tensor *tensor,
+                                  bool is_busy)
 {
     weft_saving *saving = NULL;
     weft_status status;
 
-    TRY(weft_save_begin(context, path, &tensor, 1, NULL, &saving));
+    TRY(weft_save_begin(context, path, 1, &tensor, NULL, &saving));
     status = weft_tensor_fill(tensor, 3, NULL); /* what was copied is saved */
+    if (is_busy) nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
     if (status == WEFT_OK) status = weft_saving_wait(saving, WEFT_FOREVER);
     weft_saving_release(&saving);
     return status;
 }
 
-static weft_status save(weft_context *context, const char *path, bool begins)
+static weft_status save(weft_context *context, const char *path, const char *how)
 {
     weft_tensor_options options = {.struct_size = sizeof options, .name = "w"};
     weft_tensor *tensor = NULL;
     weft_mesh *mesh = NULL;
     weft_spec *spec = NULL;
+    bool is_busy = strcmp(how, "busy") == 0 && getenv("WEFT_TEST_FAULT") != NULL;
     weft_status status;
 
     TRY(weft_mesh_parse("4", &mesh));
@@ -46,8 +52,8 @@ static weft_status save(weft_context *context, const char *path, bool begins)
     TRY(weft_tensor_create(context, spec, &options, &tensor));
     status = weft_tensor_fill(tensor, 2, NULL);
     if (status == WEFT_OK)
-        status = begins ? begin_and_wait(context, path, tensor)
-                        : weft_save(context, path, &tensor, 1, NULL);
+        status = strcmp(how, "save") == 0 ? weft_save(context, path, 1, &tensor, NULL)
+                                          : begin_and_wait(context, path, tensor, is_busy);
     weft_tensor_release(&tensor);
     weft_spec_release(&spec);
     weft_mesh_release(&mesh);
@@ -71,7 +77,7 @@ static weft_status save_many(weft_context *context, const char *path)
         status = weft_tensor_create(context, spec, &named, &tensors[i]);
         if (status == WEFT_OK) status = weft_tensor_fill(tensors[i], i, NULL);
     }
-    if (status == WEFT_OK) status = weft_save(context, path, tensors, MANY, &options);
+    if (status == WEFT_OK) status = weft_save(context, path, MANY, tensors, &options);
     for (int i = 0; i < MANY; i++)
         weft_tensor_release(&tensors[i]);
     weft_spec_release(&spec);
@@ -95,11 +101,11 @@ static weft_status load(weft_context *context, const char *path)
 {
     static float values[ROWS * COLUMNS];
     weft_checkpoint *from = NULL;
-    weft_layout *layout = NULL;
+    weft_layout_file *layout = NULL;
     weft_tensor *tensor = NULL;
     weft_status status;
 
-    TRY(weft_layout_parse("mesh 2x2\n* S(1),R", NULL, &layout));
+    TRY(weft_layout_file_parse("mesh 2x2\n* S(1),R", NULL, &layout));
     if (weft_checkpoint_open(path, &from) != WEFT_OK) fprintf(stderr, "%s\n", weft_last_error());
     begin_fault();
     status = weft_load(context, from, layout, NULL, &tensor);
@@ -108,7 +114,7 @@ static weft_status load(weft_context *context, const char *path)
         if (values[i] != 2) status = weft_fail(WEFT_ERR_INTERNAL, "an element is %g", values[i]);
     weft_tensor_release(&tensor);
     weft_checkpoint_close(&from);
-    weft_layout_release(&layout);
+    weft_layout_file_release(&layout);
     return status;
 }
 
@@ -116,7 +122,7 @@ static weft_status work(weft_context *context, const char *how, const char *path
 {
     if (strcmp(how, "load") == 0) return load(context, path);
     if (strcmp(how, "many") == 0) return save_many(context, path);
-    return save(context, path, strcmp(how, "begin") == 0);
+    return save(context, path, how);
 }
 
 int main(int argc, char **argv)

@@ -38,20 +38,19 @@ static weft_spec *some_spec(struct random *r, const weft_mesh *mesh, int32_t dim
 /* A layout file with a random layout of each tensor on a random mesh. */
 static weft_status some_layout(struct random *r, int32_t count, const int32_t *dims,
                                int64_t (*shapes)[WEFT_MAX_DIMS], struct wf_text *text,
-                               weft_layout **out)
+                               weft_layout_file **out)
 {
     weft_mesh *mesh = some_mesh(r);
 
     wf_text_add(text, "mesh ");
     wf_mesh_add_text(mesh, text);
     for (int32_t i = 0; i < count; i++) {
-        weft_spec *spec = some_spec(r, mesh, dims[i], shapes[i]);
+        OWNED(weft_spec) *spec = some_spec(r, mesh, dims[i], shapes[i]);
         wf_text_add(text, "\nt%d ", i);
         wf_placements_add_text(weft_spec_placements(spec), weft_mesh_axes(mesh), text);
-        weft_spec_release(&spec);
     }
     weft_mesh_release(&mesh);
-    return weft_layout_parse(text->data, NULL, out);
+    return weft_layout_file_parse(text->data, NULL, out);
 }
 
 struct trial {
@@ -64,26 +63,24 @@ struct trial {
 
 static weft_status make_tensors(struct random *r, weft_context *context, struct trial *t)
 {
-    weft_mesh *mesh = some_mesh(r);
+    OWNED(weft_mesh) *mesh = some_mesh(r);
 
     t->count = random_in(r, 1, MOST);
     for (int32_t i = 0; i < t->count; i++) {
         char name[8];
-        weft_spec *spec;
+        OWNED(weft_spec) *spec = NULL;
         weft_tensor_options options = {.struct_size = sizeof options, .name = name};
         snprintf(name, sizeof name, "t%d", i);
         t->dims[i] = random_shape(r, t->shapes[i]);
         spec = some_spec(r, mesh, t->dims[i], t->shapes[i]);
         WF_TRY(weft_tensor_create(context, spec, &options, &t->tensors[i]));
         WF_TRY(set_elements(t->tensors[i], 100000 * i));
-        weft_spec_release(&spec);
     }
-    weft_mesh_release(&mesh);
     return WEFT_OK;
 }
 
 static weft_status save(struct random *r, weft_context *context, struct trial *t, const char *path,
-                        const weft_layout *layout)
+                        const weft_layout_file *layout)
 {
     weft_save_options options = {.struct_size = sizeof options,
                                  .layout = layout,
@@ -92,8 +89,8 @@ static weft_status save(struct random *r, weft_context *context, struct trial *t
     weft_saving *saving = NULL;
     size_t count = (size_t)t->count;
 
-    if (random_chance(r, 2)) return weft_save(context, path, t->tensors, count, &options);
-    WF_TRY(weft_save_begin(context, path, t->tensors, count, &options, &saving));
+    if (random_chance(r, 2)) return weft_save(context, path, count, t->tensors, &options);
+    WF_TRY(weft_save_begin(context, path, count, t->tensors, &options, &saving));
     for (int32_t i = 0; i < t->count; i++) /* what was copied is saved */
         WF_TRY(weft_tensor_fill(t->tensors[i], -1, NULL));
     WF_TRY(weft_saving_wait(saving, WEFT_FOREVER));
@@ -106,7 +103,7 @@ static weft_status load(struct random *r, weft_context *context, struct trial *t
     weft_load_options options = {.struct_size = sizeof options, .jobs = random_in(r, 0, 3)};
     weft_tensor *loaded[MOST] = {NULL};
     weft_checkpoint *from = NULL;
-    weft_layout *layout = NULL;
+    OWNED(weft_layout_file) *layout = NULL;
 
     WF_TRY(some_layout(r, t->count, t->dims, t->shapes, &t->texts[1], &layout));
     WF_TRY(weft_checkpoint_open(path, &from));
@@ -116,21 +113,20 @@ static weft_status load(struct random *r, weft_context *context, struct trial *t
         weft_tensor_release(&loaded[i]);
     }
     weft_checkpoint_close(&from);
-    weft_layout_release(&layout);
     return WEFT_OK;
 }
 
 static weft_status run_trial(struct random *r, weft_context *context, struct trial *t)
 {
     int32_t kind = random_in(r, 0, 3);
-    weft_layout *layout = NULL;
+    weft_layout_file *layout = NULL;
     char path[128];
 
     snprintf(path, sizeof path, "%s/%d%s", folder.path, t->number, kind == 0 ? ".safetensors" : "");
     WF_TRY(make_tensors(r, context, t));
     if (kind >= 2) WF_TRY(some_layout(r, t->count, t->dims, t->shapes, &t->texts[0], &layout));
     WF_TRY(save(r, context, t, path, layout));
-    weft_layout_release(&layout);
+    weft_layout_file_release(&layout);
     for (int32_t i = 0; i < t->count; i++)
         weft_tensor_release(&t->tensors[i]);
     return load(r, context, t, path);
@@ -171,7 +167,7 @@ static weft_status rank_main(void *unused)
     return status;
 }
 
-START_TEST(tensors_that_are_saved_are_loaded_in_other_layouts)
+TEST(tensors_that_are_saved_are_loaded_in_other_layouts)
 {
     seed = test_seed_begin("test_store_random");
     trials = test_cases(150);
@@ -179,6 +175,3 @@ START_TEST(tensors_that_are_saved_are_loaded_in_other_layouts)
     ck_assert_msg(weft_threads_run(RANKS, rank_main, NULL) == WEFT_OK, "%s", weft_last_error());
     folder_remove(&folder);
 }
-END_TEST
-
-SUITE(store_random, tensors_that_are_saved_are_loaded_in_other_layouts)

@@ -39,7 +39,7 @@ static void wait_endlessly_on(struct rank *self, struct scene *scene, size_t i, 
     if (self->number != 0) return;
     OK(weft_symm_wait_from(scene->symm, scene->peer, 1, WEFT_COMPARE_EQ, 5, timeout_ns, stream));
     OK(weft_symm_signal_to(scene->symm, scene->peer, 0, 1, WEFT_SIGNAL_SET, stream));
-    check(self, weft_stream_test(self->context, stream) == WEFT_IN_PROGRESS, "the wait is over");
+    check(self, weft_stream_test(stream) == WEFT_IN_PROGRESS, "the wait is over");
 }
 
 /* Waits without a limit and with a long one.  Until they end, a device gets no more work, because
@@ -58,7 +58,7 @@ static void end(struct rank *self, struct scene *scene, enum outcome wanted)
     void *memory;
 
     for (size_t i = 0; i < COUNT(scene->streams); i++) {
-        weft_status status = weft_stream_wait(self->context, scene->streams[i], AT_MOST);
+        weft_status status = weft_context_wait(self->context, scene->streams[i], AT_MOST);
 
         if (self->number == 0 && i == 0)
             check(self, (status == WEFT_OK) == (wanted == WELL), "the stream ended in %s: %s",
@@ -69,7 +69,7 @@ static void end(struct rank *self, struct scene *scene, enum outcome wanted)
     weft_symm_release(&scene->symm);
     weft_comm_release(&scene->comm);
     for (size_t i = 0; i < COUNT(scene->streams); i++)
-        weft_stream_release(self->context, &scene->streams[i]);
+        weft_stream_release(&scene->streams[i]);
     memory = take(self, 100);
     give(self, memory);
     scene->symm = make(self, self->world, 64, 1);
@@ -89,7 +89,7 @@ static void a_release_waits_for_waits(struct rank *self)
         finish(self, NULL);
     }
     weft_symm_release(&scene.symm);
-    OK(weft_stream_test(self->context, scene.streams[0]));
+    OK(weft_stream_test(scene.streams[0]));
     OK(weft_comm_async_error(scene.comm));
     end(self, &scene, WELL);
 }
@@ -111,8 +111,7 @@ static void a_wait_on_other_memory_keeps_no_release(struct rank *self)
     weft_symm_release(&other);
     OK(weft_comm_async_error(scene.comm));
     if (self->number == 0)
-        check(self, weft_stream_test(self->context, scene.streams[0]) == WEFT_IN_PROGRESS,
-              "the wait is over");
+        check(self, weft_stream_test(scene.streams[0]) == WEFT_IN_PROGRESS, "the wait is over");
     OK(weft_barrier(self->world, NULL));
     finish(self, NULL);
     if (self->number == scene.peer)
@@ -218,7 +217,7 @@ int run_leaving(struct rank *self, const char *how)
     if (self->number == 0)
         OK(weft_symm_wait_from(symm, 0, 1, WEFT_COMPARE_EQ, 5, WEFT_FOREVER, stream));
     if (strcmp(how, "released") == 0) weft_symm_release(&symm);
-    weft_stream_release(self->context, &self->stream);
+    weft_stream_release(&self->stream);
     weft_context_release(&self->context);
     weft_symm_release(&symm);
     check(self, now_ns() - began < AT_MOST, "it took %.1f s", (double)(now_ns() - began) / 1e9);

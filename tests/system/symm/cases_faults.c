@@ -223,7 +223,7 @@ static void wait_endlessly(struct rank *self, weft_stream *stream)
         weft_status status =
             weft_symm_wait_from(symm, peer, 2, WEFT_COMPARE_GE, 5, SECOND / 5, stream);
 
-        if (status == WEFT_OK) status = weft_stream_wait(self->context, stream, 300 * SECOND);
+        if (status == WEFT_OK) status = weft_context_wait(self->context, stream, 300 * SECOND);
         refused(self, "a wait that times out", status, WEFT_ERR_TIMEOUT, part);
         refused(self, "a signal afterwards",
                 weft_symm_signal_to(symm, peer, 0, 1, WEFT_SIGNAL_SET, NULL), WEFT_ERR_TIMEOUT,
@@ -246,7 +246,7 @@ static void a_wait_that_times_out_on_a_stream_does_so_too(struct rank *self)
 
     if (self->stream == NULL) return;
     if (OK(weft_stream_create(self->context, &stream))) wait_endlessly(self, stream);
-    weft_stream_release(self->context, &stream);
+    weft_stream_release(&stream);
 }
 
 /* After an abort, too, a wait for a missing signal fails. */
@@ -260,7 +260,7 @@ static void an_abort_ends_a_wait(struct rank *self)
     if (symm == NULL) return;
     if (self->number == 0) {
         status = weft_symm_wait_from(symm, 1, 0, WEFT_COMPARE_EQ, 1, 3600 * SECOND, NULL);
-        if (status == WEFT_OK) status = weft_stream_wait(self->context, NULL, 3600 * SECOND);
+        if (status == WEFT_OK) status = weft_context_wait(self->context, NULL, 3600 * SECOND);
         check(self, status != WEFT_OK, "the wait ended well");
         check(self, now_ns() - began < 1800 * SECOND, "the wait ended by itself");
         refused(self, "what comes after", weft_symm_fence(symm, NULL), WEFT_ERR_ABORTED,
@@ -349,7 +349,7 @@ static void a_release_is_not_a_collective(struct rank *self)
             weft_symm_release(&symm);
         else
             status = weft_barrier(comm, NULL);
-        if (status == WEFT_OK) status = weft_stream_wait(self->context, NULL, 20 * SECOND);
+        if (status == WEFT_OK) status = weft_context_wait(self->context, NULL, 20 * SECOND);
         if (status == WEFT_OK) status = weft_comm_async_error(comm);
         check(self, status != WEFT_OK, "a barrier was taken for a release");
     }
@@ -393,12 +393,12 @@ int run_gone(struct rank *self, int32_t gone)
     if (self->number == gone) raise(SIGKILL);
     snprintf(part, sizeof part, "rank %d ", gone);
     status = weft_symm_wait_from(symm, gone, 0, WEFT_COMPARE_EQ, 1, 3600 * SECOND, NULL);
-    if (status == WEFT_OK) status = weft_stream_wait(self->context, NULL, 3600 * SECOND);
+    if (status == WEFT_OK) status = weft_context_wait(self->context, NULL, 3600 * SECOND);
     check(self, status != WEFT_OK, "the wait ended well");
     check(self, now_ns() - began < 1800 * SECOND, "the wait ended by itself");
     if (refused(self, "a wait for a lost rank", weft_symm_fence(symm, NULL), WEFT_ERR_PEER, part))
         printf("as expected: %s\n", weft_last_error());
     weft_symm_release(&symm);
-    weft_stream_release(self->context, &self->stream);
+    weft_stream_release(&self->stream);
     return self->failed;
 }

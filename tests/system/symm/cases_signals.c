@@ -70,7 +70,7 @@ static void wait_until_it_holds(struct rank *self, weft_symm *symm, const struct
         !OK(weft_symm_wait_from(symm, self->number, 0, one->compare, one->value, 0, self->stream)))
         return;
     pause_ns(SECOND / 200);
-    check(self, weft_stream_test(self->context, self->stream) == WEFT_IN_PROGRESS,
+    check(self, weft_stream_test(self->stream) == WEFT_IN_PROGRESS,
           "comparison %u of 5 with %llu ends a wait", one->compare, (unsigned long long)one->value);
     set_own(self, symm, one->until);
     finish(self, self->stream);

@@ -52,7 +52,7 @@ void pause_ns(int64_t ns)
 
 bool finish(struct rank *self, weft_stream *stream)
 {
-    return OK(weft_stream_wait(self->context, stream, 300 * SECOND));
+    return OK(weft_context_wait(self->context, stream, 300 * SECOND));
 }
 
 bool upload(struct rank *self, void *device, const void *host, uint64_t bytes)

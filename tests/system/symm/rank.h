@@ -4,6 +4,7 @@
 #define WEFT_TESTS_SYMM_RANK_H
 
 #include "weft/weft.h"
+#include "weft/symm.h"
 
 #include <stdbool.h>
 #include <stddef.h>

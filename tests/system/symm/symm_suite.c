@@ -34,7 +34,7 @@ static void look_for_streams(struct rank *self, weft_symm *symm)
     status = weft_symm_fence(symm, self->stream);
     if (status == WEFT_ERR_UNSUPPORTED) {
         if (self->number == 0) printf("skipped: streams: %s\n", weft_last_error());
-        weft_stream_release(self->context, &self->stream);
+        weft_stream_release(&self->stream);
     } else if (OK(status)) {
         finish(self, self->stream);
     }
@@ -81,7 +81,7 @@ static int run_rank(struct rank *self)
     if (code == 0 && options.gone >= 0) return run_gone(self, options.gone);
     if (code == 0 && options.leave != NULL) return run_leaving(self, options.leave);
     if (code == 0) run_all(self);
-    weft_stream_release(self->context, &self->stream);
+    weft_stream_release(&self->stream);
     if (code == 0 && self->failures == 0) printf("rank %d: all as it should be\n", self->number);
     return code != 0 ? code : self->failed || self->failures > 0;
 }

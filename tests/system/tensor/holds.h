@@ -28,7 +28,7 @@ static inline weft_status copy_to_device(weft_context *context, const void *valu
     weft_status status = weft_alloc(context, bytes, WEFT_MEMORY_DEVICE, &made);
 
     if (status == WEFT_OK) status = weft_memory_copy(context, values, made, bytes, NULL);
-    if (status == WEFT_OK) status = weft_stream_wait(context, NULL, WEFT_FOREVER);
+    if (status == WEFT_OK) status = weft_context_wait(context, NULL, WEFT_FOREVER);
     memcpy(memory, &made, sizeof made);
     return status;
 }

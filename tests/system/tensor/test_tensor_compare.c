@@ -2,6 +2,7 @@
 #include "base/base.h"
 #include "holds.h"
 #include "support/layout.h"
+#include "support/move.h"
 #include "support/suite.h"
 #include "weft/context.h"
 #include "weft/random.h"
@@ -31,10 +32,10 @@ static void run(weft_status (*rank)(void *))
 
 static weft_status compare_layouts(void *unused)
 {
-    weft_difference_info info = {.struct_size = sizeof info};
+    weft_tensor_difference_info info = {.struct_size = sizeof info};
     weft_random first = {3, 0}, second = {3, 0};
     weft_tensor *a, *b, *c, *p;
-    weft_context *context;
+    OWNED(weft_context) *context = NULL;
     int32_t rank;
 
     (void)unused;
@@ -48,7 +49,7 @@ static weft_status compare_layouts(void *unused)
     WF_TRY(weft_tensor_compare(a, b, NULL, &info));
     HOLDS(info.equal && info.differing == 0 && info.largest == 0 && info.index[1] == 0);
     HOLDS(info.ranks == (rank == 4 ? 0 : 4));
-    WF_TRY(weft_tensor_move(b, halves, NULL, &c));
+    WF_TRY(weft_tensor_move(b, halves, NULL, NULL, &c));
     WF_TRY(weft_tensor_compare(c, a, NULL, &info));
     HOLDS(info.equal);
     /* Element (4, 2) of c is on rank 1. */
@@ -69,15 +70,13 @@ static weft_status compare_layouts(void *unused)
     weft_tensor_release(&b);
     weft_tensor_release(&c);
     weft_tensor_release(&p);
-    weft_context_release(&context);
     return WEFT_OK;
 }
 
-START_TEST(tensors_in_different_layouts_are_compared)
+TEST(tensors_in_different_layouts_are_compared)
 {
     run(compare_layouts);
 }
-END_TEST
 
 /* A tensor with the VALUES of this rank. */
 static weft_status hold_values(weft_context *context, const weft_spec *spec, const void *values,
@@ -93,11 +92,12 @@ static weft_status hold_values(weft_context *context, const weft_spec *spec, con
 
 static weft_status compare_values(void *unused)
 {
-    weft_difference_info info = {.struct_size = sizeof info};
+    weft_tensor_difference_info info = {.struct_size = sizeof info};
     int64_t one[3] = {INT64_MIN, INT64_MIN, 5}, other[3] = {INT64_MAX, INT64_MIN, 4};
     float real[6] = {NAN, 0, 1, 2, -0.0f, 5}, changed[6] = {NAN, 0, 1, 2, 0, INFINITY};
+    float distant[6] = {NAN, 0, 1, 2, 3, 9};
     weft_tensor *a, *b, *c, *d;
-    weft_context *context;
+    OWNED(weft_context) *context = NULL;
     int32_t rank;
 
     (void)unused;
@@ -117,22 +117,25 @@ static weft_status compare_values(void *unused)
         HOLDS(info.differing == 1 && isinf(info.largest) && info.index[0] == 2 && info.rank == 1);
         HOLDS(info.first[1] == 5 && isinf(info.second[1]));
     }
+    weft_tensor_release(&d);
+    WF_TRY(hold_values(context, complex_rows, &distant[rank == 1 ? 4 : 0], &d));
+    WF_TRY(weft_tensor_compare(c, d, NULL, &info));
+    if (rank < 2) HOLDS(info.differing == 1 && info.largest == 5);
     REFUSES(weft_tensor_compare(a, c, NULL, &info), "first has i64, but second has c64");
     info.struct_size = 4;
-    REFUSES(weft_tensor_compare(a, b, NULL, &info), "weft_tensor_compare: weft_difference_info");
+    REFUSES(weft_tensor_compare(a, b, NULL, &info),
+            "weft_tensor_compare: weft_tensor_difference_info");
     weft_tensor_release(&a);
     weft_tensor_release(&b);
     weft_tensor_release(&c);
     weft_tensor_release(&d);
-    weft_context_release(&context);
     return WEFT_OK;
 }
 
-START_TEST(values_that_are_not_numbers_are_compared)
+TEST(values_that_are_not_numbers_are_compared)
 {
     run(compare_values);
 }
-END_TEST
 
 /* ---- agreed errors ---- */
 
@@ -141,7 +144,7 @@ static weft_status lack_memory(void *unused)
 {
     weft_tensor_options agreeing = {.struct_size = sizeof agreeing, .agree = true};
     weft_tensor *a, *b = NULL, *made = NULL;
-    weft_context *context;
+    OWNED(weft_context) *context = NULL;
     int32_t rank;
 
     (void)unused;
@@ -153,7 +156,7 @@ static weft_status lack_memory(void *unused)
         weft_status status;
 
         if (rank == 2) wf_mem_fail_at(at);
-        status = weft_tensor_move(a, columns, NULL, &b);
+        status = weft_tensor_move(a, columns, NULL, NULL, &b);
         if (rank == 2) wf_mem_fail_at(0);
         HOLDS(rank == 4 ? status == WEFT_OK : status == WEFT_ERR_NO_MEMORY);
         HOLDS(rank == 4 || strstr(weft_last_error(), "weft_tensor_move") != NULL);
@@ -164,18 +167,16 @@ static weft_status lack_memory(void *unused)
         HOLDS(rank == 4 ? status == WEFT_OK : status == WEFT_ERR_NO_MEMORY);
         weft_tensor_release(&made);
     }
-    WF_TRY(weft_tensor_move(a, columns, NULL, &b));
+    WF_TRY(weft_tensor_move(a, columns, NULL, NULL, &b));
     weft_tensor_release(&a);
     weft_tensor_release(&b);
-    weft_context_release(&context);
     return WEFT_OK;
 }
 
-START_TEST(all_ranks_get_the_error_of_one_without_memory)
+TEST(all_ranks_get_the_error_of_one_without_memory)
 {
     run(lack_memory);
 }
-END_TEST
 
 /* One rank has no memory for the copy without gaps: its job fails on all ranks. */
 static weft_status lack_memory_for_gaps(void *unused)
@@ -183,7 +184,7 @@ static weft_status lack_memory_for_gaps(void *unused)
     static const int64_t strides[] = {9, 1};
     weft_tensor_options options = {.struct_size = sizeof options, .strides = strides};
     weft_tensor *a, *b;
-    weft_context *context;
+    OWNED(weft_context) *context = NULL;
     weft_status status;
     int32_t rank;
     float *values;
@@ -195,25 +196,23 @@ static weft_status lack_memory_for_gaps(void *unused)
     WF_TRY(weft_tensor_wrap(context, rows, values, &options, &a));
     WF_TRY(weft_tensor_create(context, columns, NULL, &b));
     if (rank == 2) wf_mem_fail_at(1);
-    status = weft_tensor_move_into(a, b, NULL, NULL);
+    status = move_into(a, b, NULL, NULL);
     if (rank == 2) wf_mem_fail_at(0);
     if (rank < 4) {
         HOLDS(status == (rank == 2 ? WEFT_ERR_NO_MEMORY : WEFT_ERR_ABORTED));
-        HOLDS(strstr(weft_last_error(), "weft_tensor_move_into") != NULL);
+        HOLDS(strstr(weft_last_error(), "weft_tensors_move_into") != NULL);
         HOLDS(strstr(weft_last_error(), "rank 2 failed") != NULL);
     }
     weft_tensor_release(&a);
     weft_tensor_release(&b);
     WF_TRY(weft_free(context, values));
-    weft_context_release(&context);
     return WEFT_OK;
 }
 
-START_TEST(nobody_waits_for_a_rank_without_memory_for_gaps)
+TEST(nobody_waits_for_a_rank_without_memory_for_gaps)
 {
     run(lack_memory_for_gaps);
 }
-END_TEST
 
 /* Ranks 0 to 3 get the error; rank 4 is in no mesh, and its call is right. */
 #define ALL_FAIL(call, status, text)                                                               \
@@ -223,7 +222,7 @@ END_TEST
 
 static weft_status compare_other_tensors(weft_context *context, weft_tensor *a, weft_tensor *b)
 {
-    weft_difference_info info = {.struct_size = sizeof info};
+    weft_tensor_difference_info info = {.struct_size = sizeof info};
     weft_tensor_options named = {.struct_size = sizeof named, .name = "w"};
     weft_tensor *w = NULL, *half = NULL;
     int32_t rank = weft_rank(context);
@@ -245,7 +244,7 @@ static weft_status compare_other_tensors(weft_context *context, weft_tensor *a, 
              "rank 1: weft_tensor_compare: first has f32, but second has i64");
     info.struct_size = rank == 1 ? 4 : sizeof info;
     ALL_FAIL(weft_tensor_compare(a, b, NULL, &info), WEFT_ERR_INVALID,
-             "rank 1: weft_tensor_compare: weft_difference_info.struct_size is 4");
+             "rank 1: weft_tensor_compare: weft_tensor_difference_info.struct_size is 4");
     info.struct_size = sizeof info;
     WF_TRY(weft_tensor_compare(a, b, NULL, &info)); /* the ranks are in step */
     HOLDS(info.ranks == (rank == 4 ? 0 : 4));
@@ -259,13 +258,13 @@ static weft_status print_other_tensors(weft_context *context, weft_tensor *a, we
     int32_t rank = weft_rank(context);
     char text[512];
 
-    ALL_FAIL(weft_tensor_print_full(rank == 2 ? b : a, NULL, text, sizeof text, NULL),
+    ALL_FAIL(weft_tensor_full_print(rank == 2 ? b : a, NULL, text, sizeof text, NULL),
              WEFT_ERR_MISMATCH,
-             "weft_tensor_print_full: rank 0 has f32[5,7] S(0),R on 2x2, but rank 2 has f32[5,7] "
+             "weft_tensor_full_print: rank 0 has f32[5,7] S(0),R on 2x2, but rank 2 has f32[5,7] "
              "R,S(1) on 2x2");
-    ALL_FAIL(weft_tensor_print_full(a, NULL, rank == 3 ? NULL : text, sizeof text, NULL),
-             WEFT_ERR_INVALID, "rank 3: weft_tensor_print_full: buffer is NULL");
-    return weft_tensor_print_full(a, NULL, text, sizeof text, NULL);
+    ALL_FAIL(weft_tensor_full_print(a, NULL, rank == 3 ? NULL : text, sizeof text, NULL),
+             WEFT_ERR_INVALID, "rank 3: weft_tensor_full_print: text is NULL");
+    return weft_tensor_full_print(a, NULL, text, sizeof text, NULL);
 }
 
 static weft_status move_other_tensors(weft_context *context, weft_tensor *a)
@@ -273,20 +272,20 @@ static weft_status move_other_tensors(weft_context *context, weft_tensor *a)
     weft_tensor *out = NULL;
     int32_t rank = weft_rank(context);
 
-    WF_TRY(weft_tensor_move(a, columns, NULL, &out)); /* both moves have been bound */
+    WF_TRY(weft_tensor_move(a, columns, NULL, NULL, &out)); /* both moves have been bound */
     weft_tensor_release(&out);
-    WF_TRY(weft_tensor_full(a, 1, NULL, &out));
+    WF_TRY(weft_tensor_full(a, 1, NULL, NULL, &out));
     weft_tensor_release(&out);
-    ALL_FAIL(weft_tensor_move(a, rank == 1 ? rows : columns, NULL, &out), WEFT_ERR_MISMATCH,
+    ALL_FAIL(weft_tensor_move(a, rank == 1 ? rows : columns, NULL, NULL, &out), WEFT_ERR_MISMATCH,
              "but rank 1 has f32[5,7] S(0),R on 2x2 and f32[5,7] S(0),R on 2x2");
-    ALL_FAIL(weft_tensor_move(a, rank == 1 ? NULL : columns, NULL, &out), WEFT_ERR_INVALID,
+    ALL_FAIL(weft_tensor_move(a, rank == 1 ? NULL : columns, NULL, NULL, &out), WEFT_ERR_INVALID,
              "rank 1: weft_tensor_move: spec is NULL");
-    ALL_FAIL(weft_tensor_full(a, rank == 1 ? 0 : 1, NULL, &out), WEFT_ERR_MISMATCH,
+    ALL_FAIL(weft_tensor_full(a, rank == 1 ? 0 : 1, NULL, NULL, &out), WEFT_ERR_MISMATCH,
              "but rank 1 has f32[5,7] S(0),R on 2x2 and f32[5,7] O(0),O(0) on 2x2");
-    ALL_FAIL(weft_tensor_full(a, rank == 2 ? 7 : 1, NULL, &out), WEFT_ERR_INVALID,
+    ALL_FAIL(weft_tensor_full(a, rank == 2 ? 7 : 1, NULL, NULL, &out), WEFT_ERR_INVALID,
              "rank 2: rank 7 is not in the tensor's mesh");
     HOLDS(out == NULL);
-    WF_TRY(weft_tensor_full(a, 1, NULL, &out));
+    WF_TRY(weft_tensor_full(a, 1, NULL, NULL, &out));
     weft_tensor_release(&out);
     return WEFT_OK;
 }
@@ -294,7 +293,7 @@ static weft_status move_other_tensors(weft_context *context, weft_tensor *a)
 static weft_status pass_other_tensors(void *unused)
 {
     weft_tensor *a = NULL, *b = NULL;
-    weft_context *context;
+    OWNED(weft_context) *context = NULL;
 
     (void)unused;
     WF_TRY(weft_init(NULL, &context));
@@ -307,22 +306,20 @@ static weft_status pass_other_tensors(void *unused)
     WF_TRY(move_other_tensors(context, a));
     weft_tensor_release(&a);
     weft_tensor_release(&b);
-    weft_context_release(&context);
     return WEFT_OK;
 }
 
-START_TEST(ranks_that_pass_other_tensors_are_named)
+TEST(ranks_that_pass_other_tensors_are_named)
 {
     run(pass_other_tensors);
 }
-END_TEST
 
 /* A rank without memory at any point: all ranks get its error, and stay in step. */
 static weft_status lack_memory_for_comparison(void *unused)
 {
-    weft_difference_info info = {.struct_size = sizeof info};
+    weft_tensor_difference_info info = {.struct_size = sizeof info};
     weft_tensor *p = NULL, *c = NULL;
-    weft_context *context;
+    OWNED(weft_context) *context = NULL;
     weft_status status = WEFT_ERR_NO_MEMORY;
     int32_t rank;
 
@@ -344,15 +341,13 @@ static weft_status lack_memory_for_comparison(void *unused)
     HOLDS(rank == 4 || (info.equal && info.ranks == 4));
     weft_tensor_release(&p);
     weft_tensor_release(&c);
-    weft_context_release(&context);
     return WEFT_OK;
 }
 
-START_TEST(ranks_stay_in_step_if_one_has_no_memory_to_compare)
+TEST(ranks_stay_in_step_if_one_has_no_memory_to_compare)
 {
     run(lack_memory_for_comparison);
 }
-END_TEST
 
 static weft_status wrap_together(void *unused)
 {
@@ -360,7 +355,7 @@ static weft_status wrap_together(void *unused)
     weft_tensor_options options = {
         .struct_size = sizeof options, .name = "w", .agree = true, .shape = shape};
     weft_tensor *tensor = NULL;
-    weft_context *context;
+    OWNED(weft_context) *context = NULL;
     int32_t rank;
     float *values;
 
@@ -382,17 +377,10 @@ static weft_status wrap_together(void *unused)
               "rank 0 has f32[5,7] S(0),R on 2x2, but rank 1 has f32[5,7] R,S(1) on 2x2");
     HOLDS(tensor == NULL);
     WF_TRY(weft_free(context, values));
-    weft_context_release(&context);
     return WEFT_OK;
 }
 
-START_TEST(ranks_that_wrap_other_shapes_are_named)
+TEST(ranks_that_wrap_other_shapes_are_named)
 {
     run(wrap_together);
 }
-END_TEST
-
-SUITE(tensor_compare, tensors_in_different_layouts_are_compared,
-      values_that_are_not_numbers_are_compared, all_ranks_get_the_error_of_one_without_memory,
-      nobody_waits_for_a_rank_without_memory_for_gaps, ranks_that_pass_other_tensors_are_named,
-      ranks_stay_in_step_if_one_has_no_memory_to_compare, ranks_that_wrap_other_shapes_are_named)

@@ -3,6 +3,7 @@
 #include "holds.h"
 #include "support/allocfail.h"
 #include "support/layout.h"
+#include "support/move.h"
 #include "support/suite.h"
 #include "weft/context.h"
 #include "weft/random.h"
@@ -59,15 +60,16 @@ static weft_status copy_to_and_from_host(void *unused)
     WF_TRY(weft_tensor_from_host(tensor, in, sizeof in, NULL));
     WF_TRY(weft_tensor_to_host(tensor, out, sizeof out, NULL));
     HOLDS(rank == 2 ? out[1] == 0 : memcmp(in, out, sizeof in) == 0);
-    WF_TRY(weft_tensor_full(tensor, WEFT_EVERY_RANK, NULL, &everywhere));
+    WF_TRY(weft_tensor_full(tensor, WEFT_EVERY_RANK, NULL, NULL, &everywhere));
     WF_TRY(weft_tensor_to_host(everywhere, out, sizeof out, NULL));
     HOLDS(rank == 2 ? out[1] == 0 : has_all(out));
-    WF_TRY(weft_tensor_full(tensor, 1, NULL, &somewhere));
+    WF_TRY(weft_tensor_full(tensor, 1, NULL, NULL, &somewhere));
     HOLDS(weft_tensor_shard(somewhere)->elements == (rank == 1 ? 24 : 0));
     memset(out, 0, sizeof out);
     WF_TRY(weft_tensor_to_host(somewhere, out, sizeof out, NULL));
     HOLDS(rank == 1 ? has_all(out) : out[1] == 0);
-    REFUSES(weft_tensor_full(tensor, 2, NULL, &somewhere), "rank 2 is not in the tensor's mesh");
+    REFUSES(weft_tensor_full(tensor, 2, NULL, NULL, &somewhere),
+            "rank 2 is not in the tensor's mesh");
     if (rank < 2)
         REFUSES(weft_tensor_to_host(tensor, out, 40, NULL),
                 "weft_tensor_to_host: host has 40 bytes");
@@ -85,11 +87,10 @@ static weft_status copy_to_and_from_host(void *unused)
     return WEFT_OK;
 }
 
-START_TEST(a_tensor_is_copied_to_host_memory)
+TEST(a_tensor_is_copied_to_host_memory)
 {
     run(copy_to_and_from_host);
 }
-END_TEST
 
 /* ---- fill ---- */
 
@@ -97,7 +98,7 @@ static weft_status fill(void *unused)
 {
     weft_tensor *floats, *small, *flags, *parts, *longs;
     weft_spec *wide = NULL;
-    weft_context *context;
+    OWNED(weft_context) *context = NULL;
     float values[24];
     int8_t bytes[12];
     bool truth[3] = {0};
@@ -135,15 +136,13 @@ static weft_status fill(void *unused)
     weft_tensor_release(&flags);
     weft_tensor_release(&longs);
     weft_tensor_release(&parts);
-    weft_context_release(&context);
     return WEFT_OK;
 }
 
-START_TEST(a_tensor_is_filled)
+TEST(a_tensor_is_filled)
 {
     run(fill);
 }
-END_TEST
 
 /* ---- gaps ---- */
 
@@ -155,7 +154,7 @@ static weft_status move_gaps(void *unused)
     float empty[16], *source, *target, back[12], in[12];
     weft_tensor *here, *there, *dense;
     weft_stream *stream;
-    weft_context *context;
+    OWNED(weft_context) *context = NULL;
     weft_work *work = NULL;
 
     (void)unused;
@@ -171,7 +170,7 @@ static weft_status move_gaps(void *unused)
     WF_TRY(weft_tensor_wrap(context, columns, target, &options, &there));
     WF_TRY(weft_tensor_create(context, rows, NULL, &dense));
     WF_TRY(weft_tensor_from_host(here, in, sizeof in, NULL));
-    WF_TRY(weft_tensor_move_into(here, there, NULL, &work));
+    WF_TRY(move_into(here, there, NULL, &work));
     WF_TRY(weft_work_wait(work, WEFT_FOREVER));
     weft_work_release(&work);
     if (weft_rank(context) < 2) {
@@ -179,11 +178,11 @@ static weft_status move_gaps(void *unused)
         HOLDS(target[0] == (float)(3 * weft_rank(context)) && target[1] == target[0] + 10);
         HOLDS(target[4] == -1 && target[5] == target[0] + 1 && target[13] == target[0] + 32);
     }
-    WF_TRY(weft_tensors_move_into(1, &there, &dense, stream, NULL));
+    WF_TRY(weft_tensors_move_into(1, &there, &dense, NULL, stream, NULL));
     WF_TRY(weft_tensor_to_host(dense, back, sizeof back, stream));
     HOLDS(weft_rank(context) == 2 || memcmp(in, back, sizeof in) == 0);
     WF_TRY(weft_tensor_fill(there, 3, stream));
-    WF_TRY(weft_tensors_move_into(1, &there, &here, stream, &work));
+    WF_TRY(weft_tensors_move_into(1, &there, &here, NULL, stream, &work));
     WF_TRY(weft_work_wait(work, WEFT_FOREVER));
     weft_work_release(&work);
     HOLDS(weft_rank(context) == 2 || (source[8] == 3 && source[6] == -1 && target[9] == -1));
@@ -192,16 +191,14 @@ static weft_status move_gaps(void *unused)
     weft_tensor_release(&dense);
     WF_TRY(weft_free(context, source));
     WF_TRY(weft_free(context, target));
-    weft_stream_release(context, &stream);
-    weft_context_release(&context);
+    weft_stream_release(&stream);
     return WEFT_OK;
 }
 
-START_TEST(tensors_with_gaps_move)
+TEST(tensors_with_gaps_move)
 {
     run(move_gaps);
 }
-END_TEST
 
 /* ---- memory ---- */
 
@@ -213,7 +210,7 @@ static weft_status call_all(void *values)
 {
     static const int64_t strides[] = {8, 1};
     weft_tensor_options options = {.struct_size = sizeof options, .name = "w", .agree = true};
-    weft_difference_info info = {.struct_size = sizeof info};
+    weft_tensor_difference_info info = {.struct_size = sizeof info};
     weft_tensor *made = NULL, *wrapped = NULL, *moved = NULL, *full = NULL;
     weft_status status;
 
@@ -221,9 +218,9 @@ static weft_status call_all(void *values)
     options.strides = strides;
     if (status == WEFT_OK) status = weft_tensor_wrap(alone, lone, values, &options, &wrapped);
     if (status == WEFT_OK) status = weft_tensor_fill(wrapped, 1, NULL);
-    if (status == WEFT_OK) status = weft_tensor_move(wrapped, lone, NULL, &moved);
-    if (status == WEFT_OK) status = weft_tensor_full(moved, 0, NULL, &full);
-    if (status == WEFT_OK) status = weft_tensors_move_into(1, &wrapped, &made, NULL, NULL);
+    if (status == WEFT_OK) status = weft_tensor_move(wrapped, lone, NULL, NULL, &moved);
+    if (status == WEFT_OK) status = weft_tensor_full(moved, 0, NULL, NULL, &full);
+    if (status == WEFT_OK) status = weft_tensors_move_into(1, &wrapped, &made, NULL, NULL, NULL);
     if (status == WEFT_OK) status = weft_tensor_compare(wrapped, made, NULL, &info);
     weft_tensor_release(&made);
     weft_tensor_release(&wrapped);
@@ -249,7 +246,7 @@ static void refuse_copy(void *values)
     weft_tensor_release(&wrapped);
 }
 
-START_TEST(every_allocation_may_fail)
+TEST(every_allocation_may_fail)
 {
     void *values = NULL;
 
@@ -262,7 +259,3 @@ START_TEST(every_allocation_may_fail)
     weft_context_release(&alone);
     weft_spec_release(&lone);
 }
-END_TEST
-
-SUITE(tensor_copy, a_tensor_is_copied_to_host_memory, a_tensor_is_filled, tensors_with_gaps_move,
-      every_allocation_may_fail)

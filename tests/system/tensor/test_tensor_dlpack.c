@@ -3,6 +3,7 @@
 #include "holds.h"
 #include "support/allocfail.h"
 #include "support/layout.h"
+#include "support/move.h"
 #include "support/suite.h"
 #include "weft/context.h"
 #include "weft/dlpack.h"
@@ -81,7 +82,10 @@ static weft_dl_versioned foreign(void *data, int64_t *shape, int64_t *strides)
         ck_assert_msg(strstr(weft_last_error(), text) != NULL, "%s", weft_last_error());           \
     } while (0)
 
-START_TEST(a_shard_is_exported_and_imported)
+static const weft_dlpack_options unversioned = {.struct_size = sizeof unversioned,
+                                                .unversioned = true};
+
+TEST(a_shard_is_exported_and_imported)
 {
     weft_tensor *tensor, *turned, *back;
     weft_dl_versioned *shared;
@@ -90,7 +94,7 @@ START_TEST(a_shard_is_exported_and_imported)
     begin("f32[2,3] R");
     ck_assert_int_eq(weft_tensor_create(context, rows, NULL, &tensor), WEFT_OK);
     ck_assert_int_eq(weft_tensor_transpose(tensor, 0, 1, &turned), WEFT_OK);
-    ck_assert_int_eq(weft_tensor_to_dlpack(turned, NULL, &shared), WEFT_OK);
+    ck_assert_int_eq(weft_tensor_to_dlpack(turned, NULL, (void **)&shared), WEFT_OK);
     ck_assert(shared->version.major == 1 && shared->flags == 0 && shared->tensor.ndim == 2);
     ck_assert(shared->tensor.shape[0] == 3 && shared->tensor.strides[0] == 1);
     ck_assert(shared->tensor.device.type == WEFT_DL_CPU && shared->tensor.dtype.bits == 32);
@@ -101,15 +105,14 @@ START_TEST(a_shard_is_exported_and_imported)
     weft_tensor_release(&turned);
     ck_assert_int_eq(weft_tensor_fill(back, 4, NULL), WEFT_OK);
     ck_assert(((float *)weft_tensor_memory(back))[5] == 4 && weft_tensor_strides(back)[1] == 3);
-    ck_assert_int_eq(weft_tensor_to_dlpack_unversioned(back, NULL, &older), WEFT_OK);
+    ck_assert_int_eq(weft_tensor_to_dlpack(back, &unversioned, (void **)&older), WEFT_OK);
     weft_tensor_release(&back);
     ck_assert(((float *)older->tensor.data)[5] == 4);
     older->deleter(older);
     end();
 }
-END_TEST
 
-START_TEST(dtypes_have_dlpack_forms)
+TEST(dtypes_have_dlpack_forms)
 {
     for (enum weft_dtype i = 0; i < WEFT_DTYPE_COUNT; i++) {
         weft_dl_dtype form = {0};
@@ -125,9 +128,8 @@ START_TEST(dtypes_have_dlpack_forms)
     ck_assert_int_eq(weft_dtype_to_dlpack(WEFT_DTYPE_COUNT, &(weft_dl_dtype){0}),
                      WEFT_ERR_UNSUPPORTED);
 }
-END_TEST
 
-START_TEST(memory_of_another_library_is_released_once)
+TEST(memory_of_another_library_is_released_once)
 {
     float values[16] = {0};
     int64_t shape[] = {2, 3}, strides[] = {4, 1};
@@ -146,14 +148,13 @@ START_TEST(memory_of_another_library_is_released_once)
     ck_assert_int_eq(deleted, 0);
     weft_tensor_release(&view);
     ck_assert_int_eq(deleted, 1);
-    weft_stream_release(context, &options.producer);
+    weft_stream_release(&options.producer);
     end();
 }
-END_TEST
 
 /* The context ends first: memory of the other library is given back, and an exported shard still
  * has to be deleted. */
-START_TEST(what_is_shared_may_outlive_the_context)
+TEST(what_is_shared_may_outlive_the_context)
 {
     float values[16] = {1, 2};
     int64_t shape[] = {2, 3};
@@ -162,7 +163,7 @@ START_TEST(what_is_shared_may_outlive_the_context)
 
     begin("f32[2,3] R");
     ck_assert_int_eq(weft_tensor_from_dlpack(context, rows, &managed, NULL, &tensor), WEFT_OK);
-    ck_assert_int_eq(weft_tensor_to_dlpack(tensor, NULL, &shared), WEFT_OK);
+    ck_assert_int_eq(weft_tensor_to_dlpack(tensor, NULL, (void **)&shared), WEFT_OK);
     end();
     ck_assert_int_eq(deleted, 1);
     REFUSED(weft_tensor_fill(tensor, 1, NULL), "the context was released");
@@ -170,9 +171,8 @@ START_TEST(what_is_shared_may_outlive_the_context)
     shared->deleter(shared);
     ck_assert_int_eq(deleted, 1);
 }
-END_TEST
 
-START_TEST(read_only_memory_is_not_written)
+TEST(read_only_memory_is_not_written)
 {
     static const char what[] = " is read-only";
     float values[16] = {1, 2};
@@ -191,14 +191,14 @@ START_TEST(read_only_memory_is_not_written)
     REFUSED(weft_tensor_fill(view, 1, NULL), what);
     REFUSED(weft_tensor_from_host(tensor, values, 24, NULL), what);
     REFUSED(weft_tensor_uniform(tensor, &random, 0, 1, NULL), what);
-    REFUSED(weft_tensor_to_dlpack_unversioned(tensor, NULL, &older), what);
-    ck_assert_int_eq(weft_tensor_move(tensor, rows, NULL, &copy), WEFT_OK);
+    REFUSED(weft_tensor_to_dlpack(tensor, &unversioned, (void **)&older), what);
+    ck_assert_int_eq(weft_tensor_move(tensor, rows, NULL, NULL, &copy), WEFT_OK);
     ck_assert(((float *)weft_tensor_memory(copy))[4] == 2);
-    REFUSED(weft_tensor_move_into(copy, tensor, NULL, NULL), "target is read-only");
+    REFUSED(move_into(copy, tensor, NULL, NULL), "target is read-only");
     REFUSED(weft_tensors_move_into(2, (weft_tensor *[]){tensor, copy},
-                                   (weft_tensor *[]){copy, tensor}, NULL, NULL),
+                                   (weft_tensor *[]){copy, tensor}, NULL, NULL, NULL),
             "weft_tensors_move_into: pair 1: target is read-only");
-    ck_assert_int_eq(weft_tensor_to_dlpack(view, NULL, &shared), WEFT_OK);
+    ck_assert_int_eq(weft_tensor_to_dlpack(view, NULL, (void **)&shared), WEFT_OK);
     ck_assert_uint_eq(shared->flags, WEFT_DL_READ_ONLY);
     shared->deleter(shared);
     weft_tensor_release(&view);
@@ -207,9 +207,8 @@ START_TEST(read_only_memory_is_not_written)
     ck_assert_int_eq(deleted, 1);
     end();
 }
-END_TEST
 
-START_TEST(what_does_not_fit_is_refused)
+TEST(what_does_not_fit_is_refused)
 {
     float values[16] = {0};
     int64_t shape[] = {2, 3}, strides[] = {4, 1}, other[] = {3, 2};
@@ -249,13 +248,12 @@ START_TEST(what_does_not_fit_is_refused)
     strides[0] = -4;
     REFUSED(weft_tensor_from_dlpack(context, rows, &good, NULL, &tensor), "must not be negative");
     REFUSED(weft_tensor_from_dlpack(context, rows, &good, &options, &tensor), "struct_size is 4");
-    REFUSED(weft_tensor_to_dlpack(NULL, NULL, &shared), "tensor is NULL");
+    REFUSED(weft_tensor_to_dlpack(NULL, NULL, (void **)&shared), "tensor is NULL");
     ck_assert(tensor == NULL && deleted == 0);
     end();
 }
-END_TEST
 
-START_TEST(every_dtype_travels)
+TEST(every_dtype_travels)
 {
     for (uint32_t dtype = 0; dtype < WEFT_DTYPE_COUNT; dtype++) {
         weft_tensor *tensor = NULL, *back = NULL;
@@ -265,9 +263,9 @@ START_TEST(every_dtype_travels)
         begin("f32[5] R");
         ck_assert_int_eq(weft_spec_with_dtype(rows, (enum weft_dtype)dtype, &spec), WEFT_OK);
         ck_assert_int_eq(weft_tensor_create(context, spec, NULL, &tensor), WEFT_OK);
-        ck_assert_int_eq(weft_tensor_to_dlpack_unversioned(tensor, NULL, &shared), WEFT_OK);
+        ck_assert_int_eq(weft_tensor_to_dlpack(tensor, &unversioned, (void **)&shared), WEFT_OK);
         ck_assert_uint_eq(shared->tensor.dtype.bits, 8 * wf_dtype_bytes(dtype));
-        ck_assert_int_eq(weft_tensor_from_dlpack_unversioned(context, spec, shared, NULL, &back),
+        ck_assert_int_eq(weft_tensor_from_dlpack(context, spec, shared, &unversioned, &back),
                          WEFT_OK);
         weft_tensor_release(&tensor);
         weft_tensor_release(&back);
@@ -275,13 +273,12 @@ START_TEST(every_dtype_travels)
         end();
     }
 }
-END_TEST
 
 static weft_status share_and_take(void *tensor)
 {
     weft_dl_versioned *shared = NULL;
     weft_tensor *back = NULL;
-    weft_status status = weft_tensor_to_dlpack(tensor, NULL, &shared);
+    weft_status status = weft_tensor_to_dlpack(tensor, NULL, (void **)&shared);
 
     if (status != WEFT_OK) return status;
     status = weft_tensor_from_dlpack(context, rows, shared, NULL, &back);
@@ -290,7 +287,7 @@ static weft_status share_and_take(void *tensor)
     return status;
 }
 
-START_TEST(every_allocation_may_fail)
+TEST(every_allocation_may_fail)
 {
     weft_tensor *tensor = NULL;
 
@@ -300,9 +297,3 @@ START_TEST(every_allocation_may_fail)
     weft_tensor_release(&tensor);
     end();
 }
-END_TEST
-
-SUITE(tensor_dlpack, dtypes_have_dlpack_forms, a_shard_is_exported_and_imported,
-      memory_of_another_library_is_released_once, what_is_shared_may_outlive_the_context,
-      read_only_memory_is_not_written, what_does_not_fit_is_refused, every_dtype_travels,
-      every_allocation_may_fail)

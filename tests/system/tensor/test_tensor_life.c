@@ -2,6 +2,7 @@
 #include "base/base.h"
 #include "holds.h"
 #include "support/layout.h"
+#include "support/move.h"
 #include "support/suite.h"
 #include "weft/context.h"
 #include "weft/launch.h"
@@ -28,7 +29,7 @@ static weft_status own_memory(void *unused)
 {
     weft_tensor_options options = {.struct_size = sizeof options, .name = "layer1.weight"};
     weft_tensor *tensor = NULL, *same;
-    weft_context *context;
+    OWNED(weft_context) *context = NULL;
 
     (void)unused;
     WF_TRY(weft_init(NULL, &context));
@@ -62,15 +63,13 @@ static weft_status own_memory(void *unused)
     REFUSES(weft_tensor_create(context, rows, &options, &tensor),
             "weft_tensor_create: weft_tensor_options.shape is set, but it is about memory of the "
             "caller (weft_tensor_wrap)");
-    weft_context_release(&context);
     return WEFT_OK;
 }
 
-START_TEST(a_tensor_owns_its_memory)
+TEST(a_tensor_owns_its_memory)
 {
     run(own_memory);
 }
-END_TEST
 
 static _Atomic int released;
 
@@ -91,7 +90,7 @@ static weft_status wrap_overlapping(weft_context *context, float *values)
     WF_TRY(weft_tensor_to_host(tensor, host, sizeof host, NULL));
     REFUSES(weft_tensor_fill(tensor, 1, NULL),
             "the tensor is read-only, because its strides make elements overlap");
-    REFUSES(weft_tensor_move_into(tensor, tensor, NULL, NULL),
+    REFUSES(move_into(tensor, tensor, NULL, NULL),
             "target is read-only, because its strides make elements overlap");
     WF_TRY(weft_tensor_transpose(tensor, 0, 1, &view));
     REFUSES(weft_tensor_fill(view, 1, NULL), "because its strides make elements overlap");
@@ -107,10 +106,8 @@ static weft_status wrap_overlapping(weft_context *context, float *values)
 static weft_status wrap_memory(void *unused)
 {
     static const int64_t gaps[] = {7, 1}, negative[] = {-6, 1};
-    weft_tensor_options options = {.struct_size = sizeof options,
-                                   .name = "w",
-                                   .release = count_release,
-                                   .argument = &released};
+    weft_tensor_options options = {
+        .struct_size = sizeof options, .name = "w", .release = count_release, .user = &released};
     weft_device_info device = {.struct_size = sizeof device};
     float on_host[32] = {0}, *values;
     weft_tensor *tensor;
@@ -157,13 +154,12 @@ static weft_status wrap_memory(void *unused)
     return WEFT_OK;
 }
 
-START_TEST(a_tensor_wraps_memory_of_the_caller)
+TEST(a_tensor_wraps_memory_of_the_caller)
 {
     released = 0;
     run(wrap_memory);
     ck_assert_int_eq(released, 4); /* two on each rank; not by refused calls */
 }
-END_TEST
 
 /* ---- moves ---- */
 
@@ -180,19 +176,19 @@ static weft_status move_there_and_back(void *unused)
         WF_TRY(weft_tensor_uniform(tensors[i], &random, 0, 1, NULL));
         WF_TRY(weft_tensor_create(context, columns, NULL, &targets[i]));
     }
-    WF_TRY(weft_tensors_move_into(2, tensors, targets, NULL, NULL));
-    WF_TRY(weft_tensor_move(targets[1], rows, NULL, &back));
-    WF_TRY(weft_stream_wait(context, NULL, WEFT_FOREVER));
+    WF_TRY(weft_tensors_move_into(2, tensors, targets, NULL, NULL, NULL));
+    WF_TRY(weft_tensor_move(targets[1], rows, NULL, NULL, &back));
+    WF_TRY(weft_context_wait(context, NULL, WEFT_FOREVER));
     HOLDS(memcmp(weft_tensor_memory(back), weft_tensor_memory(tensors[1]), 48) == 0);
-    WF_TRY(weft_tensor_move_into(targets[0], back, NULL, NULL));
-    WF_TRY(weft_stream_wait(context, NULL, WEFT_FOREVER));
+    WF_TRY(move_into(targets[0], back, NULL, NULL));
+    WF_TRY(weft_context_wait(context, NULL, WEFT_FOREVER));
     HOLDS(memcmp(weft_tensor_memory(back), weft_tensor_memory(tensors[0]), 48) == 0);
-    WF_TRY(weft_tensor_move(back, whole, NULL, &all));
-    WF_TRY(weft_stream_wait(context, NULL, WEFT_FOREVER));
+    WF_TRY(weft_tensor_move(back, whole, NULL, NULL, &all));
+    WF_TRY(weft_context_wait(context, NULL, WEFT_FOREVER));
     HOLDS(weft_tensor_shard(all)->elements == 24);
-    REFUSES(weft_tensor_move(NULL, whole, NULL, &all), "weft_tensor_move: tensor is NULL");
-    REFUSES(weft_tensor_move_into(back, NULL, NULL, NULL), "target is NULL");
-    REFUSES(weft_tensors_move_into(0, tensors, targets, NULL, NULL), "count is 0");
+    REFUSES(weft_tensor_move(NULL, whole, NULL, NULL, &all), "weft_tensor_move: tensor is NULL");
+    REFUSES(move_into(back, NULL, NULL, NULL), "target is NULL");
+    REFUSES(weft_tensors_move_into(0, tensors, targets, NULL, NULL, NULL), "count is 0");
     REFUSES(weft_tensor_create(none, rows, NULL, &back), "context is NULL");
     weft_context_release(&context); /* before its tensors */
     REFUSES(weft_tensor_uniform(back, &random, 0, 1, NULL), "tensor cannot be used any more");
@@ -205,11 +201,10 @@ static weft_status move_there_and_back(void *unused)
     return WEFT_OK;
 }
 
-START_TEST(tensors_move_alone_and_together)
+TEST(tensors_move_alone_and_together)
 {
     run(move_there_and_back);
 }
-END_TEST
 
 enum { LISTED = 5 };
 
@@ -229,10 +224,10 @@ static weft_status renew(weft_context *context, weft_tensor **tensor, const weft
 /* Move list LIST, and find the elements of its tensors in the targets. */
 static weft_status move_and_check(weft_context *context, struct lists *l, int list)
 {
-    weft_difference_info info = {.struct_size = sizeof info};
+    weft_tensor_difference_info info = {.struct_size = sizeof info};
 
-    WF_TRY(weft_tensors_move_into(LISTED, l->tensors[list], l->targets[list], NULL, NULL));
-    WF_TRY(weft_stream_wait(context, NULL, WEFT_FOREVER));
+    WF_TRY(weft_tensors_move_into(LISTED, l->tensors[list], l->targets[list], NULL, NULL, NULL));
+    WF_TRY(weft_context_wait(context, NULL, WEFT_FOREVER));
     for (int i = 0; i < LISTED; i++) {
         WF_TRY(weft_tensor_compare(l->tensors[list][i], l->targets[list][i], NULL, &info));
         HOLDS(info.equal);
@@ -243,7 +238,7 @@ static weft_status move_and_check(weft_context *context, struct lists *l, int li
 static weft_status move_lists_again(void *unused)
 {
     struct lists l = {{{NULL}}, {{NULL}}};
-    weft_context *context;
+    OWNED(weft_context) *context = NULL;
     double value = 0;
 
     (void)unused;
@@ -266,15 +261,13 @@ static weft_status move_lists_again(void *unused)
         weft_tensor_release(&l.tensors[i / LISTED][i % LISTED]);
         weft_tensor_release(&l.targets[i / LISTED][i % LISTED]);
     }
-    weft_context_release(&context);
     return WEFT_OK;
 }
 
-START_TEST(lists_move_again_and_again)
+TEST(lists_move_again_and_again)
 {
     run(move_lists_again);
 }
-END_TEST
 
 /* ---- errors ---- */
 
@@ -300,7 +293,7 @@ static weft_status name_with_controls(weft_context *context)
 
     WF_TRY(weft_tensor_create(context, rows, &options, &tensor));
     HOLDS(strcmp(weft_tensor_name(tensor), options.name) == 0);
-    REFUSES(weft_tensor_full(tensor, 7, NULL, &out), "tensor \"a?b?[31m\": rank ");
+    REFUSES(weft_tensor_full(tensor, 7, NULL, NULL, &out), "tensor \"a?b?[31m\": rank ");
     WF_TRY(weft_tensor_fill(tensor, 0, NULL));
     WF_TRY(weft_tensor_print(tensor, NULL, text, sizeof text, NULL));
     HOLDS(strncmp(text, "a?b?[31m: f32", 13) == 0);
@@ -312,8 +305,8 @@ static weft_status name_functions(void *unused)
 {
     weft_tensor_options options = {.struct_size = sizeof options, .name = "w"};
     weft_tensor *tensors[2], *wrong[2], *out = NULL;
-    weft_spec *other = NULL, *large = NULL;
-    weft_context *context;
+    OWNED(weft_spec) *other = NULL, *large = NULL;
+    OWNED(weft_context) *context = NULL;
 
     (void)unused;
     WF_TRY(weft_init(NULL, &context));
@@ -322,40 +315,37 @@ static weft_status name_functions(void *unused)
     for (int i = 0; i < 2; i++) {
         WF_TRY(weft_tensor_create(context, rows, i == 0 ? &options : NULL, &tensors[i]));
         WF_TRY(weft_tensor_create(context, other, NULL, &wrong[i]));
-        HOLDS(weft_tensor_move(tensors[i], other, NULL, &out) != WEFT_OK);
+        HOLDS(weft_tensor_move(tensors[i], other, NULL, NULL, &out) != WEFT_OK);
         NAMES("weft_tensor_move");
-        HOLDS(weft_tensor_move(tensors[i], large, NULL, &out) != WEFT_OK);
+        HOLDS(weft_tensor_move(tensors[i], large, NULL, NULL, &out) != WEFT_OK);
         NAMES("weft_tensor_move");
-        HOLDS(weft_tensor_move_into(tensors[i], wrong[i], NULL, NULL) != WEFT_OK);
-        NAMES("weft_tensor_move_into");
-        HOLDS(weft_tensor_move_into(tensors[i], wrong[i], (weft_stream *)&out, NULL) != WEFT_OK);
-        NAMES("weft_tensor_move_into");
-        HOLDS(weft_tensor_full(tensors[i], 7, NULL, &out) != WEFT_OK);
+        HOLDS(move_into(tensors[i], wrong[i], NULL, NULL) != WEFT_OK);
+        NAMES("weft_tensors_move_into");
+        HOLDS(move_into(tensors[i], wrong[i], (weft_stream *)&out, NULL) != WEFT_OK);
+        NAMES("weft_tensors_move_into");
+        HOLDS(weft_tensor_full(tensors[i], 7, NULL, NULL, &out) != WEFT_OK);
         NAMES("weft_tensor_full");
     }
-    HOLDS(weft_tensors_move_into(2, tensors, wrong, NULL, NULL) != WEFT_OK);
+    HOLDS(weft_tensors_move_into(2, tensors, wrong, NULL, NULL, NULL) != WEFT_OK);
     NAMES("weft_tensors_move_into");
     HOLDS(count_in_error("tensor w:") == 1);
-    REFUSES(weft_tensors_move_into(2, tensors, (weft_tensor *[]){tensors[0], NULL}, NULL, NULL),
-            "weft_tensors_move_into: pair 1: target is NULL");
-    REFUSES(weft_tensors_move_into(1, &out, tensors, NULL, NULL),
-            "weft_tensors_move_into: pair 0: tensor is NULL");
+    REFUSES(
+        weft_tensors_move_into(2, tensors, (weft_tensor *[]){tensors[0], NULL}, NULL, NULL, NULL),
+        "weft_tensors_move_into: pair 1: target is NULL");
+    REFUSES(weft_tensors_move_into(1, &out, tensors, NULL, NULL, NULL),
+            "weft_tensors_move_into: tensor is NULL");
     WF_TRY(name_with_controls(context));
     for (int i = 0; i < 2; i++) {
         weft_tensor_release(&tensors[i]);
         weft_tensor_release(&wrong[i]);
     }
-    weft_spec_release(&other);
-    weft_spec_release(&large);
-    weft_context_release(&context);
     return WEFT_OK;
 }
 
-START_TEST(an_error_names_the_function_once)
+TEST(an_error_names_the_function_once)
 {
     run(name_functions);
 }
-END_TEST
 
 /* ---- draws ---- */
 
@@ -397,7 +387,7 @@ static weft_status refuse_draws(void *unused)
     weft_random random = {1, 9};
     weft_spec *other;
     weft_tensor *tensor, *integers, *partial;
-    weft_context *context;
+    OWNED(weft_context) *context = NULL;
 
     (void)unused;
     WF_TRY(weft_init(NULL, &context));
@@ -439,16 +429,10 @@ static weft_status refuse_draws(void *unused)
     weft_tensor_release(&tensor);
     weft_tensor_release(&integers);
     weft_tensor_release(&partial);
-    weft_context_release(&context);
     return WEFT_OK;
 }
 
-START_TEST(wrong_draws_are_refused)
+TEST(wrong_draws_are_refused)
 {
     run(refuse_draws);
 }
-END_TEST
-
-SUITE(tensor_life, a_tensor_owns_its_memory, a_tensor_wraps_memory_of_the_caller,
-      tensors_move_alone_and_together, lists_move_again_and_again, an_error_names_the_function_once,
-      wrong_draws_are_refused)

@@ -28,12 +28,12 @@ static void check_bytes(const void *memory, uint8_t byte, weft_stream *stream)
     uint8_t host[BYTES];
 
     OK(weft_memory_copy(context, memory, host, BYTES, stream));
-    OK(weft_stream_wait(context, stream, WEFT_FOREVER));
+    OK(weft_context_wait(context, stream, WEFT_FOREVER));
     for (int i = 0; i < BYTES; i++)
         ck_assert_uint_eq(host[i], byte);
 }
 
-START_TEST(memory_follows_its_stream)
+TEST(memory_follows_its_stream)
 {
     weft_stream *streams[2];
     void *memory, *other;
@@ -63,12 +63,11 @@ START_TEST(memory_follows_its_stream)
     ck_assert_uint_eq(info().pieces, 0);
     ck_assert_uint_eq(info().bytes, 0);
     for (int i = 0; i < 2; i++)
-        weft_stream_release(context, &streams[i]);
+        weft_stream_release(&streams[i]);
     weft_context_release(&context);
 }
-END_TEST
 
-START_TEST(bytes_are_counted)
+TEST(bytes_are_counted)
 {
     weft_memory_info small = {.struct_size = 1};
     void *memory[300];
@@ -91,9 +90,8 @@ START_TEST(bytes_are_counted)
     check_refused(weft_memory_get(context, &small), WEFT_ERR_INVALID, "weft_memory_get: ");
     weft_context_release(&context);
 }
-END_TEST
 
-START_TEST(wrong_calls_are_refused)
+TEST(wrong_calls_are_refused)
 {
     weft_stream *stream;
     void *memory = NULL;
@@ -117,10 +115,9 @@ START_TEST(wrong_calls_are_refused)
     OK(weft_free_on(context, memory, stream));
     check_refused(weft_free_on(context, memory, stream), WEFT_ERR_INVALID,
                   "was not returned by weft_alloc or weft_alloc_on of this context, or was freed");
-    weft_stream_release(context, &stream);
+    weft_stream_release(&stream);
     weft_context_release(&context);
 }
-END_TEST
 
 static void sleep_a_little(void *unused)
 {
@@ -129,11 +126,11 @@ static void sleep_a_little(void *unused)
 }
 
 /* A tensor is released while its stream has still to move it. */
-START_TEST(tensors_are_released_before_their_work_is_complete)
+TEST(tensors_are_released_before_their_work_is_complete)
 {
     const weft_plugin *plugin;
     weft_tensor *first = NULL, *second = NULL, *later = NULL, *view = NULL;
-    weft_spec *spec = spec_of("1", "u8[64,64] R");
+    OWNED(weft_spec) *spec = spec_of("1", "u8[64,64] R");
     weft_stream *stream = NULL;
     uint8_t host[BYTES];
 
@@ -144,7 +141,7 @@ START_TEST(tensors_are_released_before_their_work_is_complete)
         OK(weft_tensor_create(context, spec, NULL, &first));
         OK(plugin->device->stream_call(weft_context_device(context), stream, sleep_a_little, NULL));
         OK(weft_tensor_fill(first, i + 1, stream));
-        OK(weft_tensor_move(first, spec, stream, &second));
+        OK(weft_tensor_move(first, spec, NULL, stream, &second));
         weft_tensor_release(&first);
         OK(weft_tensor_create(context, spec, NULL, &later)); /* not the memory of FIRST */
         OK(weft_tensor_fill(later, 99, NULL));
@@ -165,13 +162,43 @@ START_TEST(tensors_are_released_before_their_work_is_complete)
     ck_assert_uint_ge(info().bytes_peak, 3 * BYTES);
     OK(weft_tensor_create(context, spec, NULL, &first));
     OK(weft_tensor_fill(first, 1, stream));
-    weft_stream_release(context, &stream); /* before the tensor */
+    weft_stream_release(&stream); /* before the tensor */
     weft_tensor_release(&first);
     ck_assert_uint_eq(info().pieces, 0);
-    weft_spec_release(&spec);
     weft_context_release(&context);
 }
-END_TEST
+
+/* The same for work of the program, which copies the tensor's memory. */
+TEST(work_of_the_program_keeps_the_memory)
+{
+    weft_tensor *first = NULL, *later = NULL;
+    OWNED(weft_spec) *spec = spec_of("1", "u8[64,64] R");
+    weft_stream *stream = NULL;
+    uint8_t host[BYTES], inside[16];
+    const weft_plugin *plugin;
+
+    OK(weft_init(NULL, &context));
+    plugin = weft_context_plugin(context);
+    OK(weft_stream_create(context, &stream));
+    for (int i = 0; i < 10; i++) {
+        OK(weft_tensor_create(context, spec, NULL, &first));
+        OK(weft_tensor_fill(first, i + 1, stream));
+        OK(plugin->device->stream_call(weft_context_device(context), stream, sleep_a_little, NULL));
+        OK(weft_memory_copy(context, weft_tensor_memory(first), host, BYTES, stream));
+        OK(weft_tensor_use(first, stream));
+        weft_tensor_release(&first);
+        OK(weft_tensor_create(context, spec, NULL, &later)); /* not the memory of FIRST */
+        OK(weft_tensor_fill(later, 99, NULL));
+        OK(weft_stream_wait(stream, WEFT_FOREVER));
+        for (int k = 0; k < BYTES; k++)
+            ck_assert_uint_eq(host[k], (uint8_t)(i + 1));
+        check_refused(weft_tensor_use(later, (weft_stream *)inside), WEFT_ERR_INVALID,
+                      "weft_tensor_use: the stream does not belong to this context");
+        weft_tensor_release(&later);
+    }
+    weft_stream_release(&stream);
+    weft_context_release(&context);
+}
 
 static weft_status allocate(void *out)
 {
@@ -183,7 +210,7 @@ static void release(void *memory)
     OK(weft_free_on(context, *(void **)memory, NULL));
 }
 
-START_TEST(every_allocation_may_fail)
+TEST(every_allocation_may_fail)
 {
     void *memory = NULL;
 
@@ -191,7 +218,3 @@ START_TEST(every_allocation_may_fail)
     (void)check_allocation_failures(allocate, release, &memory);
     weft_context_release(&context);
 }
-END_TEST
-
-SUITE(tensor_memory, memory_follows_its_stream, bytes_are_counted, wrong_calls_are_refused,
-      tensors_are_released_before_their_work_is_complete, every_allocation_may_fail)

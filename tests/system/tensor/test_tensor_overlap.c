@@ -4,6 +4,7 @@
 #include "holds.h"
 #include "support/caught.h"
 #include "support/layout.h"
+#include "support/move.h"
 #include "support/suite.h"
 #include "tensor/tensor.h"
 #include "weft/context.h"
@@ -31,16 +32,15 @@ static weft_spec *spec;
 static weft_status set_numbers(weft_tensor *tensor)
 {
     weft_tensor *owned = NULL;
-    weft_spec *owner = spec_of("2", "i32[24] O(0)");
+    OWNED(weft_spec) *owner = spec_of("2", "i32[24] O(0)");
     int32_t values[ELEMENTS];
 
     for (int32_t i = 0; i < ELEMENTS; i++)
         values[i] = i;
     WF_TRY(weft_tensor_create(weft_tensor_context(tensor), owner, NULL, &owned));
     WF_TRY(weft_tensor_from_host(owned, values, sizeof values, NULL));
-    WF_TRY(weft_tensor_move_into(owned, tensor, NULL, NULL));
+    WF_TRY(move_into(owned, tensor, NULL, NULL));
     weft_tensor_release(&owned);
-    weft_spec_release(&owner);
     return WEFT_OK;
 }
 
@@ -50,7 +50,7 @@ static weft_status check_shifted(weft_tensor *tensor, const struct shift *shift)
     weft_tensor *full = NULL;
     int32_t values[RANKS * ELEMENTS];
 
-    WF_TRY(weft_tensor_full(tensor, WEFT_EVERY_RANK, NULL, &full));
+    WF_TRY(weft_tensor_full(tensor, WEFT_EVERY_RANK, NULL, NULL, &full));
     WF_TRY(weft_tensor_to_host(full, values, sizeof values, NULL));
     for (int64_t i = 0; i < ELEMENTS; i++) {
         bool moved = i >= shift->to && i < shift->to + MOVED;
@@ -71,11 +71,11 @@ static weft_status move_shifted(weft_context *context, const struct shift *shift
         WF_TRY(weft_tensor_narrow(tensor, 0, shift->from, MOVED, &from));
         WF_TRY(weft_tensor_narrow(tensor, 0, shift->to, MOVED, &to));
         if (shift->as_list)
-            WF_TRY(weft_tensors_move_into(1, &from, &to, NULL, NULL));
+            WF_TRY(weft_tensors_move_into(1, &from, &to, NULL, NULL, NULL));
         else
-            WF_TRY(weft_tensor_move_into(from, to, NULL, NULL));
+            WF_TRY(move_into(from, to, NULL, NULL));
         WF_TRY(check_shifted(tensor, shift));
-        WF_TRY(weft_tensor_move_into(from, from, NULL, NULL)); /* in place, as before */
+        WF_TRY(move_into(from, from, NULL, NULL)); /* in place, as before */
         weft_tensor_release(&from);
         weft_tensor_release(&to);
     }
@@ -85,26 +85,24 @@ static weft_status move_shifted(weft_context *context, const struct shift *shift
 
 static weft_status shift_on_ranks(void *shift)
 {
-    weft_context *context;
+    OWNED(weft_context) *context = NULL;
 
     WF_TRY(weft_init(NULL, &context));
     WF_TRY(move_shifted(context, shift));
-    weft_context_release(&context);
     return WEFT_OK;
 }
 
 static weft_status shift_simulated(const struct shift *shift)
 {
-    weft_options options = {.struct_size = sizeof options, .simulated_ranks = RANKS};
-    weft_context *context;
+    weft_init_options options = {.struct_size = sizeof options, .simulated_ranks = RANKS};
+    OWNED(weft_context) *context = NULL;
 
     WF_TRY(weft_init(&options, &context));
     WF_TRY(move_shifted(context, shift));
-    weft_context_release(&context);
     return WEFT_OK;
 }
 
-START_TEST(overlapping_views_move_as_if_copied)
+TEST(overlapping_views_move_as_if_copied)
 {
     for (size_t i = 0; i < WF_COUNT(shifts); i++) {
         struct shift shift = shifts[i];
@@ -117,7 +115,6 @@ START_TEST(overlapping_views_move_as_if_copied)
         weft_spec_release(&spec);
     }
 }
-END_TEST
 
 /* ---- a transposed view, with gaps, and the tensor itself ---- */
 
@@ -125,7 +122,7 @@ static weft_status turn(void *unused)
 {
     int32_t values[16], turned[16];
     weft_tensor *tensor = NULL, *view = NULL;
-    weft_context *context;
+    OWNED(weft_context) *context = NULL;
 
     (void)unused;
     for (int32_t i = 0; i < 16; i++) {
@@ -136,46 +133,44 @@ static weft_status turn(void *unused)
     WF_TRY(weft_tensor_create(context, spec, NULL, &tensor));
     WF_TRY(weft_tensor_transpose(tensor, 0, 1, &view));
     WF_TRY(weft_tensor_from_host(tensor, values, sizeof values, NULL));
-    WF_TRY(weft_tensor_move_into(view, tensor, NULL, NULL));
+    WF_TRY(move_into(view, tensor, NULL, NULL));
     WF_TRY(weft_tensor_to_host(tensor, values, sizeof values, NULL));
     HOLDS(memcmp(values, turned, sizeof values) == 0);
-    WF_TRY(weft_tensor_move_into(tensor, view, NULL, NULL)); /* and back */
+    WF_TRY(move_into(tensor, view, NULL, NULL)); /* and back */
     WF_TRY(weft_tensor_to_host(tensor, values, sizeof values, NULL));
     HOLDS(values[1] == 1 && values[4] == 4 && values[14] == 14);
     weft_tensor_release(&view);
     weft_tensor_release(&tensor);
-    weft_context_release(&context);
     return WEFT_OK;
 }
 
-START_TEST(a_tensor_is_transposed_in_its_memory)
+TEST(a_tensor_is_transposed_in_its_memory)
 {
     spec = spec_of("2", "i32[4,4] R");
     ck_assert_msg(weft_threads_run(RANKS, turn, NULL) == WEFT_OK, "%s", weft_last_error());
     weft_spec_release(&spec);
 }
-END_TEST
 
 /* ---- memory of simulated ranks ---- */
 
 static weft_status wrap_all(weft_context *context, const char *layout, float *first, float *second)
 {
-    const weft_rank_memory ranks[] = {{first, NULL, NULL}, {second, NULL, NULL}};
-    weft_tensor_options options = {.struct_size = sizeof options, .name = "w", .ranks = ranks};
-    weft_spec *wanted = spec_of("2", layout);
+    const weft_tensor_rank_memory ranks[] = {{first, NULL, NULL}, {second, NULL, NULL}};
+    weft_tensor_options options = {
+        .struct_size = sizeof options, .name = "w", .ranks = ranks, .rank_size = sizeof *ranks};
+    OWNED(weft_spec) *wanted = spec_of("2", layout);
     weft_tensor *tensor = NULL;
     weft_status status = weft_tensor_wrap(context, wanted, NULL, &options, &tensor);
 
     if (status == WEFT_OK) status = weft_tensor_fill(tensor, 5, NULL);
     weft_tensor_release(&tensor);
-    weft_spec_release(&wanted);
     return status;
 }
 
-START_TEST(simulated_ranks_have_memory_of_their_own)
+TEST(simulated_ranks_have_memory_of_their_own)
 {
-    weft_options options = {.struct_size = sizeof options, .simulated_ranks = RANKS};
-    weft_context *context = NULL;
+    weft_init_options options = {.struct_size = sizeof options, .simulated_ranks = RANKS};
+    OWNED(weft_context) *context = NULL;
     float values[8] = {0};
 
     ck_assert_int_eq(weft_init(&options, &context), WEFT_OK);
@@ -190,9 +185,7 @@ START_TEST(simulated_ranks_have_memory_of_their_own)
     check_refused(wrap_all(context, "f32[8] P(sum)", values, values), WEFT_ERR_INVALID,
                   "each rank needs memory of its own");
     ck_assert_int_eq(wrap_all(context, "f32[8] O(1)", values, values), WEFT_OK);
-    weft_context_release(&context);
 }
-END_TEST
 
 enum { MANY = 4096, ALL_PAIRS = MANY * (MANY - 1) / 2 };
 
@@ -201,8 +194,9 @@ enum { MANY = 4096, ALL_PAIRS = MANY * (MANY - 1) / 2 };
 static weft_status wrap_many(weft_context *context, float *values, int32_t twice,
                              uint64_t *comparisons)
 {
-    weft_rank_memory *ranks = calloc(MANY, sizeof *ranks);
-    weft_tensor_options options = {.struct_size = sizeof options, .ranks = ranks};
+    weft_tensor_rank_memory *ranks = calloc(MANY, sizeof *ranks);
+    weft_tensor_options options = {
+        .struct_size = sizeof options, .ranks = ranks, .rank_size = sizeof *ranks};
     weft_spec *wanted = spec_of("4096", "f32[8192] S(0)");
     weft_tensor *tensor = NULL;
     weft_status status;
@@ -217,9 +211,9 @@ static weft_status wrap_many(weft_context *context, float *values, int32_t twice
     return status;
 }
 
-START_TEST(the_memory_of_many_ranks_is_not_compared_pair_by_pair)
+TEST(the_memory_of_many_ranks_is_not_compared_pair_by_pair)
 {
-    weft_options options = {.struct_size = sizeof options, .simulated_ranks = MANY};
+    weft_init_options options = {.struct_size = sizeof options, .simulated_ranks = MANY};
     weft_context *context = NULL;
     float *values = calloc(2 * MANY + 1, sizeof *values);
     uint64_t comparisons = 0;
@@ -235,13 +229,12 @@ START_TEST(the_memory_of_many_ranks_is_not_compared_pair_by_pair)
     weft_context_release(&context);
     free(values);
 }
-END_TEST
 
-START_TEST(a_context_names_the_tensors_that_are_alive)
+TEST(a_context_names_the_tensors_that_are_alive)
 {
-    weft_options options = {.struct_size = sizeof options, .simulated_ranks = RANKS};
+    weft_init_options options = {.struct_size = sizeof options, .simulated_ranks = RANKS};
     weft_tensor_options named = {.struct_size = sizeof named, .name = "layer1.weight"};
-    weft_spec *wanted = spec_of("2", "f32[8] S(0)");
+    OWNED(weft_spec) *wanted = spec_of("2", "f32[8] S(0)");
     weft_tensor *tensors[6] = {NULL};
     weft_context *context = NULL;
     void *piece = NULL;
@@ -262,11 +255,4 @@ START_TEST(a_context_names_the_tensors_that_are_alive)
                      "the memory of tensors\n");
     for (int i = 0; i < 6; i++)
         weft_tensor_release(&tensors[i]);
-    weft_spec_release(&wanted);
 }
-END_TEST
-
-SUITE(tensor_overlap, overlapping_views_move_as_if_copied, a_tensor_is_transposed_in_its_memory,
-      simulated_ranks_have_memory_of_their_own,
-      the_memory_of_many_ranks_is_not_compared_pair_by_pair,
-      a_context_names_the_tensors_that_are_alive)

@@ -15,7 +15,7 @@ static weft_context *alone; /* a job of one rank */
 /* The text of BYTES as a tensor of SPEC, without its first line. */
 static void check_text(const char *text, const void *elements, const char *expected)
 {
-    weft_spec *spec = spec_of("1", text);
+    OWNED(weft_spec) *spec = spec_of("1", text);
     weft_tensor *tensor = NULL;
     char out[4096];
     size_t length = 0;
@@ -29,13 +29,12 @@ static void check_text(const char *text, const void *elements, const char *expec
     ck_assert_int_eq(weft_tensor_print(tensor, NULL, out, sizeof out, &length), WEFT_OK);
     ck_assert_uint_eq(length, strlen(out));
     ck_assert_str_eq(strchr(out, '\n') + 1, expected);
-    ck_assert_int_eq(weft_tensor_print_full(tensor, NULL, out, sizeof out, NULL), WEFT_OK);
+    ck_assert_int_eq(weft_tensor_full_print(tensor, NULL, out, sizeof out, NULL), WEFT_OK);
     ck_assert_str_eq(strchr(out, '\n') + 1, expected);
     weft_tensor_release(&tensor);
-    weft_spec_release(&spec);
 }
 
-START_TEST(elements_are_written_as_numpy_does)
+TEST(elements_are_written_as_numpy_does)
 {
     static const float quarters[] = {0, 0.25f, 0.5f, 0.75f, 1, 1.25f, 1.5f, 1.75f,
                                      2, 2.25f, 2.5f, 2.75f, 3, 3.25f, 3.5f, 3.75f,
@@ -70,9 +69,8 @@ START_TEST(elements_are_written_as_numpy_does)
                " 24000 25000 26000 27000 28000 29000]\n");
     weft_context_release(&alone);
 }
-END_TEST
 
-START_TEST(large_arrays_are_shortened)
+TEST(large_arrays_are_shortened)
 {
     int32_t *numbers = malloc(2304 * sizeof *numbers);
     char expected[2048] = "";
@@ -104,7 +102,6 @@ START_TEST(large_arrays_are_shortened)
     weft_context_release(&alone);
     free(numbers);
 }
-END_TEST
 
 /* ---- ranks ---- */
 
@@ -116,7 +113,7 @@ static weft_status print_shards(void *unused)
     weft_random random = {1, 0};
     float values[3];
     weft_tensor *tensor, *parts, *large, *full;
-    weft_context *context;
+    OWNED(weft_context) *context = NULL;
     char out[2048], other[2048];
     int32_t rank;
 
@@ -137,13 +134,13 @@ static weft_status print_shards(void *unused)
                       : rank == 1
                           ? "w: f32[2,3] S(0) on 2, rank 1 holds [1,3] from [1,0]\n[[3. 4. 5.]]\n"
                           : "w: f32[2,3] S(0) on 2, rank 2 is outside the mesh\n") == 0);
-    WF_TRY(weft_tensor_print_full(tensor, NULL, out, sizeof out, NULL));
+    WF_TRY(weft_tensor_full_print(tensor, NULL, out, sizeof out, NULL));
     HOLDS(strcmp(out, rank < 2 ? "w: f32[2,3] S(0) on 2\n[[0. 1. 2.]\n [3. 4. 5.]]\n"
                                : "w: f32[2,3] S(0) on 2\n") == 0);
-    WF_TRY(weft_tensor_print_full(parts, NULL, out, sizeof out, NULL));
+    WF_TRY(weft_tensor_full_print(parts, NULL, out, sizeof out, NULL));
     HOLDS(rank == 2 || strcmp(out, "f32[2] P(sum) on 2\n[3. 3.]\n") == 0);
-    WF_TRY(weft_tensor_full(large, WEFT_EVERY_RANK, NULL, &full));
-    WF_TRY(weft_tensor_print_full(large, NULL, out, sizeof out, NULL));
+    WF_TRY(weft_tensor_full(large, WEFT_EVERY_RANK, NULL, NULL, &full));
+    WF_TRY(weft_tensor_full_print(large, NULL, out, sizeof out, NULL));
     WF_TRY(weft_tensor_print(full, NULL, other, sizeof other, NULL));
     HOLDS(rank == 2 || strcmp(strchr(out, '\n'), strchr(other, '\n')) == 0);
     HOLDS(rank == 2 || strstr(out, "...") != NULL);
@@ -151,11 +148,10 @@ static weft_status print_shards(void *unused)
     weft_tensor_release(&parts);
     weft_tensor_release(&large);
     weft_tensor_release(&full);
-    weft_context_release(&context);
     return WEFT_OK;
 }
 
-START_TEST(ranks_print_their_shards_and_the_whole)
+TEST(ranks_print_their_shards_and_the_whole)
 {
     rows = spec_of("2", "f32[2,3] S(0)");
     partial = spec_of("2", "f32[2] P");
@@ -165,7 +161,6 @@ START_TEST(ranks_print_their_shards_and_the_whole)
     weft_spec_release(&partial);
     weft_spec_release(&big);
 }
-END_TEST
 
 /* ---- memory ---- */
 
@@ -174,12 +169,12 @@ static weft_status print_both(void *tensor)
     char out[64];
 
     WF_TRY(weft_tensor_print(tensor, NULL, out, sizeof out, NULL));
-    return weft_tensor_print_full(tensor, NULL, out, sizeof out, NULL);
+    return weft_tensor_full_print(tensor, NULL, out, sizeof out, NULL);
 }
 
-START_TEST(every_allocation_of_a_text_may_fail)
+TEST(every_allocation_of_a_text_may_fail)
 {
-    weft_spec *spec = spec_of("1", "f32[3] R");
+    OWNED(weft_spec) *spec = spec_of("1", "f32[3] R");
     weft_tensor *tensor = NULL;
 
     ck_assert_int_eq(weft_init(NULL, &alone), WEFT_OK);
@@ -187,10 +182,5 @@ START_TEST(every_allocation_of_a_text_may_fail)
     ck_assert_int_eq(weft_tensor_fill(tensor, 1, NULL), WEFT_OK);
     ck_assert_uint_ge(check_allocation_failures(print_both, NULL, tensor), 4);
     weft_tensor_release(&tensor);
-    weft_spec_release(&spec);
     weft_context_release(&alone);
 }
-END_TEST
-
-SUITE(tensor_print, elements_are_written_as_numpy_does, large_arrays_are_shortened,
-      ranks_print_their_shards_and_the_whole, every_allocation_of_a_text_may_fail)

@@ -2,6 +2,7 @@
 #include "base/base.h"
 #include "holds.h"
 #include "support/layout.h"
+#include "support/move.h"
 #include "support/suite.h"
 #include "weft/context.h"
 #include "weft/dlpack.h"
@@ -39,18 +40,18 @@ static weft_status draw_all(weft_tensor *tensor, weft_tensor *numbers)
 
 static weft_status move_all(weft_context *context, weft_tensor *tensor, bool is_outside)
 {
-    weft_difference_info info = {.struct_size = sizeof info};
+    weft_tensor_difference_info info = {.struct_size = sizeof info};
     weft_tensor *moved = NULL, *into = NULL, *full = NULL, *every = NULL;
     weft_work *work = NULL;
 
-    WF_TRY(weft_tensor_move(tensor, columns, NULL, &moved));
+    WF_TRY(weft_tensor_move(tensor, columns, NULL, NULL, &moved));
     WF_TRY(weft_tensor_create(context, columns, NULL, &into));
-    WF_TRY(weft_tensor_move_into(tensor, into, NULL, &work));
+    WF_TRY(move_into(tensor, into, NULL, &work));
     WF_TRY(weft_work_wait(work, WEFT_FOREVER));
     weft_work_release(&work);
-    WF_TRY(weft_tensors_move_into(1, &tensor, &into, NULL, NULL));
-    WF_TRY(weft_tensor_full(tensor, 2, NULL, &full));
-    WF_TRY(weft_tensor_full(tensor, WEFT_EVERY_RANK, NULL, &every));
+    WF_TRY(weft_tensors_move_into(1, &tensor, &into, NULL, NULL, NULL));
+    WF_TRY(weft_tensor_full(tensor, 2, NULL, NULL, &full));
+    WF_TRY(weft_tensor_full(tensor, WEFT_EVERY_RANK, NULL, NULL, &every));
     WF_TRY(weft_tensor_compare(tensor, moved, NULL, &info));
     HOLDS(info.ranks == (is_outside ? 0 : 2));
     HOLDS(is_outside || info.equal);
@@ -79,15 +80,15 @@ static weft_status view_all(weft_tensor *tensor)
 
 static weft_status share(weft_context *context, weft_tensor *tensor)
 {
-    weft_dl_unversioned *older = NULL;
-    weft_dl_versioned *shared = NULL;
+    const weft_dlpack_options old = {.struct_size = sizeof old, .unversioned = true};
+    void *shared = NULL;
     weft_tensor *again = NULL;
 
     WF_TRY(weft_tensor_to_dlpack(tensor, NULL, &shared));
     WF_TRY(weft_tensor_from_dlpack(context, rows, shared, NULL, &again));
     weft_tensor_release(&again);
-    WF_TRY(weft_tensor_to_dlpack_unversioned(tensor, NULL, &older));
-    WF_TRY(weft_tensor_from_dlpack_unversioned(context, rows, older, NULL, &again));
+    WF_TRY(weft_tensor_to_dlpack(tensor, &old, &shared));
+    WF_TRY(weft_tensor_from_dlpack(context, rows, shared, &old, &again));
     weft_tensor_release(&again);
     return WEFT_OK;
 }
@@ -95,10 +96,10 @@ static weft_status share(weft_context *context, weft_tensor *tensor)
 static weft_status call_everything(void *unused)
 {
     weft_tensor_options options = {.struct_size = sizeof options, .agree = true};
-    weft_local_info local = {.struct_size = sizeof local};
+    weft_tensor_local_info local = {.struct_size = sizeof local};
     weft_tensor *tensor = NULL, *numbers = NULL, *wrapped = NULL;
     float host[24] = {0}, memory[24];
-    weft_context *context;
+    OWNED(weft_context) *context = NULL;
     char text[1024];
     bool is_outside;
 
@@ -117,27 +118,25 @@ static weft_status call_everything(void *unused)
     WF_TRY(weft_tensor_from_host(tensor, host, 12 * sizeof *host, NULL));
     WF_TRY(weft_tensor_print(tensor, NULL, text, sizeof text, NULL));
     HOLDS(!is_outside || strstr(text, "is outside the mesh") != NULL);
-    WF_TRY(weft_tensor_print_full(tensor, NULL, text, sizeof text, NULL));
+    WF_TRY(weft_tensor_full_print(tensor, NULL, text, sizeof text, NULL));
     WF_TRY(weft_tensor_local_of(tensor, weft_rank(context), &local));
     HOLDS(local.shard.elements == (is_outside ? 0 : 12));
     weft_tensor_release(&tensor);
     weft_tensor_release(&numbers);
     weft_tensor_release(&wrapped);
-    weft_context_release(&context);
     return WEFT_OK;
 }
 
-START_TEST(ranks_outside_the_mesh_call_everything)
+TEST(ranks_outside_the_mesh_call_everything)
 {
     run_on(4, call_everything);
 }
-END_TEST
 
 /* ---- another context ---- */
 
 static weft_status mix_contexts(void *unused)
 {
-    weft_difference_info info = {.struct_size = sizeof info};
+    weft_tensor_difference_info info = {.struct_size = sizeof info};
     weft_tensor *mine[2] = {NULL}, *other[2] = {NULL}, *swapped[2];
     weft_context *context, *second;
 
@@ -150,8 +149,8 @@ static weft_status mix_contexts(void *unused)
     }
     swapped[0] = mine[0];
     swapped[1] = other[1];
-    REFUSES(weft_tensor_move_into(mine[0], other[0], NULL, NULL), "another context");
-    REFUSES(weft_tensors_move_into(2, mine, swapped, NULL, NULL), "another context");
+    REFUSES(move_into(mine[0], other[0], NULL, NULL), "another context");
+    REFUSES(weft_tensors_move_into(2, mine, swapped, NULL, NULL, NULL), "another context");
     REFUSES(weft_tensor_compare(mine[0], other[0], NULL, &info), "another context");
     for (int i = 0; i < 2; i++) {
         weft_tensor_release(&mine[i]);
@@ -162,12 +161,9 @@ static weft_status mix_contexts(void *unused)
     return WEFT_OK;
 }
 
-START_TEST(a_tensor_of_another_context_is_refused)
+TEST(a_tensor_of_another_context_is_refused)
 {
     rows = spec_of("1", "f32[4,6] S(0)");
     ck_assert_msg(mix_contexts(NULL) == WEFT_OK, "%s", weft_last_error());
     weft_spec_release(&rows);
 }
-END_TEST
-
-SUITE(tensor_ranks, ranks_outside_the_mesh_call_everything, a_tensor_of_another_context_is_refused)

@@ -1,10 +1,11 @@
-/* One process with the shards of all ranks: what works there, and what is refused with the reason.
- */
+/* One process with the shards of all ranks: what works there, and what is refused. */
 #include "base/base.h"
 #include "holds.h"
 #include "support/allocfail.h"
 #include "support/layout.h"
+#include "support/move.h"
 #include "support/suite.h"
+#include "weft/symm.h"
 #include "weft/weft.h"
 
 #include <stdlib.h>
@@ -14,16 +15,16 @@
 
 static weft_context *begin(int32_t ranks)
 {
-    weft_options options = {.struct_size = sizeof options, .simulated_ranks = ranks};
+    weft_init_options options = {.struct_size = sizeof options, .simulated_ranks = ranks};
     weft_context *context = NULL;
 
     OK(weft_init(&options, &context));
     return context;
 }
 
-static weft_local_info local_of(const weft_tensor *tensor, int32_t rank)
+static weft_tensor_local_info local_of(const weft_tensor *tensor, int32_t rank)
 {
-    weft_local_info local = {.struct_size = sizeof local};
+    weft_tensor_local_info local = {.struct_size = sizeof local};
 
     OK(weft_tensor_local_of(tensor, rank, &local));
     return local;
@@ -31,9 +32,9 @@ static weft_local_info local_of(const weft_tensor *tensor, int32_t rank)
 
 /* ---- the context ---- */
 
-START_TEST(a_simulated_context_has_all_ranks)
+TEST(a_simulated_context_has_all_ranks)
 {
-    weft_context *context = begin(8);
+    OWNED(weft_context) *context = begin(8);
     weft_comm *world = weft_world(context);
 
     ck_assert_int_eq(weft_size(context), 8);
@@ -44,11 +45,9 @@ START_TEST(a_simulated_context_has_all_ranks)
     ck_assert_str_eq(weft_comm_name(world), "world");
     ck_assert(weft_comm_same_host(world, 0, 7));
     ck_assert_ptr_nonnull(weft_context_costs(context));
-    weft_context_release(&context);
 }
-END_TEST
 
-START_TEST(the_environment_sets_the_number)
+TEST(the_environment_sets_the_number)
 {
     weft_context *context = NULL;
 
@@ -68,11 +67,10 @@ START_TEST(the_environment_sets_the_number)
     unsetenv("WEFT_SIZE");
     unsetenv("WEFT_SIMULATED_RANKS");
 }
-END_TEST
 
 static weft_status begin_in_thread(void *unused)
 {
-    weft_options options = {.struct_size = sizeof options, .simulated_ranks = 2};
+    weft_init_options options = {.struct_size = sizeof options, .simulated_ranks = 2};
     weft_context *context = NULL;
 
     (void)unused;
@@ -80,23 +78,22 @@ static weft_status begin_in_thread(void *unused)
     return WEFT_OK;
 }
 
-START_TEST(numbers_that_make_no_sense_are_refused)
+TEST(numbers_that_make_no_sense_are_refused)
 {
-    weft_options options = {.struct_size = sizeof options, .simulated_ranks = -1};
+    weft_init_options options = {.struct_size = sizeof options, .simulated_ranks = -1};
     weft_context *context = NULL;
 
     check_refused(weft_init(&options, &context), WEFT_ERR_INVALID,
-                  "weft_init: weft_options.simulated_ranks is -1; expected 1 to 4096");
+                  "weft_init: weft_init_options.simulated_ranks is -1; expected 1 to 4096");
     options.simulated_ranks = 4097;
     check_refused(weft_init(&options, &context), WEFT_ERR_INVALID, "is 4097; expected 1 to 4096");
     options.simulated_ranks = 2;
     options.size = 1;
     check_refused(weft_init(&options, &context), WEFT_ERR_INVALID,
-                  "weft_options.simulated_ranks is 2 and weft_options.size is set");
+                  "weft_init_options.simulated_ranks is 2 and weft_init_options.size is set");
     OK(weft_threads_run(1, begin_in_thread, NULL));
     ck_assert_ptr_null(context);
 }
-END_TEST
 
 /* ---- communicators ---- */
 
@@ -104,15 +101,15 @@ END_TEST
     check_refused(call, WEFT_ERR_UNSUPPORTED,                                                      \
                   "the 4 ranks of this context are simulated in one process")
 
-START_TEST(communicators_are_refused)
+TEST(communicators_are_refused)
 {
-    weft_context *context = begin(4);
+    OWNED(weft_context) *context = begin(4);
     weft_comm *world = weft_world(context), *part = NULL;
-    weft_spec *rows = spec_of("4", "f32[8] S(0)"), *all = spec_of("4", "f32[8] R");
-    weft_mesh *mesh = mesh_of("4");
+    OWNED(weft_spec) *rows = spec_of("4", "f32[8] S(0)"), *all = spec_of("4", "f32[8] R");
+    OWNED(weft_mesh) *mesh = mesh_of("4");
     weft_move_item item = {NULL, rows, NULL, all, NULL};
     enum weft_support_level level;
-    weft_plan *plan = NULL;
+    OWNED(weft_plan) *plan = NULL;
     weft_bound *bound = NULL;
     weft_symm *symm = NULL;
     float in[8] = {0}, out[32];
@@ -126,7 +123,7 @@ START_TEST(communicators_are_refused)
     REFUSED(weft_group_begin(world));
     REFUSED(weft_group_end(world));
     REFUSED(weft_comm_split(world, 0, 0, NULL, &part));
-    REFUSED(weft_comm_along(world, mesh, NULL, &part));
+    REFUSED(weft_comm_along(world, mesh, NULL, NULL, &part));
     REFUSED(weft_comm_create(world, 2, ranks, NULL, &part));
     REFUSED(weft_comm_async_error(world));
     REFUSED(
@@ -134,27 +131,20 @@ START_TEST(communicators_are_refused)
     OK(weft_plan_create(rows, all, NULL, &plan));
     REFUSED(weft_plan_bind(plan, world, NULL, &bound));
     REFUSED(weft_symm_create(world, 64, NULL, &symm));
-    REFUSED(weft_move(context, rows, in, all, out, NULL, NULL));
-    REFUSED(weft_move_batch(context, 1, &item, NULL, NULL));
+    REFUSED(move_items(context, 1, &item, NULL, NULL));
     weft_comm_abort(world);
     ck_assert_ptr_null(weft_comm_native(world));
     weft_comm_release(&world); /* a warning; the context keeps it */
     ck_assert_int_eq(weft_comm_size(weft_world(context)), 4);
-    weft_plan_release(&plan);
-    weft_mesh_release(&mesh);
-    weft_spec_release(&rows);
-    weft_spec_release(&all);
-    weft_context_release(&context);
 }
-END_TEST
 
 /* ---- shards ---- */
 
-START_TEST(any_shard_can_be_seen)
+TEST(any_shard_can_be_seen)
 {
-    weft_context *context = begin(4);
-    weft_spec *rows = spec_of("4", "i32[6,2] S(0)");
-    weft_local_info local = {.struct_size = sizeof local};
+    OWNED(weft_context) *context = begin(4);
+    OWNED(weft_spec) *rows = spec_of("4", "i32[6,2] S(0)");
+    weft_tensor_local_info local = {.struct_size = sizeof local};
     weft_tensor *tensor = NULL;
     int32_t host[12];
     char text[1024];
@@ -186,16 +176,13 @@ START_TEST(any_shard_can_be_seen)
                            "[[ 8  9]\n [10 11]]\n"
                            "i32[6,2] S(0) on 4, rank 3 holds [0,2] from [6,0]\n[]\n");
     weft_tensor_release(&tensor);
-    weft_spec_release(&rows);
-    weft_context_release(&context);
 }
-END_TEST
 
 static weft_status see_own_shard(void *spec)
 {
-    weft_local_info local = {.struct_size = sizeof local};
+    weft_tensor_local_info local = {.struct_size = sizeof local};
     weft_tensor *tensor = NULL;
-    weft_context *context;
+    OWNED(weft_context) *context = NULL;
     int32_t rank;
 
     WF_TRY(weft_init(NULL, &context));
@@ -206,18 +193,15 @@ static weft_status see_own_shard(void *spec)
     FAILS(weft_tensor_local_of(tensor, 1 - rank, &local), WEFT_ERR_UNSUPPORTED,
           "only a context with simulated ranks holds all shards");
     weft_tensor_release(&tensor);
-    weft_context_release(&context);
     return WEFT_OK;
 }
 
-START_TEST(a_real_rank_sees_its_own_shard)
+TEST(a_real_rank_sees_its_own_shard)
 {
-    weft_spec *rows = spec_of("2", "f32[8] S(0)");
+    OWNED(weft_spec) *rows = spec_of("2", "f32[8] S(0)");
 
     OK(weft_threads_run(2, see_own_shard, rows));
-    weft_spec_release(&rows);
 }
-END_TEST
 
 /* ---- the caller's memory ---- */
 
@@ -228,28 +212,30 @@ static void count_release(void *argument, void *memory)
     if (argument == &released && memory != NULL) released++;
 }
 
-START_TEST(every_ranks_memory_is_wrapped)
+TEST(every_ranks_memory_is_wrapped)
 {
     static const int64_t gaps[] = {3, 1}, wrong[] = {2, 3};
-    weft_context *context = begin(2);
-    weft_spec *rows = spec_of("2", "f32[4,2] S(0)"), *columns = spec_of("2", "f32[4,2] S(1)");
+    OWNED(weft_context) *context = begin(2);
+    OWNED(weft_spec) *rows = spec_of("2", "f32[4,2] S(0)"),
+                     *columns = spec_of("2", "f32[4,2] S(1)");
     float first[] = {0, 1, -1, 2, 3}, second[] = {4, 5, 6, 7};
-    weft_rank_memory ranks[] = {{first, gaps, NULL}, {second, NULL, NULL}};
+    weft_tensor_rank_memory ranks[] = {{first, gaps, NULL}, {second, NULL, NULL}};
     weft_tensor_options options = {.struct_size = sizeof options,
                                    .name = "w",
                                    .release = count_release,
-                                   .argument = &released,
-                                   .ranks = ranks};
+                                   .user = &released,
+                                   .ranks = ranks,
+                                   .rank_size = sizeof *ranks};
     weft_tensor *tensor = NULL, *moved = NULL;
     const float *got;
 
     released = 0;
     OK(weft_tensor_wrap(context, rows, NULL, &options, &tensor));
-    OK(weft_tensor_move(tensor, columns, NULL, &moved));
+    OK(weft_tensor_move(tensor, columns, NULL, NULL, &moved));
     got = local_of(moved, 1).memory;
     for (int i = 0; i < 4; i++)
         ck_assert_float_eq(got[i], (float)(2 * i + 1));
-    OK(weft_tensor_move_into(moved, tensor, NULL, NULL));
+    OK(move_into(moved, tensor, NULL, NULL));
     ck_assert_float_eq(first[2], -1);
     ck_assert_float_eq(first[4], 3);
     weft_tensor_release(&moved);
@@ -265,24 +251,20 @@ START_TEST(every_ranks_memory_is_wrapped)
     check_refused(weft_tensor_wrap(context, rows, second, &options, &tensor), WEFT_ERR_INVALID,
                   "memory is that of rank 0 alone, but the shard of rank 1 has 4 elements");
     ck_assert_int_eq(released, 2);
-    weft_spec_release(&rows);
-    weft_spec_release(&columns);
-    weft_context_release(&context);
 }
-END_TEST
 
-START_TEST(one_rank_may_own_all)
+TEST(one_rank_may_own_all)
 {
-    weft_context *context = begin(2);
-    weft_spec *whole = spec_of("2", "f32[4] O(0)"), *rows = spec_of("2", "f32[4] S(0)");
+    OWNED(weft_context) *context = begin(2);
+    OWNED(weft_spec) *whole = spec_of("2", "f32[4] O(0)"), *rows = spec_of("2", "f32[4] S(0)");
     weft_tensor_options options = {
-        .struct_size = sizeof options, .release = count_release, .argument = &released};
+        .struct_size = sizeof options, .release = count_release, .user = &released};
     float values[] = {1, 2, 3, 4};
     weft_tensor *tensor = NULL, *moved = NULL;
 
     released = 0;
     OK(weft_tensor_wrap(context, whole, values, &options, &tensor));
-    OK(weft_tensor_move(tensor, rows, NULL, &moved));
+    OK(weft_tensor_move(tensor, rows, NULL, NULL, &moved));
     ck_assert_float_eq(((float *)local_of(moved, 1).memory)[0], 3);
     weft_tensor_release(&moved);
     check_refused(weft_tensor_wrap(context, rows, values, &options, &moved), WEFT_ERR_INVALID,
@@ -290,45 +272,38 @@ START_TEST(one_rank_may_own_all)
                   "has 2 elements; weft_tensor_options.ranks takes the memory of every rank");
     weft_tensor_release(&tensor);
     ck_assert_int_eq(released, 1);
-    weft_spec_release(&whole);
-    weft_spec_release(&rows);
-    weft_context_release(&context);
 }
-END_TEST
 
-START_TEST(a_move_may_be_in_place)
+TEST(a_move_may_be_in_place)
 {
-    weft_context *context = begin(2);
-    weft_spec *rows = spec_of("2", "f32[2,2] S(0)"), *columns = spec_of("2", "f32[2,2] S(1)");
+    OWNED(weft_context) *context = begin(2);
+    OWNED(weft_spec) *rows = spec_of("2", "f32[2,2] S(0)"),
+                     *columns = spec_of("2", "f32[2,2] S(1)");
     float first[] = {0, 1}, second[] = {2, 3};
-    const weft_rank_memory ranks[] = {{first, NULL, NULL}, {second, NULL, NULL}};
-    weft_tensor_options options = {.struct_size = sizeof options, .ranks = ranks};
+    const weft_tensor_rank_memory ranks[] = {{first, NULL, NULL}, {second, NULL, NULL}};
+    weft_tensor_options options = {sizeof options, .ranks = ranks, .rank_size = sizeof *ranks};
     weft_tensor *from = NULL, *to = NULL;
 
     OK(weft_tensor_wrap(context, rows, NULL, &options, &from));
     OK(weft_tensor_wrap(context, columns, NULL, &options, &to));
-    OK(weft_tensor_move_into(from, to, NULL, NULL));
+    OK(move_into(from, to, NULL, NULL));
     ck_assert(first[0] == 0 && first[1] == 2 && second[0] == 1 && second[1] == 3);
     weft_tensor_release(&from);
     weft_tensor_release(&to);
-    weft_spec_release(&rows);
-    weft_spec_release(&columns);
-    weft_context_release(&context);
 }
-END_TEST
 
-START_TEST(dlpack_shares_the_shard_of_a_rank)
+TEST(dlpack_shares_the_shard_of_a_rank)
 {
-    weft_context *context = begin(2);
-    weft_spec *rows = spec_of("2", "f32[4] S(0)"), *owned = spec_of("2", "f32[2] O(1)");
-    weft_spec *large = spec_of("3", "f32[2] O(1)");
+    OWNED(weft_context) *context = begin(2);
+    OWNED(weft_spec) *rows = spec_of("2", "f32[4] S(0)"), *owned = spec_of("2", "f32[2] O(1)");
+    OWNED(weft_spec) *large = spec_of("3", "f32[2] O(1)");
     weft_dlpack_options options = {.struct_size = sizeof options, .rank = 1};
     weft_tensor *tensor = NULL, *shared = NULL;
     weft_dl_versioned *managed = NULL;
 
     OK(weft_tensor_create(context, rows, NULL, &tensor));
     OK(weft_tensor_fill(tensor, 5, NULL));
-    OK(weft_tensor_to_dlpack(tensor, &options, &managed));
+    OK(weft_tensor_to_dlpack(tensor, &options, (void **)&managed));
     ck_assert_ptr_eq(managed->tensor.data, local_of(tensor, 1).memory);
     options.rank = 0;
     check_refused(weft_tensor_from_dlpack(context, owned, managed, &options, &shared),
@@ -347,22 +322,17 @@ START_TEST(dlpack_shares_the_shard_of_a_rank)
     ck_assert_float_eq(((float *)local_of(tensor, 0).memory)[1], 5);
     weft_tensor_release(&shared);
     options.rank = 2;
-    check_refused(weft_tensor_to_dlpack(tensor, &options, &managed), WEFT_ERR_INVALID,
+    check_refused(weft_tensor_to_dlpack(tensor, &options, (void **)&managed), WEFT_ERR_INVALID,
                   "weft_tensor_to_dlpack: weft_dlpack_options.rank is 2; expected 0 to 1");
     weft_tensor_release(&tensor);
-    weft_spec_release(&rows);
-    weft_spec_release(&owned);
-    weft_spec_release(&large);
-    weft_context_release(&context);
 }
-END_TEST
 
 /* ---- streams, the cache, and the end ---- */
 
-START_TEST(streams_and_works_keep_their_order)
+TEST(streams_and_works_keep_their_order)
 {
     weft_context *context = begin(4);
-    weft_spec *rows = spec_of("4", "f32[8] S(0)"), *all = spec_of("4", "f32[8] R");
+    OWNED(weft_spec) *rows = spec_of("4", "f32[8] S(0)"), *all = spec_of("4", "f32[8] R");
     weft_tensor *tensor = NULL, *target = NULL, *late = NULL;
     weft_move_info info = {.struct_size = sizeof info};
     weft_stream *stream = NULL;
@@ -372,36 +342,33 @@ START_TEST(streams_and_works_keep_their_order)
     OK(weft_tensor_create(context, rows, NULL, &tensor));
     OK(weft_tensor_create(context, all, NULL, &target));
     OK(weft_tensor_fill(tensor, 2, stream));
-    OK(weft_tensor_move_into(tensor, target, stream, &work));
+    OK(move_into(tensor, target, stream, &work));
     OK(weft_work_wait(work, WEFT_FOREVER));
     ck_assert_float_eq(((float *)local_of(target, 3).memory)[7], 2);
     weft_work_release(&work);
-    OK(weft_tensor_move_into(tensor, target, NULL, NULL));
+    OK(move_into(tensor, target, NULL, NULL));
     OK(weft_move_get(context, &info));
     ck_assert_uint_eq(info.bound, 1);
     OK(weft_move_clear(context));
     OK(weft_move_get(context, &info));
     ck_assert_uint_eq(info.bound, 0);
-    weft_stream_release(context, &stream);
+    weft_stream_release(&stream);
     late = tensor;
     weft_tensor_release(&target);
     weft_context_release(&context);
     check_refused(weft_tensor_fill(late, 1, NULL), WEFT_ERR_INVALID, "the context was released");
     weft_tensor_release(&late);
-    weft_spec_release(&rows);
-    weft_spec_release(&all);
 }
-END_TEST
 
-START_TEST(a_mesh_must_fit_the_ranks)
+TEST(a_mesh_must_fit_the_ranks)
 {
-    weft_context *context = begin(2);
-    weft_spec *rows = spec_of("2", "f32[8] S(0)"), *all = spec_of("4", "f32[8] R");
+    OWNED(weft_context) *context = begin(2);
+    OWNED(weft_spec) *rows = spec_of("2", "f32[8] S(0)"), *all = spec_of("4", "f32[8] R");
     weft_tensor *tensor = NULL, *moved = NULL;
     float values[8] = {0};
 
     OK(weft_tensor_create(context, rows, NULL, &tensor));
-    check_refused(weft_tensor_move(tensor, all, NULL, &moved), WEFT_ERR_INVALID,
+    check_refused(weft_tensor_move(tensor, all, NULL, NULL, &moved), WEFT_ERR_INVALID,
                   "world has 2: simulate more (WEFT_SIMULATED_RANKS=4), or use a smaller mesh");
     check_refused(
         weft_tensor_create(context, all, NULL, &moved), WEFT_ERR_INVALID,
@@ -409,26 +376,22 @@ START_TEST(a_mesh_must_fit_the_ranks)
     check_refused(weft_tensor_wrap(context, all, values, NULL, &moved), WEFT_ERR_INVALID,
                   "weft_tensor_wrap: the meshes have ranks up to 3");
     weft_tensor_release(&tensor);
-    weft_spec_release(&rows);
-    weft_spec_release(&all);
-    weft_context_release(&context);
 }
-END_TEST
 
 /* ---- many ranks ---- */
 
-START_TEST(four_thousand_ranks_are_simulated)
+TEST(four_thousand_ranks_are_simulated)
 {
-    weft_context *context = begin(WEFT_SIMULATED_MAX);
-    weft_spec *rows = spec_of("64x64", "f32[8192,3] S(0),S(0)");
-    weft_spec *some = spec_of("64x64", "f32[8192,3] R,S(0)");
-    weft_difference_info info = {.struct_size = sizeof info};
+    OWNED(weft_context) *context = begin(WEFT_SIMULATED_MAX);
+    OWNED(weft_spec) *rows = spec_of("64x64", "f32[8192,3] S(0),S(0)");
+    OWNED(weft_spec) *some = spec_of("64x64", "f32[8192,3] R,S(0)");
+    weft_tensor_difference_info info = {.struct_size = sizeof info};
     weft_random first = {3, 0}, second = {3, 0};
     weft_tensor *tensor = NULL, *moved = NULL, *drawn = NULL;
 
     OK(weft_tensor_create(context, rows, NULL, &tensor));
     OK(weft_tensor_normal(tensor, &first, 0, 1, NULL));
-    OK(weft_tensor_move(tensor, some, NULL, &moved));
+    OK(weft_tensor_move(tensor, some, NULL, NULL, &moved));
     OK(weft_tensor_create(context, some, NULL, &drawn));
     OK(weft_tensor_normal(drawn, &second, 0, 1, NULL));
     OK(weft_tensor_compare(moved, drawn, NULL, &info));
@@ -440,11 +403,7 @@ START_TEST(four_thousand_ranks_are_simulated)
     weft_tensor_release(&tensor);
     weft_tensor_release(&moved);
     weft_tensor_release(&drawn);
-    weft_spec_release(&rows);
-    weft_spec_release(&some);
-    weft_context_release(&context);
 }
-END_TEST
 
 /* ---- memory that is missing ---- */
 
@@ -457,8 +416,8 @@ static void leave(void *context)
 
 static weft_status use_all(void *held)
 {
-    weft_options options = {.struct_size = sizeof options, .simulated_ranks = 3};
-    weft_difference_info info = {.struct_size = sizeof info};
+    weft_init_options options = {.struct_size = sizeof options, .simulated_ranks = 3};
+    weft_tensor_difference_info info = {.struct_size = sizeof info};
     weft_tensor *tensor = NULL, *moved = NULL, *swapped = NULL;
     weft_context **context = held;
     weft_random random = {1, 0};
@@ -469,11 +428,11 @@ static weft_status use_all(void *held)
     status = weft_tensor_create(*context, rows_spec, NULL, &tensor);
     if (status == WEFT_OK) status = weft_tensor_uniform(tensor, &random, 0, 1, NULL);
     if (status == WEFT_OK) status = weft_tensor_transpose(tensor, 0, 1, &swapped);
-    if (status == WEFT_OK) status = weft_tensor_move(tensor, all_spec, NULL, &moved);
-    if (status == WEFT_OK) status = weft_tensor_move_into(moved, tensor, NULL, NULL);
+    if (status == WEFT_OK) status = weft_tensor_move(tensor, all_spec, NULL, NULL, &moved);
+    if (status == WEFT_OK) status = move_into(moved, tensor, NULL, NULL);
     if (status == WEFT_OK) status = weft_tensor_compare(moved, tensor, NULL, &info);
     if (status == WEFT_OK) status = weft_tensor_fill(swapped, 1, NULL);
-    if (status == WEFT_OK) status = weft_tensor_print_full(swapped, NULL, text, sizeof text, NULL);
+    if (status == WEFT_OK) status = weft_tensor_full_print(swapped, NULL, text, sizeof text, NULL);
     weft_tensor_release(&moved);
     weft_tensor_release(&swapped);
     weft_tensor_release(&tensor);
@@ -481,7 +440,7 @@ static weft_status use_all(void *held)
     return status;
 }
 
-START_TEST(every_allocation_may_fail)
+TEST(every_allocation_may_fail)
 {
     weft_context *context = NULL;
 
@@ -491,10 +450,3 @@ START_TEST(every_allocation_may_fail)
     weft_spec_release(&rows_spec);
     weft_spec_release(&all_spec);
 }
-END_TEST
-
-SUITE(tensor_simulated, a_simulated_context_has_all_ranks, the_environment_sets_the_number,
-      numbers_that_make_no_sense_are_refused, communicators_are_refused, any_shard_can_be_seen,
-      a_real_rank_sees_its_own_shard, every_ranks_memory_is_wrapped, one_rank_may_own_all,
-      a_move_may_be_in_place, dlpack_shares_the_shard_of_a_rank, streams_and_works_keep_their_order,
-      a_mesh_must_fit_the_ranks, four_thousand_ranks_are_simulated, every_allocation_may_fail)

@@ -3,6 +3,7 @@
 #include "base/base.h"
 #include "holds.h"
 #include "comm/comm.h"
+#include "support/move.h"
 #include "support/random_layout.h"
 #include "support/suite.h"
 #include "weft/context.h"
@@ -120,15 +121,14 @@ static weft_status move_lists(struct notes *notes, weft_tensor *here, weft_tenso
 
     for (int i = 0; i < 3; i++)
         WF_TRY(weft_tensor_create(context, i == 1 ? from : to, NULL, &targets[i]));
-    if (note_status(notes, context, weft_tensors_move_into(3, tensors, targets, NULL, &work),
+    if (note_status(notes, context, weft_tensors_move_into(3, tensors, targets, NULL, NULL, &work),
                     "list")) {
         WF_TRY(weft_work_wait(work, WEFT_FOREVER));
         weft_work_release(&work);
         for (int i = 0; i < 3; i++)
             WF_TRY(note_shards(notes, targets[i]));
     }
-    if (note_status(notes, context, weft_tensor_move_into(here, targets[0], NULL, NULL),
-                    "move_into"))
+    if (note_status(notes, context, move_into(here, targets[0], NULL, NULL), "move_into"))
         WF_TRY(note_shards(notes, targets[0]));
     for (int i = 0; i < 3; i++)
         weft_tensor_release(&targets[i]);
@@ -150,7 +150,7 @@ static weft_status use_views(struct notes *notes, weft_tensor *tensor)
         return WEFT_OK;
     WF_TRY(weft_tensor_transpose(part, 0, dims - 1, &swapped));
     WF_TRY(note_shards(notes, swapped));
-    if (note_status(notes, context, weft_tensor_full(swapped, WEFT_EVERY_RANK, NULL, &moved),
+    if (note_status(notes, context, weft_tensor_full(swapped, WEFT_EVERY_RANK, NULL, NULL, &moved),
                     "view"))
         WF_TRY(note_shards(notes, moved));
     WF_TRY(weft_tensor_fill(swapped, 3, NULL));
@@ -165,7 +165,7 @@ static weft_status draw(struct notes *notes, weft_context *context)
 {
     weft_random random = {seed, 9};
     weft_tensor *tensor = NULL;
-    weft_spec *spec = NULL;
+    OWNED(weft_spec) *spec = NULL;
 
     label(notes, context, "draw");
     WF_TRY(weft_spec_gradient(from, &spec));
@@ -175,12 +175,11 @@ static weft_status draw(struct notes *notes, weft_context *context)
     WF_TRY(weft_tensor_dropout(tensor, &random, 0.25, NULL));
     WF_TRY(note_shards(notes, tensor));
     weft_tensor_release(&tensor);
-    weft_spec_release(&spec);
     return WEFT_OK;
 }
 
 static void note_difference(struct notes *notes, const weft_context *context,
-                            const weft_difference_info *info)
+                            const weft_tensor_difference_info *info)
 {
     const weft_mesh *mesh = weft_spec_mesh(from);
 
@@ -198,13 +197,13 @@ static void note_difference(struct notes *notes, const weft_context *context,
 static weft_status compare(struct notes *notes, weft_tensor *here, weft_tensor *there)
 {
     const weft_context *context = weft_tensor_context(here);
-    weft_difference_info info = {.struct_size = sizeof info};
+    weft_tensor_difference_info info = {.struct_size = sizeof info};
     static _Thread_local char text[1 << 16];
     size_t length = 0;
 
     if (note_status(notes, context, weft_tensor_compare(here, there, NULL, &info), "compare"))
         note_difference(notes, context, &info);
-    if (note_status(notes, context, weft_tensor_print_full(here, NULL, text, sizeof text, &length),
+    if (note_status(notes, context, weft_tensor_full_print(here, NULL, text, sizeof text, &length),
                     "print"))
         note(notes, context, weft_spec_mesh(from), text, length);
     return WEFT_OK;
@@ -217,12 +216,12 @@ static weft_status run_case(weft_context *context, struct notes *notes)
 
     WF_TRY(weft_tensor_create(context, from, NULL, &here));
     WF_TRY(set_elements(here));
-    if (note_status(notes, context, weft_tensor_move(here, to, NULL, &there), "move")) {
+    if (note_status(notes, context, weft_tensor_move(here, to, NULL, NULL, &there), "move")) {
         WF_TRY(note_shards(notes, there));
         WF_TRY(move_lists(notes, here, there));
         WF_TRY(compare(notes, here, there));
     }
-    if (note_status(notes, context, weft_tensor_full(here, rank, NULL, &one), "full"))
+    if (note_status(notes, context, weft_tensor_full(here, rank, NULL, NULL, &one), "full"))
         WF_TRY(note_shards(notes, one));
     WF_TRY(draw(notes, context));
     WF_TRY(use_views(notes, here));
@@ -234,23 +233,21 @@ static weft_status run_case(weft_context *context, struct notes *notes)
 
 static weft_status run_real(void *unused)
 {
-    weft_context *context;
+    OWNED(weft_context) *context = NULL;
 
     (void)unused;
     WF_TRY(weft_init(NULL, &context));
     WF_TRY(run_case(context, &real));
-    weft_context_release(&context);
     return WEFT_OK;
 }
 
 static weft_status run_simulated(void)
 {
-    weft_options options = {.struct_size = sizeof options, .simulated_ranks = RANKS};
-    weft_context *context;
+    weft_init_options options = {.struct_size = sizeof options, .simulated_ranks = RANKS};
+    OWNED(weft_context) *context = NULL;
 
     WF_TRY(weft_init(&options, &context));
     WF_TRY(run_case(context, &simulated));
-    weft_context_release(&context);
     return WEFT_OK;
 }
 
@@ -293,12 +290,13 @@ static int64_t find_difference(int32_t rank)
     return at == a->length && at == b->length ? -1 : (int64_t)at;
 }
 
-START_TEST(simulated_ranks_hold_the_bits_of_real_ones)
+TEST(simulated_ranks_hold_the_bits_of_real_ones)
 {
     struct random r = random_begin("simulated_ranks_hold_the_bits_of_real_ones");
 
     for (int left = test_cases(60); left > 0; left--) {
-        weft_mesh *mesh = small_mesh(&r), *other = random_chance(&r, 3) ? small_mesh(&r) : NULL;
+        OWNED(weft_mesh) *mesh = small_mesh(&r),
+                         *other = random_chance(&r, 3) ? small_mesh(&r) : NULL;
         int64_t shape[WEFT_MAX_DIMS];
         int32_t dims = random_shape(&r, shape);
 
@@ -314,10 +312,5 @@ START_TEST(simulated_ranks_hold_the_bits_of_real_ones)
         clear(&simulated);
         weft_spec_release(&from);
         weft_spec_release(&to);
-        weft_mesh_release(&other);
-        weft_mesh_release(&mesh);
     }
 }
-END_TEST
-
-SUITE(tensor_simulated_random, simulated_ranks_hold_the_bits_of_real_ones)

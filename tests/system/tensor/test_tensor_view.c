@@ -71,7 +71,7 @@ static weft_status check_view(weft_tensor *view, const struct model *model)
     int32_t *values = malloc((size_t)count * 4 + 1), bad = -1;
     weft_tensor *full = NULL;
 
-    WF_TRY(weft_tensor_full(view, WEFT_EVERY_RANK, NULL, &full));
+    WF_TRY(weft_tensor_full(view, WEFT_EVERY_RANK, NULL, NULL, &full));
     WF_TRY(weft_tensor_to_host(full, values, (uint64_t)count * 4, NULL));
     for (int32_t i = 0; i < weft_tensor_shard(full)->elements && bad < 0; i++)
         if (values[i] != value_at(model, i)) bad = i;
@@ -173,7 +173,7 @@ static weft_status view_one(void *argument)
     return WEFT_OK;
 }
 
-START_TEST(views_have_layouts_of_their_own)
+TEST(views_have_layouts_of_their_own)
 {
     for (size_t i = 0; i < WF_COUNT(views); i++) {
         current = spec_of(views[i].mesh, views[i].tensor);
@@ -182,7 +182,6 @@ START_TEST(views_have_layouts_of_their_own)
         weft_spec_release(&current);
     }
 }
-END_TEST
 
 /* ---- random views of views ---- */
 
@@ -230,11 +229,11 @@ static weft_status view_randomly(struct random *r, weft_tensor *tensor, struct m
 static weft_status compare_views(weft_context *context, struct random before, weft_tensor *tensor,
                                  weft_tensor *view, struct model *m)
 {
-    weft_difference_info info = {.struct_size = sizeof info};
+    weft_tensor_difference_info info = {.struct_size = sizeof info};
     weft_tensor *whole = NULL, *expected = NULL;
 
     (void)context;
-    WF_TRY(weft_tensor_full(tensor, WEFT_EVERY_RANK, NULL, &whole));
+    WF_TRY(weft_tensor_full(tensor, WEFT_EVERY_RANK, NULL, NULL, &whole));
     WF_TRY(view_randomly(&before, whole, m, &expected));
     WF_TRY(weft_tensor_compare(view, expected, NULL, &info));
     HOLDS(info.equal);
@@ -247,7 +246,7 @@ static weft_status view_views(void *unused)
 {
     struct random r = {.seed = seed, .state = seed};
     weft_tensor *tensor = NULL;
-    weft_context *context;
+    OWNED(weft_context) *context = NULL;
 
     (void)unused;
     WF_TRY(weft_init(NULL, &context));
@@ -268,23 +267,23 @@ static weft_status view_views(void *unused)
         WF_TRY(compare_views(context, before, tensor, view, &m));
         weft_tensor_release(&tensor);
         tensor = NULL;
-        WF_TRY(weft_tensor_move(view, weft_tensor_spec(view), NULL, &tensor)); /* without gaps */
+        WF_TRY(
+            weft_tensor_move(view, weft_tensor_spec(view), NULL, NULL, &tensor)); /* without gaps */
         weft_tensor_release(&view);
     }
     weft_tensor_release(&tensor);
-    weft_context_release(&context);
     return WEFT_OK;
 }
 
-START_TEST(random_views_have_the_elements_of_the_whole)
+TEST(random_views_have_the_elements_of_the_whole)
 {
     struct random r = random_begin("random_views_have_the_elements_of_the_whole");
 
     for (int done = 0, wanted = test_cases(120); done < wanted;) {
-        weft_mesh *mesh = random_mesh(&r);
+        OWNED(weft_mesh) *mesh = random_mesh(&r);
         int64_t shape[WEFT_MAX_DIMS];
         int32_t dims = random_shape(&r, shape);
-        weft_spec *spec = random_spec(&r, mesh, dims, shape);
+        OWNED(weft_spec) *spec = random_spec(&r, mesh, dims, shape);
         bool fits = true;
 
         for (int32_t i = 0; i < weft_mesh_size(mesh); i++)
@@ -299,13 +298,10 @@ START_TEST(random_views_have_the_elements_of_the_whole)
             weft_spec_release(&current);
             done++;
         }
-        weft_spec_release(&spec);
-        weft_mesh_release(&mesh);
     }
     fprintf(stderr, "%d views, %d refused\n", made / RANKS, refused / RANKS);
     ck_assert_int_gt(made, 2 * refused);
 }
-END_TEST
 
 /* ---- refusals and memory ---- */
 
@@ -315,7 +311,7 @@ static weft_status refuse_views(void *unused)
     static const int64_t gaps[] = {8, 1}, other[] = {5, 5}, flat[] = {12}, thirds[] = {2, 2, 3};
     weft_tensor_options options = {.struct_size = sizeof options, .strides = gaps, .name = "w"};
     weft_tensor *tensor, *view = NULL;
-    weft_context *context;
+    OWNED(weft_context) *context = NULL;
     int32_t *values;
 
     (void)unused;
@@ -341,25 +337,23 @@ static weft_status refuse_views(void *unused)
     weft_tensor_release(&view);
     weft_tensor_release(&tensor);
     WF_TRY(weft_free(context, values));
-    weft_context_release(&context);
     return WEFT_OK;
 }
 
-START_TEST(wrong_views_are_refused)
+TEST(wrong_views_are_refused)
 {
     current = spec_of("1", "i32[2,6] R");
     ck_assert_msg(weft_threads_run(1, refuse_views, NULL) == WEFT_OK, "%s", weft_last_error());
     weft_spec_release(&current);
 }
-END_TEST
 
 /* Two groups of dimensions have no placements: the move that the error names helps both. */
 static weft_status reshape_two_groups(void *unused)
 {
     static const int64_t shape[] = {5, 6, 3, 14};
     weft_tensor *tensor = NULL, *moved = NULL, *view = NULL;
-    weft_spec *advised = NULL;
-    weft_context *context;
+    OWNED(weft_spec) *advised = NULL;
+    OWNED(weft_context) *context = NULL;
 
     (void)unused;
     WF_TRY(weft_init(NULL, &context));
@@ -367,24 +361,21 @@ static weft_status reshape_two_groups(void *unused)
     FAILS(weft_tensor_reshape(tensor, 4, shape, &view), WEFT_ERR_UNSUPPORTED,
           "; move the tensor to i32[30,42] R,R first");
     WF_TRY(weft_spec_with(current, "R,R", &advised));
-    WF_TRY(weft_tensor_move(tensor, advised, NULL, &moved));
+    WF_TRY(weft_tensor_move(tensor, advised, NULL, NULL, &moved));
     WF_TRY(weft_tensor_reshape(moved, 4, shape, &view));
     weft_tensor_release(&view);
     weft_tensor_release(&moved);
     weft_tensor_release(&tensor);
-    weft_spec_release(&advised);
-    weft_context_release(&context);
     return WEFT_OK;
 }
 
-START_TEST(the_advised_move_makes_the_whole_reshape_possible)
+TEST(the_advised_move_makes_the_whole_reshape_possible)
 {
     current = spec_of("2x2", "i32[30,42] S(0),S(1)");
     ck_assert_msg(weft_threads_run(4, reshape_two_groups, NULL) == WEFT_OK, "%s",
                   weft_last_error());
     weft_spec_release(&current);
 }
-END_TEST
 
 static weft_tensor *base;
 
@@ -403,20 +394,14 @@ static weft_status make_views(void *unused)
     return status;
 }
 
-START_TEST(every_allocation_of_a_view_may_fail)
+TEST(every_allocation_of_a_view_may_fail)
 {
-    weft_context *context = NULL;
+    OWNED(weft_context) *context = NULL;
 
     current = spec_of("1", "i32[4,6] S(0)");
     ck_assert_int_eq(weft_init(NULL, &context), WEFT_OK);
     ck_assert_int_eq(weft_tensor_create(context, current, NULL, &base), WEFT_OK);
     ck_assert_uint_ge(check_allocation_failures(make_views, NULL, NULL), 3);
     weft_tensor_release(&base);
-    weft_context_release(&context);
     weft_spec_release(&current);
 }
-END_TEST
-
-SUITE(tensor_view, views_have_layouts_of_their_own, random_views_have_the_elements_of_the_whole,
-      wrong_views_are_refused, the_advised_move_makes_the_whole_reshape_possible,
-      every_allocation_of_a_view_may_fail)

@@ -71,7 +71,7 @@ def check_form(rank, dump, text, is_busy):
     claim(len(numbers) == len(set(numbers)), f"rank {rank}: an operation's number occurs once in its group")
     for entry in dump["entries"]:
         check_entry(rank, entry, dump["pg_config"])
-    if is_busy:  # the ring may have changed between the two files
+    if is_busy:  # the recorder may have changed between the two files
         return
     by_id = {entry["id"]: entry for entry in text["entries"]}
     for entry in dump["entries"]:

@@ -3,7 +3,11 @@
  *     dump_rank [--threads N] SCENARIO [RANK]
  *
  * WEFT_DUMP names the files.  Four ranks, except for `signals` and `leave`. */
+#include "../../support/move.h"
+#include "claims.h"
 #include <weft/weft.h>
+#include <weft/trace.h>
+#include <weft/symm.h>
 
 #include <pthread.h>
 #include <signal.h>
@@ -26,19 +30,6 @@ struct rank {
 
 static const char *scenario;
 static int chosen; /* the rank that differs from the others */
-
-static void complain(struct rank *self, int line, const char *claim)
-{
-    fprintf(stderr, "not so: rank %d, line %d: %s (%s)\n", self->number, line, claim,
-            weft_last_error());
-    self->failed = 1;
-}
-
-#define HOLDS(claim)                                                                               \
-    do {                                                                                           \
-        if (!(claim)) complain(self, __LINE__, #claim);                                            \
-    } while (0)
-#define WORKS(call) HOLDS((call) == WEFT_OK)
 
 static void pause_ms(long ms)
 {
@@ -144,7 +135,7 @@ static void run_batch(struct rank *self)
     WORKS(weft_mesh_parse("dp=2,tp=2", &mesh));
     WORKS(weft_spec_parse(mesh, "f32[64,64] S(0),R", &rows));
     WORKS(weft_spec_parse(mesh, "f32[64,64] R,S(1)", &columns));
-    WORKS(weft_move_batch(
+    WORKS(move_items(
         self->context, 2,
         (weft_move_item[]){{"one", rows, self->source, columns, self->target},
                            {"two", rows, self->source + 65536, columns, self->target + 65536}},

@@ -36,13 +36,13 @@ WEFT_DUMP='' expect 1 "weft_dump: prefix is NULL or empty, and WEFT_DUMP is not 
 WEFT_DUMP=$folder/a%r-b expect 0 "" "$weft" run -n 4 "$program" all
 is "a0-b a0-b.json a1-b a1-b.json a2-b a2-b.json a3-b a3-b.json " files
 
-# A ring that is shorter than the program, and none.
+# A recorder that is shorter than the program, and none.
 begin
-WEFT_RING=1 expect 0 "" "$weft" run -n 2 "$program" calm
-WEFT_RING=1 expect 0 "are in $folder/d.0 and $folder/d-0.json" "$weft" run -n 2 "$program" signals
+WEFT_RECORDER=1 expect 0 "" "$weft" run -n 2 "$program" calm
+WEFT_RECORDER=1 expect 0 "are in $folder/d.0 and $folder/d-0.json" "$weft" run -n 2 "$program" signals
 reads busy 0 1
 begin
-WEFT_RING=0 expect 0 "are in $folder/d.0 and $folder/d-0.json" "$weft" run -n 1 "$program" signals
+WEFT_RECORDER=0 expect 0 "are in $folder/d.0 and $folder/d-0.json" "$weft" run -n 1 "$program" signals
 reads none 0
 
 # A killed rank: the others name it.
@@ -77,7 +77,7 @@ WEFT_DUMP=$folder/ expect 1 "weft_init: WEFT_DUMP is \"$folder/\", a folder; it 
 WEFT_TRACE=$folder/d expect 1 "weft_init: WEFT_TRACE is \"$folder/d\" and WEFT_DUMP is \"$folder/d\", so that both are the file $folder/d.0" \
     "$weft" run -n 1 "$program" calm
 WEFT_COUNTS=$folder/d.%r expect 1 "WEFT_DUMP is \"$folder/d\" and WEFT_COUNTS is \"$folder/d.%r\"" "$weft" run -n 1 "$program" calm
-WEFT_RING=99999 expect 1 'WEFT_RING is "99999"; expected a whole number from 0 to 65536' "$weft" run -n 1 "$program" calm
+WEFT_RECORDER=99999 expect 1 'WEFT_RECORDER is "99999"; expected a whole number from 0 to 65536' "$weft" run -n 1 "$program" calm
 
 # A rank that does not take part: the others wait for it until the time limit.
 begin

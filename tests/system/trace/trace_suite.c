@@ -4,7 +4,12 @@
  *
  * Four ranks.  An observer on each keeps its records, and the program then looks for what it has
  * done. */
+#include "../../support/counts.h"
+#include "../../support/move.h"
+#include "claims.h"
 #include <weft/weft.h>
+#include <weft/trace.h>
+#include <weft/symm.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,19 +34,6 @@ struct rank {
     weft_status failure;
 };
 
-static void complain(struct rank *self, int line, const char *claim)
-{
-    fprintf(stderr, "not so: rank %d, line %d: %s (%s)\n", self->number, line, claim,
-            weft_last_error());
-    self->failed = 1;
-}
-
-#define HOLDS(claim)                                                                               \
-    do {                                                                                           \
-        if (!(claim)) complain(self, __LINE__, #claim);                                            \
-    } while (0)
-#define WORKS(call) HOLDS((call) == WEFT_OK)
-
 /* ---- the observer ---- */
 
 static void keep(struct rank *self, enum event event, const weft_record *record)
@@ -51,29 +43,29 @@ static void keep(struct rank *self, enum event event, const weft_record *record)
     self->seen[self->count++].record = *record;
 }
 
-static void on_submitted(void *self, const weft_record *record)
+static void on_submitted(void *user, const weft_record *record)
 {
-    keep(self, SUBMITTED, record);
+    keep(user, SUBMITTED, record);
 }
 
-static void on_finished(void *self, const weft_record *record)
+static void on_finished(void *user, const weft_record *record)
 {
-    keep(self, FINISHED, record);
+    keep(user, FINISHED, record);
 }
 
-static void on_planned(void *self, const weft_record *record)
+static void on_planned(void *user, const weft_record *record)
 {
-    keep(self, PLANNED, record);
+    keep(user, PLANNED, record);
 }
 
-static void on_redistributes(void *self, const weft_record *record)
+static void on_redistributes(void *user, const weft_record *record)
 {
-    keep(self, REDISTRIBUTES, record);
+    keep(user, REDISTRIBUTES, record);
 }
 
-static void on_failed(void *argument, uint64_t comm, weft_status status, const char *text)
+static void on_failed(void *user, uint64_t comm, weft_status status, const char *text)
 {
-    struct rank *self = argument;
+    struct rank *self = user;
 
     self->failures += comm != 0 && text[0] != '\0';
     self->failure = status;
@@ -86,13 +78,13 @@ static const weft_record *next(struct rank *self, enum event event, int operatio
     const weft_record *record = &self->seen[self->next].record;
 
     if (self->next == self->count) {
-        complain(self, line, "there is one more record");
+        complain(self->number, &self->failed, line, "there is one more record");
         return &none;
     }
     if (self->seen[self->next++].event != event || record->operation != operation) {
         fprintf(stderr, "rank %d: event %d of %s\n", self->number, self->seen[self->next - 1].event,
-                weft_operation_name((enum weft_operation)record->operation));
-        complain(self, line, "this is the next record");
+                weft_record_operation_name((enum weft_record_operation)record->operation));
+        complain(self->number, &self->failed, line, "this is the next record");
     }
     return record;
 }
@@ -147,30 +139,37 @@ static void make_collectives(struct rank *self)
 static void check_collectives(struct rank *self)
 {
     uint64_t mine = 4 * (uint64_t)(self->number + 1);
-    weft_counts counts = {.struct_size = sizeof counts};
+    weft_record_axes_info axes = {.struct_size = sizeof axes};
+    weft_record_counts_info sums = {.struct_size = sizeof sums};
+    weft_record_counts *counts = NULL;
 
-    WORKS(weft_counts_begin(self->context, &counts));
+    WORKS(weft_record_counts_create(self->context, &counts));
     make_collectives(self);
-    WORKS(weft_counts_end(self->context, &counts));
-    expect(self, WEFT_OP_ALL_REDUCE, 32, 32, -1);
+    WORKS(weft_record_counts_end(counts));
+    expect(self, WEFT_RECORD_ALL_REDUCE, 32, 32, -1);
     HOLDS(self->seen[self->next - 1].record.sequence == 1);
-    expect(self, WEFT_OP_ALL_GATHER, 32, 128, -1);
+    expect(self, WEFT_RECORD_ALL_GATHER, 32, 128, -1);
     HOLDS(self->seen[self->next - 1].record.sequence == 2);
-    expect(self, WEFT_OP_REDUCE_SCATTER, 128, 32, -1);
-    expect(self, WEFT_OP_ALL_TO_ALL, 128, 128, -1);
-    expect(self, WEFT_OP_BROADCAST, self->number == 1 ? 32 : 0, 32, 1);
-    expect(self, WEFT_OP_REDUCE, 32, self->number == 2 ? 32 : 0, 2);
-    expect(self, WEFT_OP_GATHER, 32, self->number == 3 ? 128 : 0, 3);
-    expect(self, WEFT_OP_SCATTER, self->number == 0 ? 128 : 0, 32, 0);
-    expect(self, WEFT_OP_BARRIER, 0, 0, -1);
-    expect(self, WEFT_OP_ALL_GATHER_V, mine, 40, -1);
-    expect(self, WEFT_OP_REDUCE_SCATTER_V, 40, mine, -1);
-    expect(self, WEFT_OP_GATHER_V, mine, self->number == 1 ? 40 : 0, 1);
-    expect(self, WEFT_OP_SCATTER_V, self->number == 2 ? 40 : 0, mine, 2);
-    for (int i = 0; i <= WEFT_OP_SCATTER_V; i++)
-        HOLDS(counts.operations[i] == (i == WEFT_OP_ALL_TO_ALL_V ? 0 : 1));
-    HOLDS(counts.axis_count == 1 && strcmp(counts.axes[0].axes, "world") == 0);
-    HOLDS(counts.axes[0].operations == 13 && counts.failed == 0);
+    expect(self, WEFT_RECORD_REDUCE_SCATTER, 128, 32, -1);
+    expect(self, WEFT_RECORD_ALL_TO_ALL, 128, 128, -1);
+    expect(self, WEFT_RECORD_BROADCAST, self->number == 1 ? 32 : 0, 32, 1);
+    expect(self, WEFT_RECORD_REDUCE, 32, self->number == 2 ? 32 : 0, 2);
+    expect(self, WEFT_RECORD_GATHER, 32, self->number == 3 ? 128 : 0, 3);
+    expect(self, WEFT_RECORD_SCATTER, self->number == 0 ? 128 : 0, 32, 0);
+    expect(self, WEFT_RECORD_BARRIER, 0, 0, -1);
+    expect(self, WEFT_RECORD_ALL_GATHER_V, mine, 40, -1);
+    expect(self, WEFT_RECORD_REDUCE_SCATTER_V, 40, mine, -1);
+    expect(self, WEFT_RECORD_GATHER_V, mine, self->number == 1 ? 40 : 0, 1);
+    expect(self, WEFT_RECORD_SCATTER_V, self->number == 2 ? 40 : 0, mine, 2);
+    for (int i = 0; i <= WEFT_RECORD_SCATTER_V; i++)
+        HOLDS(weft_record_counts_operations(counts, (enum weft_record_operation)i) ==
+              (i == WEFT_RECORD_ALL_TO_ALL_V ? 0 : 1));
+    HOLDS(weft_record_counts_axes_count(counts) == 1);
+    WORKS(weft_record_counts_axes_get(counts, 0, &axes));
+    WORKS(weft_record_counts_get(counts, &sums));
+    HOLDS(strcmp(axes.axes, "world") == 0 && axes.operations == 13);
+    HOLDS(axes.sent == sums.sent && axes.received == sums.received && sums.failed == 0);
+    weft_record_counts_release(&counts);
 }
 
 static void check_messages(struct rank *self)
@@ -184,12 +183,12 @@ static void check_messages(struct rank *self)
         WORKS(weft_receive(self->world, self->target, 10, WEFT_DTYPE_F32, peer, 0, NULL));
         HOLDS(self->count == self->next + 2); /* neither is complete */
         WORKS(weft_group_end(self->world));
-        record = NEXT(SUBMITTED, WEFT_OP_SEND);
+        record = NEXT(SUBMITTED, WEFT_RECORD_SEND);
         HOLDS(record->sequence == round && record->sent == 40 && record->peer == peer);
-        record = NEXT(SUBMITTED, WEFT_OP_RECEIVE);
+        record = NEXT(SUBMITTED, WEFT_RECORD_RECEIVE);
         HOLDS(record->sequence == round && record->received == 40 && record->peer == peer);
-        HOLDS(NEXT(FINISHED, WEFT_OP_RECEIVE)->state == WEFT_RECORD_FINISHED);
-        HOLDS(NEXT(FINISHED, WEFT_OP_SEND)->state == WEFT_RECORD_FINISHED);
+        HOLDS(NEXT(FINISHED, WEFT_RECORD_RECEIVE)->state == WEFT_RECORD_FINISHED);
+        HOLDS(NEXT(FINISHED, WEFT_RECORD_SEND)->state == WEFT_RECORD_FINISHED);
     }
 }
 
@@ -208,40 +207,43 @@ static void expect_creation(struct rank *self, int operation, uint64_t number, c
     HOLDS(strcmp(text(self, done->comm_name), "world") == 0 && done->comm != 0);
     HOLDS(done->sent == 0 && done->received == 0 && done->peer == -1);
     snprintf(wanted, sizeof wanted, ranks[0] != '\0' ? "%s by ranks %s" : "%s world",
-             weft_operation_name((enum weft_operation)operation), ranks);
-    weft_record_print(self->context, done, printed, sizeof printed);
+             weft_record_operation_name((enum weft_record_operation)operation), ranks);
+    WORKS(weft_record_print(self->context, done, printed, sizeof printed, NULL));
     HOLDS(strcmp(printed, wanted) == 0);
 }
 
 static void check_creations(struct rank *self, const weft_mesh *mesh)
 {
-    weft_counts counts = {.struct_size = sizeof counts};
+    weft_record_counts *counting = NULL;
+    struct counted counts;
     weft_comm *part = NULL, *pair = NULL, *along = NULL;
     int32_t first = self->number & ~1, ranks[] = {first, first + 1};
     weft_symm *symm = NULL;
 
-    WORKS(weft_counts_begin(self->context, &counts));
+    WORKS(weft_record_counts_create(self->context, &counting));
     WORKS(weft_comm_split(self->world, self->number % 2, 0, NULL, &part));
     WORKS(weft_comm_create(self->world, 2, ranks, NULL, &pair));
-    WORKS(weft_comm_along(self->world, mesh, "tp", &along));
-    WORKS(weft_comm_along(self->world, mesh, "tp", &along)); /* does not wait, has no record */
+    WORKS(weft_comm_along(self->world, mesh, "tp", NULL, &along));
+    WORKS(
+        weft_comm_along(self->world, mesh, "tp", NULL, &along)); /* does not wait, has no record */
     WORKS(weft_symm_create(self->world, 64, NULL, &symm));
     weft_symm_release(&symm);
     WORKS(weft_move_clear(self->context));
-    WORKS(weft_counts_end(self->context, &counts));
+    WORKS(counts_take(counting, &counts));
     weft_comm_release(&pair);
     weft_comm_release(&part);
-    expect_creation(self, WEFT_OP_CREATE, 1, "", "weft_comm_split");
-    expect_creation(self, WEFT_OP_CREATE, 1, first == 0 ? "0-1" : "2-3", "weft_comm_create");
-    expect_creation(self, WEFT_OP_CREATE, 2, "", "weft_comm_along");
-    expect_creation(self, WEFT_OP_CREATE, 3, "", "weft_symm_create");
-    expect_creation(self, WEFT_OP_RELEASE, 4, "", "weft_symm_release");
-    expect_creation(self, WEFT_OP_RELEASE, 5, "", "weft_move_clear");
+    expect_creation(self, WEFT_RECORD_CREATE, 1, "", "weft_comm_split");
+    expect_creation(self, WEFT_RECORD_CREATE, 1, first == 0 ? "0-1" : "2-3", "weft_comm_create");
+    expect_creation(self, WEFT_RECORD_CREATE, 2, "", "weft_comm_along");
+    expect_creation(self, WEFT_RECORD_CREATE, 3, "", "weft_symm_create");
+    expect_creation(self, WEFT_RECORD_RELEASE, 4, "", "weft_symm_release");
+    expect_creation(self, WEFT_RECORD_RELEASE, 5, "", "weft_move_clear");
     HOLDS(self->next == self->count);
-    HOLDS(counts.operations[WEFT_OP_CREATE] == 4 && counts.operations[WEFT_OP_RELEASE] == 2);
-    HOLDS(counts.axis_count == 0 && counts.sent == 0 && counts.failed == 0);
-    for (int i = 0; i < WEFT_OP_COUNT; i++)
-        HOLDS(i == WEFT_OP_CREATE || i == WEFT_OP_RELEASE || counts.operations[i] == 0);
+    HOLDS(counts.operations[WEFT_RECORD_CREATE] == 4 &&
+          counts.operations[WEFT_RECORD_RELEASE] == 2);
+    HOLDS(counts.axes_count == 0 && counts.sums.sent == 0 && counts.sums.failed == 0);
+    for (int i = 0; i < WEFT_RECORD_OPERATION_COUNT; i++)
+        HOLDS(i == WEFT_RECORD_CREATE || i == WEFT_RECORD_RELEASE || counts.operations[i] == 0);
 }
 
 /* ---- plans ---- */
@@ -273,7 +275,7 @@ static void drop_specs(struct specs *s)
 /* The next redistribution, with the steps of a plan from rows to columns. */
 static void expect_run(struct rank *self, const char *label, uint8_t flags)
 {
-    const weft_record *run = NEXT(REDISTRIBUTES, WEFT_OP_REDISTRIBUTE), *step;
+    const weft_record *run = NEXT(REDISTRIBUTES, WEFT_RECORD_REDISTRIBUTE), *step;
     static const uint8_t kinds[] = {WEFT_STEP_SLICE, WEFT_STEP_ALL_GATHER};
     static const char *const axes[] = {"tp", "dp"}, *const words[] = {"slice tp", "all-gather dp"};
     char printed[64];
@@ -289,35 +291,37 @@ static void expect_run(struct rank *self, const char *label, uint8_t flags)
         HOLDS(step->parent == (uint32_t)run->id && step->plan == run->plan);
         HOLDS(strcmp(text(self, step->label), label != NULL ? label : "") == 0);
         HOLDS((step->comm != 0) == (i == 1) && (step->sequence != 0) == (i == 1));
-        weft_record_print(self->context, step, printed, sizeof printed);
+        WORKS(weft_record_print(self->context, step, printed, sizeof printed, NULL));
         HOLDS(strncmp(printed, words[i], strlen(words[i])) == 0);
         HOLDS(strcmp(printed + strlen(words[i]), " 8.0 KiB") == 0);
         if ((step->flags & WEFT_RECORD_ON_STREAM) == 0)
             HOLDS(self->seen[self->next++].record.id == step->id); /* it is finished */
     }
     if ((run->flags & WEFT_RECORD_ON_STREAM) == 0)
-        HOLDS(NEXT(FINISHED, WEFT_OP_REDISTRIBUTE)->id == run->id);
+        HOLDS(NEXT(FINISHED, WEFT_RECORD_REDISTRIBUTE)->id == run->id);
 }
 
 static void check_moves(struct rank *self, const struct specs *s)
 {
-    weft_counts counts = {.struct_size = sizeof counts};
+    weft_record_counts *counting = NULL;
+    struct counted counts;
     const weft_record *record;
 
-    WORKS(weft_counts_begin(self->context, &counts));
+    WORKS(weft_record_counts_create(self->context, &counting));
     for (int i = 0; i < 3; i++)
-        WORKS(
-            weft_move(self->context, s->rows, self->source, s->columns, self->target, NULL, NULL));
-    WORKS(weft_counts_end(self->context, &counts));
-    record = NEXT(PLANNED, WEFT_OP_PLAN);
+        WORKS(move_one(self->context, s->rows, self->source, s->columns, self->target, NULL, NULL));
+    WORKS(counts_take(counting, &counts));
+    record = NEXT(PLANNED, WEFT_RECORD_PLAN);
     HOLDS((record->flags & WEFT_RECORD_CACHED) != 0 && record->plan != 0);
-    HOLDS(NEXT(FINISHED, WEFT_OP_PLAN)->state == WEFT_RECORD_FINISHED);
+    HOLDS(NEXT(FINISHED, WEFT_RECORD_PLAN)->state == WEFT_RECORD_FINISHED);
     expect_run(self, NULL, 0);
     expect_run(self, NULL, WEFT_RECORD_CACHED);
     expect_run(self, NULL, WEFT_RECORD_CACHED);
-    HOLDS(counts.cache_hits == 2 && counts.cache_misses == 1 && counts.implicit_moves == 0);
+    HOLDS(counts.sums.cache_hits == 2 && counts.sums.cache_misses == 1 &&
+          counts.sums.implicit_moves == 0);
     HOLDS(counts.steps[WEFT_STEP_SLICE] == 3 && counts.steps[WEFT_STEP_ALL_GATHER] == 3);
-    HOLDS(counts.operations[WEFT_OP_REDISTRIBUTE] == 3 && counts.operations[WEFT_OP_PLAN] == 1);
+    HOLDS(counts.operations[WEFT_RECORD_REDISTRIBUTE] == 3 &&
+          counts.operations[WEFT_RECORD_PLAN] == 1);
 }
 
 static void check_batch(struct rank *self, const struct specs *s)
@@ -328,10 +332,10 @@ static void check_batch(struct rank *self, const struct specs *s)
     const weft_record *run;
     int found = 0;
 
-    WORKS(weft_move_batch(self->context, 2, items, NULL, NULL));
-    (void)NEXT(PLANNED, WEFT_OP_PLAN);
-    (void)NEXT(FINISHED, WEFT_OP_PLAN);
-    run = NEXT(REDISTRIBUTES, WEFT_OP_REDISTRIBUTE);
+    WORKS(move_items(self->context, 2, items, NULL, NULL));
+    (void)NEXT(PLANNED, WEFT_RECORD_PLAN);
+    (void)NEXT(FINISHED, WEFT_RECORD_PLAN);
+    run = NEXT(REDISTRIBUTES, WEFT_RECORD_REDISTRIBUTE);
     for (; self->next + 1 < self->count; self->next++) {
         const weft_record *step = &self->seen[self->next].record;
 
@@ -340,7 +344,7 @@ static void check_batch(struct rank *self, const struct specs *s)
             found = 1;
     }
     HOLDS(found);
-    HOLDS(NEXT(FINISHED, WEFT_OP_REDISTRIBUTE)->id == run->id);
+    HOLDS(NEXT(FINISHED, WEFT_RECORD_REDISTRIBUTE)->id == run->id);
 }
 
 /* All records since the last check are those of one run and its steps, and are finished. */
@@ -366,13 +370,13 @@ static void check_streams(struct rank *self, const struct specs *s)
 
     WORKS(weft_context_plan(self->context, s->rows, s->columns, NULL, &plan));
     WORKS(weft_plan_bind(plan, self->world, &options, &bound));
-    HOLDS(strcmp(text(self, NEXT(PLANNED, WEFT_OP_PLAN)->label), "W") == 0);
-    (void)NEXT(FINISHED, WEFT_OP_PLAN);
+    HOLDS(strcmp(text(self, NEXT(PLANNED, WEFT_RECORD_PLAN)->label), "W") == 0);
+    (void)NEXT(FINISHED, WEFT_RECORD_PLAN);
     WORKS(weft_stream_create(self->context, &stream));
     WORKS(weft_stream_set_name(self->context, stream, "copies"));
     WORKS(weft_all_reduce(self->world, self->source, self->target, 8, WEFT_DTYPE_F32,
                           WEFT_REDUCE_SUM, stream));
-    record = NEXT(SUBMITTED, WEFT_OP_ALL_REDUCE);
+    record = NEXT(SUBMITTED, WEFT_RECORD_ALL_REDUCE);
     HOLDS((record->flags & WEFT_RECORD_ON_STREAM) != 0);
     HOLDS(record->stream == 1);
     WORKS(weft_redistribute(bound, self->source, self->target, stream, &work));
@@ -382,12 +386,12 @@ static void check_streams(struct rank *self, const struct specs *s)
     weft_work_release(&work);
     WORKS(weft_redistribute(bound, self->source, self->target, stream, NULL));
     expect_run(self, "W", 0);
-    WORKS(weft_stream_wait(self->context, stream, WEFT_FOREVER));
+    WORKS(weft_context_wait(self->context, stream, WEFT_FOREVER));
     expect_finished(self, 3);
     HOLDS(weft_redistribute(bound, NULL, self->target, stream, NULL) == WEFT_ERR_INVALID);
     HOLDS(strncmp(weft_last_error(), "weft_redistribute: tensor W: ", 29) == 0);
     HOLDS(self->next == self->count); /* a refused call has no record */
-    weft_stream_release(self->context, &stream);
+    weft_stream_release(&stream);
     weft_bound_release(&bound);
     weft_plan_release(&plan);
 }
@@ -406,19 +410,19 @@ static void check_failure(struct rank *self)
 
     *awaited = -1;
     WORKS(weft_comm_split(self->world, 0, 0, &options, &comm));
-    expect_creation(self, WEFT_OP_CREATE, 6, "", "weft_comm_split");
+    expect_creation(self, WEFT_RECORD_CREATE, 6, "", "weft_comm_split");
     if (self->number != 1) {
         HOLDS(weft_barrier(comm, NULL) != WEFT_OK);
-        record = NEXT(SUBMITTED, WEFT_OP_BARRIER);
+        record = NEXT(SUBMITTED, WEFT_RECORD_BARRIER);
         HOLDS(strncmp(text(self, record->comm_name), "late", 4) == 0);
-        record = NEXT(FINISHED, WEFT_OP_BARRIER);
+        record = NEXT(FINISHED, WEFT_RECORD_BARRIER);
         HOLDS(record->state == WEFT_RECORD_FAILED && record->finished == 0);
         HOLDS(record->status == WEFT_ERR_TIMEOUT && self->failure == WEFT_ERR_TIMEOUT);
         HOLDS(self->failures == 1 && (record->waits_for == -1 || record->waits_for == 1));
         *awaited = record->waits_for;
     }
     WORKS(weft_all_reduce(self->world, awaited, awaited, 1, WEFT_DTYPE_I32, WEFT_REDUCE_MAX, NULL));
-    expect(self, WEFT_OP_ALL_REDUCE, 4, 4, -1);
+    expect(self, WEFT_RECORD_ALL_REDUCE, 4, 4, -1);
     HOLDS(*awaited == 1);
     weft_comm_release(&comm);
 }
@@ -440,7 +444,7 @@ static weft_status run_rank(void *argument)
     if (weft_init(NULL, &self->context) != WEFT_OK) return weft_fail(WEFT_ERR_INTERNAL, "no job");
     self->number = weft_rank(self->context);
     self->world = weft_world(self->context);
-    observer.self = self;
+    observer.user = self;
     WORKS(weft_alloc(self->context, 65536, WEFT_MEMORY_DEVICE, &memory[0]));
     WORKS(weft_alloc(self->context, 65536, WEFT_MEMORY_DEVICE, &memory[1]));
     memset(memory[0], 0, 65536);

@@ -163,6 +163,6 @@ else:
     print("traces of ranks on several hosts are not checked: this gloo-cpu was built without the Gloo library")
 jobs.call([jobs.rank_program, "--threads", "3"], WEFT_TRACE="threads")
 check_job("threads", 3)
-jobs.run_ranks(2, WEFT_TRACE="named.%r.pftrace", WEFT_RING="0")
+jobs.run_ranks(2, WEFT_TRACE="named.%r.pftrace", WEFT_RECORDER="0")
 check_rank(pftrace.read("named.1.pftrace"), 1, 2)
 shutil.rmtree(jobs.folder)

@@ -1,4 +1,4 @@
-"""Traces of ranks with several threads, of more open operations than the ring remembers, and of more
+"""Traces of ranks with several threads, of more open operations than the recorder remembers, and of more
 texts than have numbers."""
 import os
 import shutil
@@ -10,7 +10,7 @@ import pftrace
 ranks, rounds, messages, levels = 2, 100, 80, 128
 os.chdir(jobs.folder)
 jobs.call([jobs.weft, "run", "-n", str(ranks), "--timeout", "120", sys.argv[3]], WEFT_TRACE="s",
-          WEFT_RING="64")
+          WEFT_RECORDER="64")
 for rank in range(ranks):
     trace = pftrace.read(f"s.{rank}")
     for name in ("one", "two"):

@@ -12,7 +12,9 @@
  * --wait-not: it does not wait for the stream; --full: at the end, no file can exceed 2 KiB;
  * --twice: there is a second context meanwhile; --killed: the last rank kills itself;
  * --many: before that, collectives of 1 to 2000 bytes, and names that are not UTF-8. */
+#include "must.h"
 #include "weft/weft.h"
+#include "weft/trace.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -21,13 +23,6 @@
 #include <sys/resource.h>
 
 #define COUNT 4096
-#define MUST(call)                                                                                 \
-    do {                                                                                           \
-        if ((call) != WEFT_OK) {                                                                   \
-            fprintf(stderr, "%s: %s\n", #call, weft_last_error());                                 \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
 
 static bool waits = true, is_full = false, is_twice = false, is_killed = false, has_many = false;
 
@@ -75,12 +70,12 @@ static void run_plan(weft_context *ctx, weft_comm *world, const float *in, float
     for (int i = 0; i < 2; i++)
         MUST(weft_redistribute(bound, in, out, stream, NULL));
     MUST(weft_all_gather(world, in, out, COUNT / 4, WEFT_DTYPE_F32, stream));
-    if (waits) MUST(weft_stream_wait(ctx, stream, WEFT_FOREVER));
-    weft_stream_release(ctx, &stream);
+    if (waits) MUST(weft_context_wait(ctx, stream, WEFT_FOREVER));
+    weft_stream_release(&stream);
     MUST(weft_stream_create(ctx, &stream));
     MUST(weft_barrier(world, stream));
-    if (waits) MUST(weft_stream_wait(ctx, stream, WEFT_FOREVER));
-    weft_stream_release(ctx, &stream);
+    if (waits) MUST(weft_context_wait(ctx, stream, WEFT_FOREVER));
+    weft_stream_release(&stream);
     weft_bound_release(&bound);
     weft_plan_release(&plan);
     weft_spec_release(&from);
@@ -100,16 +95,16 @@ static void run_many(weft_context *ctx, const void *in, void *out)
     MUST(weft_stream_set_name(ctx, stream, "\xc3("));
     MUST(weft_barrier(odd, NULL));
     MUST(weft_barrier(odd, stream));
-    MUST(weft_stream_wait(ctx, stream, WEFT_FOREVER));
+    MUST(weft_context_wait(ctx, stream, WEFT_FOREVER));
     for (uint64_t i = 1; i <= 2000; i++) {
         MUST(weft_all_gather(odd, in, out, i, WEFT_DTYPE_U8, NULL));
         MUST(weft_broadcast(odd, in, out, i, WEFT_DTYPE_U8, 0, NULL));
         MUST(weft_all_reduce(odd, in, out, i, WEFT_DTYPE_U8, WEFT_REDUCE_SUM, stream));
         MUST(weft_all_to_all(odd, in, out, i, WEFT_DTYPE_U8, NULL));
         MUST(weft_reduce(odd, in, out, i, WEFT_DTYPE_U8, WEFT_REDUCE_SUM, 0, NULL));
-        MUST(weft_stream_wait(ctx, stream, WEFT_FOREVER));
+        MUST(weft_context_wait(ctx, stream, WEFT_FOREVER));
     }
-    weft_stream_release(ctx, &stream);
+    weft_stream_release(&stream);
     weft_comm_release(&odd);
 }
 

@@ -1,5 +1,7 @@
 /* trace_stress.c - two threads of each rank with communicators of their own, streams of each, and a
- * group with more messages than the ring has records (WEFT_RING=64) and a track has levels. */
+ * group with more messages than the recorder has records (WEFT_RECORDER=64) and a track has levels.
+ */
+#include "must.h"
 #include "weft/weft.h"
 
 #include <pthread.h>
@@ -9,13 +11,6 @@
 #define ROUNDS   100
 #define MESSAGES 80
 #define COUNT    2048
-#define MUST(call)                                                                                 \
-    do {                                                                                           \
-        if ((call) != WEFT_OK) {                                                                   \
-            fprintf(stderr, "%s: %s\n", #call, weft_last_error());                                 \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
 
 static weft_context *ctx;
 
@@ -31,10 +26,10 @@ static void *work(void *argument)
     for (int i = 0; i < ROUNDS; i++) {
         MUST(weft_all_reduce(comm, data, data, COUNT, WEFT_DTYPE_F32, WEFT_REDUCE_MAX, NULL));
         MUST(weft_all_reduce(comm, data, data, COUNT, WEFT_DTYPE_F32, WEFT_REDUCE_MAX, stream));
-        if (i % 10 == 0) MUST(weft_stream_wait(ctx, stream, WEFT_FOREVER));
+        if (i % 10 == 0) MUST(weft_context_wait(ctx, stream, WEFT_FOREVER));
     }
-    MUST(weft_stream_wait(ctx, stream, WEFT_FOREVER));
-    weft_stream_release(ctx, &stream);
+    MUST(weft_context_wait(ctx, stream, WEFT_FOREVER));
+    weft_stream_release(&stream);
     MUST(weft_free(ctx, data));
     return NULL;
 }

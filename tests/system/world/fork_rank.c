@@ -2,6 +2,7 @@
  *
  * Ranks that see the expected result print "as expected" and their error, and return 0. */
 #include "weft/weft.h"
+#include "weft/symm.h"
 
 #include <dirent.h>
 #include <signal.h>

@@ -46,8 +46,8 @@ static void move(weft_context *ctx, weft_mesh *mesh, const char *first, const ch
         MUST(weft_tensor_fill(made, 1, NULL));
     else
         MUST(weft_tensor_normal(made, &random, 0, 0.02, NULL));
-    MUST(weft_tensor_move(made, to, NULL, &moved));
-    MUST(weft_tensor_print_full(moved, NULL, text, sizeof text, NULL));
+    MUST(weft_tensor_move(made, to, NULL, NULL, &moved));
+    MUST(weft_tensor_full_print(moved, NULL, text, sizeof text, NULL));
     if (weft_rank(ctx) == 0) printf("%.*s\n", (int)strcspn(text, "\n"), text);
     weft_tensor_release(&made);
     weft_tensor_release(&moved);
@@ -60,7 +60,7 @@ static void reduce(weft_context *ctx, enum weft_dtype dtype, enum weft_reduction
     static _Alignas(64) unsigned char ones[8192], sums[8192];
 
     MUST(weft_all_reduce(weft_world(ctx), ones, sums, sizeof ones / 8, dtype, reduction, NULL));
-    MUST(weft_stream_wait(ctx, NULL, WEFT_FOREVER));
+    MUST(weft_context_wait(ctx, NULL, WEFT_FOREVER));
 }
 
 static void *work(void *argument)

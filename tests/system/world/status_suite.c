@@ -47,7 +47,7 @@ static void good(const struct rank *self, const char *what, weft_status status)
 static void synchronize(const struct rank *self)
 {
     good(self, "a barrier of the world", weft_barrier(self->world, NULL));
-    good(self, "its wait", weft_stream_wait(self->context, NULL, WEFT_FOREVER));
+    good(self, "its wait", weft_context_wait(self->context, NULL, WEFT_FOREVER));
 }
 
 /* STATUS is a time-out with the text of the first one on this rank. */
@@ -85,14 +85,14 @@ static void await_limit(struct rank *self)
 /* Every way to see the failure. */
 static void look(struct rank *self)
 {
-    late(self, "weft_stream_wait", weft_stream_wait(self->context, self->stream, WEFT_FOREVER));
+    late(self, "weft_stream_wait", weft_stream_wait(self->stream, WEFT_FOREVER));
     late(self, "weft_work_wait", weft_work_wait(self->work, WEFT_FOREVER));
     late(self, "weft_comm_async_error", weft_comm_async_error(self->comm));
     late(self, "weft_barrier", weft_barrier(self->comm, NULL));
     late(self, "weft_send",
          weft_send(self->comm, self->room, 1, WEFT_DTYPE_U64, 0, 0, self->stream));
     late(self, "weft_work_test", weft_work_test(self->work));
-    late(self, "weft_stream_test", weft_stream_test(self->context, self->stream));
+    late(self, "weft_stream_test", weft_stream_test(self->stream));
 }
 
 /* The limit passes on rank 0.  The other ranks then wait for rank 0. */
@@ -116,7 +116,7 @@ static void run_case(struct rank *self, const char *name, int32_t first)
     look(self);
     synchronize(self);
     weft_work_release(&self->work);
-    weft_stream_release(self->context, &self->stream);
+    weft_stream_release(&self->stream);
     weft_comm_release(&self->comm);
 }
 

@@ -191,7 +191,7 @@ static int go_on(int number)
         continue;
     for (int32_t i = 0; i < size; i++)
         if (i != number) list[count++] = i;
-    MUST(weft_comm_create(world, count, list, NULL, &rest));
+    MUST(weft_comm_create(world, (size_t)count, list, NULL, &rest));
     for (int i = 0; i < 10; i++)
         MUST(reduce(rest));
     weft_comm_release(&rest);
@@ -230,11 +230,11 @@ static int undone(int number)
     MUST(weft_all_reduce(world, in, out, COUNT, WEFT_DTYPE_F32, WEFT_REDUCE_SUM, stream));
     MUST(weft_work_record(ctx, stream, &work));
     holds = weft_work_wait(work, WEFT_FOREVER) == want && weft_work_test(work) == want &&
-            weft_stream_test(ctx, stream) == want;
-    status = weft_stream_wait(ctx, stream, WEFT_FOREVER);
+            weft_stream_test(stream) == want;
+    status = weft_context_wait(ctx, stream, WEFT_FOREVER);
     printf("as expected: %s: %s\n", weft_status_name(status), weft_last_error());
     weft_work_release(&work);
-    weft_stream_release(ctx, &stream);
+    weft_stream_release(&stream);
     return holds && status == want ? 0 : 16;
 }
 
@@ -299,12 +299,12 @@ static int outlive_first(int number)
         list[count++] = i;
     while (reduce(world) == WEFT_OK)
         continue;
-    MUST(weft_comm_create(world, count, list, NULL, &rest));
+    MUST(weft_comm_create(world, (size_t)count, list, NULL, &rest));
     MUST(reduce(rest));
     weft_comm_release(&rest);
     if (rank == number) raise(SIGKILL);
     while (status == WEFT_OK) {
-        status = weft_comm_create(world, count, list, NULL, &rest);
+        status = weft_comm_create(world, (size_t)count, list, NULL, &rest);
         if (status == WEFT_OK) weft_comm_release(&rest);
     }
     printf("as expected: %s: %s\n", weft_status_name(status), weft_last_error());

@@ -2,7 +2,7 @@
 #include "support/suite.h"
 #include "weft/status.h"
 
-START_TEST(every_dtype_has_a_name_that_finds_it_and_a_size)
+TEST(every_dtype_has_a_name_that_finds_it_and_a_size)
 {
     for (uint32_t dtype = 0; dtype < WEFT_DTYPE_COUNT; dtype++) {
         const char *name = wf_dtype_name(dtype);
@@ -18,9 +18,8 @@ START_TEST(every_dtype_has_a_name_that_finds_it_and_a_size)
     ck_assert_uint_eq(wf_dtype_bytes(WEFT_DTYPE_BF16), 2);
     ck_assert_uint_eq(wf_dtype_bytes(WEFT_DTYPE_C128), 16);
 }
-END_TEST
 
-START_TEST(every_reduction_and_collective_has_a_name)
+TEST(every_reduction_and_collective_has_a_name)
 {
     for (uint32_t reduction = 0; reduction < WEFT_REDUCE_COUNT; reduction++) {
         const char *name = wf_reduction_name(reduction);
@@ -33,9 +32,8 @@ START_TEST(every_reduction_and_collective_has_a_name)
     for (uint32_t collective = 0; collective < WEFT_COLL_COUNT; collective++)
         ck_assert_ptr_nonnull(wf_collective_name(collective));
 }
-END_TEST
 
-START_TEST(unknown_numbers_and_names_are_not_found)
+TEST(unknown_numbers_and_names_are_not_found)
 {
     uint32_t found = 999;
 
@@ -49,18 +47,16 @@ START_TEST(unknown_numbers_and_names_are_not_found)
     ck_assert(!wf_reduction_find("su", 2, &found));
     ck_assert_uint_eq(found, 999);
 }
-END_TEST
 
-START_TEST(a_name_is_found_inside_a_longer_text)
+TEST(a_name_is_found_inside_a_longer_text)
 {
     uint32_t found = 999;
 
     ck_assert(wf_dtype_find("f32[4,4]", 3, &found));
     ck_assert_uint_eq(found, WEFT_DTYPE_F32);
 }
-END_TEST
 
-START_TEST(four_collectives_reduce)
+TEST(four_collectives_reduce)
 {
     int count = 0;
 
@@ -70,9 +66,8 @@ START_TEST(four_collectives_reduce)
     ck_assert(wf_collective_reduces(WEFT_COLL_REDUCE_SCATTER_V));
     ck_assert(!wf_collective_reduces(WEFT_COLL_ALL_GATHER));
 }
-END_TEST
 
-START_TEST(reductions_are_defined_where_the_abi_says)
+TEST(reductions_are_defined_where_the_abi_says)
 {
     static const struct {
         uint32_t reduction, dtype;
@@ -99,9 +94,3 @@ START_TEST(reductions_are_defined_where_the_abi_says)
         ck_assert_msg(wf_reduction_defined(cases[i].reduction, cases[i].dtype) == cases[i].defined,
                       "reduction %u on dtype %u", cases[i].reduction, cases[i].dtype);
 }
-END_TEST
-
-SUITE(base_dtype, every_dtype_has_a_name_that_finds_it_and_a_size,
-      every_reduction_and_collective_has_a_name, unknown_numbers_and_names_are_not_found,
-      a_name_is_found_inside_a_longer_text, four_collectives_reduce,
-      reductions_are_defined_where_the_abi_says)

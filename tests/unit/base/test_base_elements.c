@@ -16,7 +16,7 @@ static void reduce(uint32_t dtype, uint32_t reduction, uint32_t size, uint32_t d
     wf_elements_reduce(&r, sources, out, 1);
 }
 
-START_TEST(f32_is_computed_in_f32)
+TEST(f32_is_computed_in_f32)
 {
     float sum[] = {0x1p24f, 1, 1}, third[] = {1, 5, 0x1.8p-3f}, out;
     volatile float wanted = third[0] / 3; /* each operation is rounded separately */
@@ -30,28 +30,25 @@ START_TEST(f32_is_computed_in_f32)
     reduce(WEFT_DTYPE_F32, WEFT_REDUCE_AVG, 3, 0, third, &out);
     ck_assert(out == wanted);
 }
-END_TEST
 
-START_TEST(products_of_c64_overflow_in_f32)
+TEST(products_of_c64_overflow_in_f32)
 {
     float values[] = {1e30f, 1e30f, 1e30f, 1e30f}, out[2];
 
     reduce(WEFT_DTYPE_C64, WEFT_REDUCE_PROD, 2, 0, values, out);
     ck_assert(isnan(out[0]) && isinf(out[1]));
 }
-END_TEST
 
 /* 1 and twice half of the last bit of 1, which would be lost in bf16 one after the other. */
-START_TEST(small_floats_round_once)
+TEST(small_floats_round_once)
 {
     uint16_t values[] = {0x3f80, 0x3b80, 0x3b80}, out;
 
     reduce(WEFT_DTYPE_BF16, WEFT_REDUCE_SUM, 3, 0, values, &out);
     ck_assert_uint_eq(out, 0x3f81);
 }
-END_TEST
 
-START_TEST(averages_are_finite_where_the_mean_is)
+TEST(averages_are_finite_where_the_mean_is)
 {
     double large[] = {DBL_MAX, DBL_MAX, DBL_MAX, DBL_MAX}, out;
 
@@ -60,18 +57,16 @@ START_TEST(averages_are_finite_where_the_mean_is)
     reduce(WEFT_DTYPE_F64, WEFT_REDUCE_AVG, 4, 2, large, &out); /* beside a sum */
     ck_assert(isinf(out));
 }
-END_TEST
 
-START_TEST(infinities_of_f8e5m2_stay_infinities)
+TEST(infinities_of_f8e5m2_stay_infinities)
 {
     uint8_t values[] = {0x7c, 0x80, 0x3c}, out;
 
     reduce(WEFT_DTYPE_F8E5M2, WEFT_REDUCE_SUM, 3, 0, values, &out);
     ck_assert_uint_eq(out, 0x7c);
 }
-END_TEST
 
-START_TEST(the_later_of_equal_numbers_is_taken)
+TEST(the_later_of_equal_numbers_is_taken)
 {
     float values[] = {0.0f, -0.0f}, out;
 
@@ -80,18 +75,11 @@ START_TEST(the_later_of_equal_numbers_is_taken)
         ck_assert(signbit(out));
     }
 }
-END_TEST
 
-START_TEST(averages_of_integers_wrap_at_the_end)
+TEST(averages_of_integers_wrap_at_the_end)
 {
     int8_t values[] = {100, 100, 101, -2}, out;
 
     reduce(WEFT_DTYPE_I8, WEFT_REDUCE_AVG, 4, 2, values, &out);
     ck_assert_int_eq(out, 299 / 2 - 256);
 }
-END_TEST
-
-SUITE(base_elements, f32_is_computed_in_f32, products_of_c64_overflow_in_f32,
-      small_floats_round_once, averages_are_finite_where_the_mean_is,
-      infinities_of_f8e5m2_stay_infinities, the_later_of_equal_numbers_is_taken,
-      averages_of_integers_wrap_at_the_end)

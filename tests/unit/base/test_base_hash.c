@@ -4,16 +4,15 @@
 #include <stdlib.h>
 
 /* Ranks of different builds and machines compare these numbers, so they are pinned. */
-START_TEST(hashes_are_the_same_on_every_machine)
+TEST(hashes_are_the_same_on_every_machine)
 {
     ck_assert_uint_eq(wf_hash(0, "", 0), UINT64_C(0));
     ck_assert_uint_eq(wf_hash(1, "weft", 4), UINT64_C(0x3bab33f7ee150bfe));
     ck_assert_uint_eq(wf_hash(7, "twelve bytes", 12), UINT64_C(0x98d2410ef19f05f8));
     ck_assert_uint_eq(wf_hash_mix(3, 5), UINT64_C(0xb54cda5d51d83ab9));
 }
-END_TEST
 
-START_TEST(every_byte_and_the_length_and_the_seed_count)
+TEST(every_byte_and_the_length_and_the_seed_count)
 {
     char text[33] = {0};
     uint64_t plain = wf_hash(0, text, 32);
@@ -27,9 +26,8 @@ START_TEST(every_byte_and_the_length_and_the_seed_count)
         text[bit / 8] = 0;
     }
 }
-END_TEST
 
-START_TEST(alignment_does_not_matter)
+TEST(alignment_does_not_matter)
 {
     char text[64];
 
@@ -39,7 +37,6 @@ START_TEST(alignment_does_not_matter)
                           wf_hash(0, "the same thirty-one bytes, twice", 32));
     }
 }
-END_TEST
 
 static int by_value(const void *a, const void *b)
 {
@@ -47,7 +44,7 @@ static int by_value(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-START_TEST(small_structures_do_not_collide)
+TEST(small_structures_do_not_collide)
 {
     enum { SIDE = 40, COUNT = SIDE * SIDE * SIDE };
     uint64_t *seen = malloc(COUNT * sizeof *seen);
@@ -62,7 +59,3 @@ START_TEST(small_structures_do_not_collide)
         ck_assert_uint_ne(seen[i - 1], seen[i]);
     free(seen);
 }
-END_TEST
-
-SUITE(base_hash, hashes_are_the_same_on_every_machine, every_byte_and_the_length_and_the_seed_count,
-      alignment_does_not_matter, small_structures_do_not_collide)

@@ -38,7 +38,7 @@ static struct wf_interned *intern(int value, uint64_t hash)
     return object;
 }
 
-START_TEST(equal_values_are_one_object)
+TEST(equal_values_are_one_object)
 {
     int64_t live = wf_mem_live();
     struct wf_interned *a = intern(7, 70), *b = intern(7, 70), *c = intern(8, 70);
@@ -52,9 +52,8 @@ START_TEST(equal_values_are_one_object)
     wf_intern_release(&table, c);
     ck_assert_int_eq(wf_mem_live(), live);
 }
-END_TEST
 
-START_TEST(a_table_grows_and_shrinks_to_nothing)
+TEST(a_table_grows_and_shrinks_to_nothing)
 {
     enum { MANY = 5000 };
     static struct wf_interned *objects[MANY];
@@ -72,9 +71,8 @@ START_TEST(a_table_grows_and_shrinks_to_nothing)
     ck_assert_uint_eq(table.count, 0);
     ck_assert_int_eq(wf_mem_live(), live);
 }
-END_TEST
 
-START_TEST(without_memory_for_more_buckets_it_still_finds)
+TEST(without_memory_for_more_buckets_it_still_finds)
 {
     struct wf_interned *objects[64];
     int64_t live = wf_mem_live();
@@ -92,9 +90,8 @@ START_TEST(without_memory_for_more_buckets_it_still_finds)
     }
     ck_assert_int_eq(wf_mem_live(), live);
 }
-END_TEST
 
-START_TEST(what_cannot_be_made_is_not_kept)
+TEST(what_cannot_be_made_is_not_kept)
 {
     int value = 3;
     struct wf_interned *object = NULL;
@@ -105,7 +102,6 @@ START_TEST(what_cannot_be_made_is_not_kept)
     ck_assert_ptr_null(object);
     ck_assert_uint_eq(table.count, 0);
 }
-END_TEST
 
 static void *come_and_go(void *argument)
 {
@@ -124,7 +120,7 @@ static void *come_and_go(void *argument)
     return NULL;
 }
 
-START_TEST(threads_share_objects)
+TEST(threads_share_objects)
 {
     pthread_t threads[4];
     int64_t live = wf_mem_live();
@@ -139,8 +135,3 @@ START_TEST(threads_share_objects)
     ck_assert_uint_eq(table.count, 0);
     ck_assert_int_eq(wf_mem_live(), live);
 }
-END_TEST
-
-SUITE(base_intern, equal_values_are_one_object, a_table_grows_and_shrinks_to_nothing,
-      without_memory_for_more_buckets_it_still_finds, what_cannot_be_made_is_not_kept,
-      threads_share_objects)

@@ -9,7 +9,7 @@
 #include <stdatomic.h>
 #include <sys/resource.h>
 
-START_TEST(lines_above_the_level_are_dropped)
+TEST(lines_above_the_level_are_dropped)
 {
     wf_log_set_level(WF_LOG_WARNING);
     catch_begin();
@@ -21,18 +21,16 @@ START_TEST(lines_above_the_level_are_dropped)
     ck_assert_str_eq(catch_end(), "weft: error: one 1\nweft: warning: two\n");
     wf_log_set_level(WF_LOG_NOTICE);
 }
-END_TEST
 
-START_TEST(levels_out_of_range_change_nothing)
+TEST(levels_out_of_range_change_nothing)
 {
     ck_assert_int_eq(wf_log_level(), WF_LOG_NOTICE);
     wf_log_set_level(WF_LOG_DEBUG + 1);
     wf_log_set_level(-1);
     ck_assert_int_eq(wf_log_level(), WF_LOG_NOTICE);
 }
-END_TEST
 
-START_TEST(the_prefix_names_the_rank)
+TEST(the_prefix_names_the_rank)
 {
     wf_log_set_prefix("rank 3");
     catch_begin();
@@ -41,9 +39,8 @@ START_TEST(the_prefix_names_the_rank)
     wf_log(WF_LOG_NOTICE, "here");
     ck_assert_str_eq(catch_end(), "weft: rank 3: notice: here\nweft: notice: here\n");
 }
-END_TEST
 
-START_TEST(long_lines_and_prefixes_are_cut)
+TEST(long_lines_and_prefixes_are_cut)
 {
     char text[5000];
 
@@ -56,9 +53,8 @@ START_TEST(long_lines_and_prefixes_are_cut)
     ck_assert_int_eq(caught[strlen(caught) - 1], '\n');
     wf_log_set_prefix(NULL);
 }
-END_TEST
 
-START_TEST(a_line_beyond_the_limit_of_files_is_dropped)
+TEST(a_line_beyond_the_limit_of_files_is_dropped)
 {
     struct rlimit before, small;
     int set;
@@ -73,9 +69,8 @@ START_TEST(a_line_beyond_the_limit_of_files_is_dropped)
     ck_assert_str_eq(catch_end(), "weft: notice: it fits\n");
     ck_assert_int_eq(set, 0);
 }
-END_TEST
 
-START_TEST(failures_are_logged_at_debug_level)
+TEST(failures_are_logged_at_debug_level)
 {
     wf_log_set_level(WF_LOG_DEBUG);
     catch_begin();
@@ -83,7 +78,6 @@ START_TEST(failures_are_logged_at_debug_level)
     ck_assert_str_eq(catch_end(), "weft: debug: ERR_TIMEOUT: rank 1 is late\n");
     wf_log_set_level(WF_LOG_NOTICE);
 }
-END_TEST
 
 /* ---- the program's sink ---- */
 
@@ -101,7 +95,7 @@ static void keep(void *argument, enum weft_log_level level, const char *text)
     if (got.calls == 1) wf_log(WF_LOG_ERROR, "inside");
 }
 
-START_TEST(a_sink_gets_the_lines)
+TEST(a_sink_gets_the_lines)
 {
     got.calls = 0;
     weft_log_to(keep, &got);
@@ -120,7 +114,6 @@ START_TEST(a_sink_gets_the_lines)
     ck_assert_str_eq(catch_end(), "weft: warning: two\n");
     ck_assert_int_eq(got.calls, 1);
 }
-END_TEST
 
 static atomic_bool running, may_end, replaced;
 
@@ -146,7 +139,7 @@ static void *replace(void *argument)
     return argument;
 }
 
-START_TEST(a_sink_that_was_replaced_does_not_run)
+TEST(a_sink_that_was_replaced_does_not_run)
 {
     pthread_t logger, other;
 
@@ -160,10 +153,9 @@ START_TEST(a_sink_that_was_replaced_does_not_run)
     pthread_join(other, NULL);
     ck_assert(atomic_load(&replaced));
 }
-END_TEST
 
 /* The last test, because the choice stays. */
-START_TEST(the_programs_level_prevails)
+TEST(the_programs_level_prevails)
 {
     weft_log_set_level((enum weft_log_level)99);
     wf_log_set_level(WF_LOG_INFO); /* as weft_init does */
@@ -174,9 +166,3 @@ START_TEST(the_programs_level_prevails)
     weft_log_set_level(WEFT_LOG_NOTICE);
     ck_assert_int_eq(wf_log_level(), WF_LOG_NOTICE);
 }
-END_TEST
-
-SUITE(base_log, lines_above_the_level_are_dropped, levels_out_of_range_change_nothing,
-      the_prefix_names_the_rank, long_lines_and_prefixes_are_cut,
-      a_line_beyond_the_limit_of_files_is_dropped, failures_are_logged_at_debug_level,
-      a_sink_gets_the_lines, a_sink_that_was_replaced_does_not_run, the_programs_level_prevails)

@@ -1,7 +1,7 @@
 #include "base/base.h"
 #include "support/suite.h"
 
-START_TEST(results_that_fit_are_exact)
+TEST(results_that_fit_are_exact)
 {
     int64_t out = 0;
 
@@ -12,9 +12,8 @@ START_TEST(results_that_fit_are_exact)
     ck_assert(wf_mul_i64(INT64_MIN, 1, &out));
     ck_assert_int_eq(out, INT64_MIN);
 }
-END_TEST
 
-START_TEST(results_that_do_not_fit_leave_the_output_alone)
+TEST(results_that_do_not_fit_leave_the_output_alone)
 {
     int64_t out = 42;
 
@@ -24,26 +23,23 @@ START_TEST(results_that_do_not_fit_leave_the_output_alone)
     ck_assert(!wf_add_i64(INT64_MIN, -1, &out));
     ck_assert_int_eq(out, 42);
 }
-END_TEST
 
-START_TEST(the_output_may_be_an_input)
+TEST(the_output_may_be_an_input)
 {
     int64_t value = 6;
 
     ck_assert(wf_mul_i64(value, 7, &value));
     ck_assert_int_eq(value, 42);
 }
-END_TEST
 
-START_TEST(min_and_max_choose)
+TEST(min_and_max_choose)
 {
     ck_assert_int_eq(wf_min_i64(-1, 2), -1);
     ck_assert_int_eq(wf_max_i64(-1, 2), 2);
     ck_assert_int_eq(wf_max_i64(INT64_MIN, INT64_MAX), INT64_MAX);
 }
-END_TEST
 
-START_TEST(capped_results_are_the_largest_number_where_they_would_wrap)
+TEST(capped_results_are_the_largest_number_where_they_would_wrap)
 {
     ck_assert_uint_eq(wf_mul_capped(3, 5), 15);
     ck_assert_uint_eq(wf_mul_capped(UINT64_MAX / 3, 3), UINT64_MAX);
@@ -54,8 +50,3 @@ START_TEST(capped_results_are_the_largest_number_where_they_would_wrap)
     ck_assert_uint_eq(wf_sub_capped(7, 2), 5);
     ck_assert_uint_eq(wf_sub_capped(UINT64_MAX, 2), UINT64_MAX);
 }
-END_TEST
-
-SUITE(base_math, results_that_fit_are_exact, results_that_do_not_fit_leave_the_output_alone,
-      the_output_may_be_an_input, min_and_max_choose,
-      capped_results_are_the_largest_number_where_they_would_wrap)

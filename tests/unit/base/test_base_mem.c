@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-START_TEST(zero_bytes_give_a_pointer)
+TEST(zero_bytes_give_a_pointer)
 {
     int64_t live = wf_mem_live();
     void *a = wf_alloc(0), *b = wf_calloc(0, 8), *c = wf_calloc(8, 0);
@@ -21,9 +21,8 @@ START_TEST(zero_bytes_give_a_pointer)
     wf_free(NULL);
     ck_assert_int_eq(wf_mem_live(), live);
 }
-END_TEST
 
-START_TEST(calloc_clears_and_refuses_what_would_wrap)
+TEST(calloc_clears_and_refuses_what_would_wrap)
 {
     int64_t live = wf_mem_live();
     volatile size_t huge = SIZE_MAX / 2; /* volatile: the compiler would warn of it */
@@ -36,9 +35,8 @@ START_TEST(calloc_clears_and_refuses_what_would_wrap)
     ck_assert_ptr_null(wf_alloc(huge));
     ck_assert_int_eq(wf_mem_live(), live);
 }
-END_TEST
 
-START_TEST(realloc_keeps_the_bytes_and_a_failed_one_the_block)
+TEST(realloc_keeps_the_bytes_and_a_failed_one_the_block)
 {
     int64_t live = wf_mem_live();
     char *block = wf_realloc(NULL, 6), *grown;
@@ -53,9 +51,8 @@ START_TEST(realloc_keeps_the_bytes_and_a_failed_one_the_block)
     wf_free(grown);
     ck_assert_int_eq(wf_mem_live(), live);
 }
-END_TEST
 
-START_TEST(copies_end_where_the_text_or_the_length_ends)
+TEST(copies_end_where_the_text_or_the_length_ends)
 {
     char *whole = wf_strdup("whole"), *cut = wf_strndup("whole", 2);
     char *short_text = wf_strndup("ab", 64);
@@ -67,9 +64,8 @@ START_TEST(copies_end_where_the_text_or_the_length_ends)
     wf_free(cut);
     wf_free(short_text);
 }
-END_TEST
 
-START_TEST(the_chosen_allocation_fails_and_no_other)
+TEST(the_chosen_allocation_fails_and_no_other)
 {
     void *a, *b, *c;
 
@@ -86,7 +82,6 @@ START_TEST(the_chosen_allocation_fails_and_no_other)
     wf_free(a);
     wf_free(c);
 }
-END_TEST
 
 static void *allocate_once(void *unused)
 {
@@ -94,7 +89,7 @@ static void *allocate_once(void *unused)
     return wf_alloc(1);
 }
 
-START_TEST(another_threads_allocations_do_not_fail)
+TEST(another_threads_allocations_do_not_fail)
 {
     pthread_t thread;
     void *block = NULL;
@@ -107,7 +102,6 @@ START_TEST(another_threads_allocations_do_not_fail)
     ck_assert_ptr_nonnull(block);
     wf_free(block);
 }
-END_TEST
 
 static weft_status make_two(void *argument)
 {
@@ -133,15 +127,9 @@ static void free_two(void *argument)
     wf_free(blocks[1]);
 }
 
-START_TEST(the_helper_fails_every_allocation_in_turn)
+TEST(the_helper_fails_every_allocation_in_turn)
 {
     void *blocks[2] = {NULL, NULL};
 
     ck_assert_uint_eq(check_allocation_failures(make_two, free_two, blocks), 2);
 }
-END_TEST
-
-SUITE(base_mem, zero_bytes_give_a_pointer, calloc_clears_and_refuses_what_would_wrap,
-      realloc_keeps_the_bytes_and_a_failed_one_the_block,
-      copies_end_where_the_text_or_the_length_ends, the_chosen_allocation_fails_and_no_other,
-      another_threads_allocations_do_not_fail, the_helper_fails_every_allocation_in_turn)

@@ -10,7 +10,7 @@ static const char *nearest(const char *name)
     return index < 0 ? "none" : names[index];
 }
 
-START_TEST(one_slip_is_forgiven)
+TEST(one_slip_is_forgiven)
 {
     ck_assert_str_eq(nearest("nccl"), "nccl");
     ck_assert_str_eq(nearest("ncl"), "nccl");
@@ -20,9 +20,8 @@ START_TEST(one_slip_is_forgiven)
     ck_assert_str_eq(nearest("gloo_cpu"), "gloo-cpu");
     ck_assert_str_eq(nearest("nvhsmem"), "nvshmem");
 }
-END_TEST
 
-START_TEST(dissimilar_names_get_no_suggestion)
+TEST(dissimilar_names_get_no_suggestion)
 {
     ck_assert_str_eq(nearest("mpi"), "none");
     ck_assert_str_eq(nearest(""), "none");
@@ -30,9 +29,8 @@ START_TEST(dissimilar_names_get_no_suggestion)
     ck_assert_str_eq(nearest("tensorflow"), "none");
     ck_assert_int_eq(wf_nearest("nccl", names, 0), -1);
 }
-END_TEST
 
-START_TEST(very_long_names_are_like_nothing)
+TEST(very_long_names_are_like_nothing)
 {
     char name[400];
 
@@ -40,15 +38,10 @@ START_TEST(very_long_names_are_like_nothing)
     name[sizeof name - 1] = '\0';
     ck_assert_str_eq(nearest(name), "none");
 }
-END_TEST
 
-START_TEST(the_first_of_equals_wins)
+TEST(the_first_of_equals_wins)
 {
     static const char *const twins[] = {"bat", "cat"};
 
     ck_assert_int_eq(wf_nearest("hat", twins, 2), 0);
 }
-END_TEST
-
-SUITE(base_nearest, one_slip_is_forgiven, dissimilar_names_get_no_suggestion,
-      very_long_names_are_like_nothing, the_first_of_equals_wins)

@@ -27,7 +27,7 @@ static uint32_t pattern_count(uint32_t dtype)
     return 1u << (8 * wf_dtype_bytes(dtype));
 }
 
-START_TEST(values_from_the_formats_definitions)
+TEST(values_from_the_formats_definitions)
 {
     static const struct {
         uint32_t dtype, bits;
@@ -52,9 +52,8 @@ START_TEST(values_from_the_formats_definitions)
                       "%s 0x%x: %g, not %g", wf_dtype_name(known[i].dtype), known[i].bits,
                       value_of(known[i].dtype, known[i].bits), known[i].value);
 }
-END_TEST
 
-START_TEST(nan_where_the_formats_have_it_and_nowhere_else)
+TEST(nan_where_the_formats_have_it_and_nowhere_else)
 {
     static const uint32_t expected[] = {2 * 1023, 2 * 127, 2, 2 * 3};
 
@@ -66,9 +65,8 @@ START_TEST(nan_where_the_formats_have_it_and_nowhere_else)
         ck_assert(isnan(value_of(small_floats[f], bits_of(small_floats[f], (double)NAN))));
     }
 }
-END_TEST
 
-START_TEST(every_pattern_comes_back_from_its_value)
+TEST(every_pattern_comes_back_from_its_value)
 {
     for (size_t f = 0; f < WF_COUNT(small_floats); f++)
         for (uint32_t bits = 0; bits < pattern_count(small_floats[f]); bits++) {
@@ -79,10 +77,9 @@ START_TEST(every_pattern_comes_back_from_its_value)
                           wf_dtype_name(small_floats[f]), bits, bits_of(small_floats[f], value));
         }
 }
-END_TEST
 
 /* A tie between two neighbours rounds to even, any other value to the nearer one. */
-START_TEST(rounding_is_to_nearest_and_ties_to_even)
+TEST(rounding_is_to_nearest_and_ties_to_even)
 {
     for (size_t f = 0; f < WF_COUNT(small_floats); f++) {
         uint32_t dtype = small_floats[f];
@@ -98,18 +95,16 @@ START_TEST(rounding_is_to_nearest_and_ties_to_even)
         }
     }
 }
-END_TEST
 
-START_TEST(zero_keeps_its_sign)
+TEST(zero_keeps_its_sign)
 {
     for (size_t f = 0; f < WF_COUNT(small_floats); f++) {
         ck_assert_uint_eq(bits_of(small_floats[f], 0.0), 0);
         ck_assert_uint_eq(bits_of(small_floats[f], -0.0), pattern_count(small_floats[f]) / 2);
     }
 }
-END_TEST
 
-START_TEST(past_the_largest_number_f8_saturates_and_the_rest_is_infinite)
+TEST(past_the_largest_number_f8_saturates_and_the_rest_is_infinite)
 {
     ck_assert_uint_eq(bits_of(WEFT_DTYPE_F8E4M3, 449), 0x7e);
     ck_assert_uint_eq(bits_of(WEFT_DTYPE_F8E4M3, 1e300), 0x7e);
@@ -120,9 +115,8 @@ START_TEST(past_the_largest_number_f8_saturates_and_the_rest_is_infinite)
     ck_assert_uint_eq(bits_of(WEFT_DTYPE_F16, -1e300), 0xfc00);
     ck_assert_uint_eq(bits_of(WEFT_DTYPE_BF16, 1e300), 0x7f80);
 }
-END_TEST
 
-START_TEST(integers_are_signed_or_not_and_wrap_when_stored)
+TEST(integers_are_signed_or_not_and_wrap_when_stored)
 {
     int8_t minus = -5;
     uint8_t large = 251;
@@ -135,9 +129,8 @@ START_TEST(integers_are_signed_or_not_and_wrap_when_stored)
     wf_number_store(WEFT_DTYPE_U8, (struct wf_number){.integer = 0x1234}, out);
     ck_assert_uint_eq(out[0], 0x34);
 }
-END_TEST
 
-START_TEST(complex_numbers_have_two_parts)
+TEST(complex_numbers_have_two_parts)
 {
     float pair[2] = {1.5f, -2.5f};
     double wide[2];
@@ -147,9 +140,8 @@ START_TEST(complex_numbers_have_two_parts)
     wf_number_store(WEFT_DTYPE_C128, number, wide);
     ck_assert(wide[0] == 1.5 && wide[1] == -2.5);
 }
-END_TEST
 
-START_TEST(epsilon_is_half_the_step_above_one)
+TEST(epsilon_is_half_the_step_above_one)
 {
     ck_assert(wf_dtype_epsilon(WEFT_DTYPE_F32) == 0x1p-24);
     for (size_t f = 0; f < WF_COUNT(small_floats); f++) {
@@ -158,9 +150,8 @@ START_TEST(epsilon_is_half_the_step_above_one)
     }
     ck_assert(wf_dtype_epsilon(WEFT_DTYPE_I32) == 0);
 }
-END_TEST
 
-START_TEST(numbers_print_with_their_bits)
+TEST(numbers_print_with_their_bits)
 {
     float f = 1.5f;
     int16_t i = -2;
@@ -173,11 +164,3 @@ START_TEST(numbers_print_with_their_bits)
     wf_number_print(WEFT_DTYPE_F32, &f, tiny, sizeof tiny);
     ck_assert_str_eq(tiny, "1.5");
 }
-END_TEST
-
-SUITE(base_number, values_from_the_formats_definitions,
-      nan_where_the_formats_have_it_and_nowhere_else, every_pattern_comes_back_from_its_value,
-      rounding_is_to_nearest_and_ties_to_even, zero_keeps_its_sign,
-      past_the_largest_number_f8_saturates_and_the_rest_is_infinite,
-      integers_are_signed_or_not_and_wrap_when_stored, complex_numbers_have_two_parts,
-      epsilon_is_half_the_step_above_one, numbers_print_with_their_bits)

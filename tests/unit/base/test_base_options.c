@@ -7,16 +7,15 @@ struct known {
     int64_t first, second;
 };
 
-START_TEST(nothing_given_leaves_the_defaults)
+TEST(nothing_given_leaves_the_defaults)
 {
     struct known out = {.second = 7};
 
     ck_assert_int_eq(wf_options_read("known", NULL, &out, sizeof out), WEFT_OK);
     ck_assert_int_eq(out.second, 7);
 }
-END_TEST
 
-START_TEST(an_older_caller_sets_the_fields_it_knows)
+TEST(an_older_caller_sets_the_fields_it_knows)
 {
     struct known given = {.struct_size = offsetof(struct known, second), .first = 1, .second = 2};
     struct known out = {.second = 7};
@@ -25,9 +24,8 @@ START_TEST(an_older_caller_sets_the_fields_it_knows)
     ck_assert_int_eq(out.first, 1);
     ck_assert_int_eq(out.second, 7);
 }
-END_TEST
 
-START_TEST(a_newer_caller_writes_no_further_than_there_is_room)
+TEST(a_newer_caller_writes_no_further_than_there_is_room)
 {
     struct {
         struct known known;
@@ -42,9 +40,8 @@ START_TEST(a_newer_caller_writes_no_further_than_there_is_room)
     ck_assert_int_eq(out.known.first, 1);
     ck_assert_int_eq(out.guard, 5);
 }
-END_TEST
 
-START_TEST(an_option_newer_than_the_library_is_refused)
+TEST(an_option_newer_than_the_library_is_refused)
 {
     struct {
         struct known known;
@@ -56,9 +53,8 @@ START_TEST(an_option_newer_than_the_library_is_refused)
     ck_assert_ptr_nonnull(strstr(weft_last_error(), "compiled for a newer weft"));
     ck_assert_int_eq(out.first, 0);
 }
-END_TEST
 
-START_TEST(a_size_that_was_not_set_is_refused)
+TEST(a_size_that_was_not_set_is_refused)
 {
     struct known given = {.first = 1}, out = {0};
 
@@ -68,9 +64,8 @@ START_TEST(a_size_that_was_not_set_is_refused)
     ck_assert_int_eq(wf_options_read("known", &given, &out, sizeof out), WEFT_ERR_INVALID);
     ck_assert_int_eq(out.first, 0);
 }
-END_TEST
 
-START_TEST(a_size_that_cuts_a_field_is_refused)
+TEST(a_size_that_cuts_a_field_is_refused)
 {
     struct known given = {.first = -1, .second = -1}, out = {0};
 
@@ -82,9 +77,8 @@ START_TEST(a_size_that_cuts_a_field_is_refused)
     ck_assert_int_eq(out.first, -1);
     ck_assert_int_eq(out.second, 0);
 }
-END_TEST
 
-START_TEST(information_is_cut_to_the_callers_struct)
+TEST(information_is_cut_to_the_callers_struct)
 {
     struct {
         size_t struct_size;
@@ -101,9 +95,8 @@ START_TEST(information_is_cut_to_the_callers_struct)
     ck_assert_int_eq(wf_info_write("info", &info, sizeof info, &out), WEFT_OK);
     ck_assert_int_eq(out.second, 2);
 }
-END_TEST
 
-START_TEST(information_of_the_plugin_abi_has_a_shorter_size)
+TEST(information_of_the_plugin_abi_has_a_shorter_size)
 {
     struct {
         uint32_t struct_size;
@@ -116,10 +109,3 @@ START_TEST(information_of_the_plugin_abi_has_a_shorter_size)
     out.struct_size = 0;
     ck_assert_int_eq(wf_abi_info_write("info", &info, sizeof info, &out), WEFT_ERR_INVALID);
 }
-END_TEST
-
-SUITE(base_options, information_of_the_plugin_abi_has_a_shorter_size,
-      an_option_newer_than_the_library_is_refused, nothing_given_leaves_the_defaults,
-      an_older_caller_sets_the_fields_it_knows, a_newer_caller_writes_no_further_than_there_is_room,
-      a_size_that_was_not_set_is_refused, a_size_that_cuts_a_field_is_refused,
-      information_is_cut_to_the_callers_struct)

@@ -26,7 +26,7 @@ static void sweep(void)
     wf_published_unlock(&guard);
 }
 
-START_TEST(without_readers_a_value_is_dropped_at_once)
+TEST(without_readers_a_value_is_dropped_at_once)
 {
     struct wf_retired item;
 
@@ -36,9 +36,8 @@ START_TEST(without_readers_a_value_is_dropped_at_once)
     sweep();
     ck_assert_int_eq(dropped, 1);
 }
-END_TEST
 
-START_TEST(a_reader_keeps_what_was_retired_after_it_entered)
+TEST(a_reader_keeps_what_was_retired_after_it_entered)
 {
     struct wf_retired items[3];
     uint32_t ticket = wf_published_enter(&guard);
@@ -52,9 +51,8 @@ START_TEST(a_reader_keeps_what_was_retired_after_it_entered)
     sweep();
     ck_assert_int_eq(dropped, 3);
 }
-END_TEST
 
-START_TEST(readers_that_follow_each_other_do_not_keep_values_for_ever)
+TEST(readers_that_follow_each_other_do_not_keep_values_for_ever)
 {
     struct wf_retired items[20];
     uint32_t ticket = wf_published_enter(&guard);
@@ -72,8 +70,3 @@ START_TEST(readers_that_follow_each_other_do_not_keep_values_for_ever)
     sweep();
     ck_assert_int_eq(dropped, 20);
 }
-END_TEST
-
-SUITE(base_published, without_readers_a_value_is_dropped_at_once,
-      a_reader_keeps_what_was_retired_after_it_entered,
-      readers_that_follow_each_other_do_not_keep_values_for_ever)

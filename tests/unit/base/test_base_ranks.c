@@ -14,7 +14,7 @@ static const char *words(const int32_t *ranks, int32_t count)
     return text.data;
 }
 
-START_TEST(ranks_read_as_people_write_them)
+TEST(ranks_read_as_people_write_them)
 {
     ck_assert_str_eq(WORDS(3), "rank 3");
     ck_assert_str_eq(WORDS(3, 7), "ranks 3 and 7");
@@ -24,9 +24,8 @@ START_TEST(ranks_read_as_people_write_them)
     ck_assert_str_eq(WORDS(1, 4, 5), "ranks 1, 4 and 5");
     ck_assert_str_eq(WORDS(5, 3, 1), "ranks 5, 3 and 1");
 }
-END_TEST
 
-START_TEST(many_ranks_are_cut_short)
+TEST(many_ranks_are_cut_short)
 {
     int32_t odd[1000];
 
@@ -34,6 +33,3 @@ START_TEST(many_ranks_are_cut_short)
         odd[i] = 2 * i;
     ck_assert_ptr_nonnull(strstr(words(odd, 1000), "36, 38 and 980 more"));
 }
-END_TEST
-
-SUITE(base_ranks, ranks_read_as_people_write_them, many_ranks_are_cut_short)

@@ -2,7 +2,7 @@
 #include "support/suite.h"
 #include "weft/status.h"
 
-START_TEST(a_small_grammar_is_taken_apart)
+TEST(a_small_grammar_is_taken_apart)
 {
     struct wf_scan scan = {"dp = 2, tp=4", 0};
     const char *name;
@@ -24,9 +24,8 @@ START_TEST(a_small_grammar_is_taken_apart)
     ck_assert_int_eq(value, 4);
     ck_assert(wf_scan_end(&scan));
 }
-END_TEST
 
-START_TEST(what_is_not_there_is_not_taken)
+TEST(what_is_not_there_is_not_taken)
 {
     struct wf_scan scan = {"7up", 0};
     const char *name = NULL;
@@ -38,9 +37,8 @@ START_TEST(what_is_not_there_is_not_taken)
     ck_assert_uint_eq(scan.at, 0);
     ck_assert_ptr_null(name);
 }
-END_TEST
 
-START_TEST(the_end_is_never_passed)
+TEST(the_end_is_never_passed)
 {
     struct wf_scan scan = {"", 0};
 
@@ -50,9 +48,8 @@ START_TEST(the_end_is_never_passed)
     ck_assert(wf_scan_end(&scan));
     ck_assert_uint_eq(scan.at, 0);
 }
-END_TEST
 
-START_TEST(integers_reach_their_limit_and_no_further)
+TEST(integers_reach_their_limit_and_no_further)
 {
     struct wf_scan scan = {"9223372036854775807", 0};
     int64_t value = 42;
@@ -67,9 +64,8 @@ START_TEST(integers_reach_their_limit_and_no_further)
     ck_assert_int_eq(value, 42);
     ck_assert_uint_eq(scan.at, 0);
 }
-END_TEST
 
-START_TEST(failures_name_the_place_counting_from_one)
+TEST(failures_name_the_place_counting_from_one)
 {
     struct wf_scan scan = {"2xx4", 2};
 
@@ -85,9 +81,8 @@ START_TEST(failures_name_the_place_counting_from_one)
     ck_assert_int_eq(wf_scan_refuse(&scan, "range", "it goes down by %d", 4), WEFT_ERR_PARSE);
     ck_assert_str_eq(weft_last_error(), "range \"7-3\", position 1: it goes down by 4");
 }
-END_TEST
 
-START_TEST(of_several_lines_only_the_one_in_question_is_quoted)
+TEST(of_several_lines_only_the_one_in_question_is_quoted)
 {
     struct wf_scan scan = {"one 1\ntwo\t2 x\r\nthree 3\n", 12};
 
@@ -99,9 +94,8 @@ START_TEST(of_several_lines_only_the_one_in_question_is_quoted)
     ck_assert_str_eq(weft_last_error(),
                      "table \"one 1\", position 1: expected a number, found 'o'");
 }
-END_TEST
 
-START_TEST(a_missing_number_says_what_was_wanted)
+TEST(a_missing_number_says_what_was_wanted)
 {
     struct wf_scan scan = {"x4", 0};
     int64_t value = 42;
@@ -110,9 +104,3 @@ START_TEST(a_missing_number_says_what_was_wanted)
     ck_assert_str_eq(weft_last_error(), "\"x4\", position 1: expected a rank count, found 'x'");
     ck_assert_int_eq(value, 42);
 }
-END_TEST
-
-SUITE(base_scan, a_small_grammar_is_taken_apart, what_is_not_there_is_not_taken,
-      the_end_is_never_passed, integers_reach_their_limit_and_no_further,
-      failures_name_the_place_counting_from_one,
-      of_several_lines_only_the_one_in_question_is_quoted, a_missing_number_says_what_was_wanted)

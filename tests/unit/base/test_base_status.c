@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-START_TEST(every_status_has_a_name_and_a_text)
+TEST(every_status_has_a_name_and_a_text)
 {
 #define ROW(name, value, text)                                                                     \
     ck_assert_str_eq(weft_status_name(value), #name);                                              \
@@ -14,14 +14,12 @@ START_TEST(every_status_has_a_name_and_a_text)
     ck_assert_str_eq(weft_status_name(-999), "unknown");
     ck_assert_str_eq(weft_status_text(2), "unknown");
 }
-END_TEST
 
-START_TEST(a_failure_is_described_for_its_thread)
+TEST(a_failure_is_described_for_its_thread)
 {
     ck_assert_int_eq(wf_fail(WEFT_ERR_INVALID, "rank %d of %d", 4, 4), WEFT_ERR_INVALID);
     ck_assert_str_eq(weft_last_error(), "rank 4 of 4");
 }
-END_TEST
 
 static void *read_error(void *unused)
 {
@@ -29,7 +27,7 @@ static void *read_error(void *unused)
     return weft_last_error()[0] == '\0' ? NULL : "not empty";
 }
 
-START_TEST(another_thread_has_failures_of_its_own)
+TEST(another_thread_has_failures_of_its_own)
 {
     pthread_t thread;
     void *answer = NULL;
@@ -40,17 +38,15 @@ START_TEST(another_thread_has_failures_of_its_own)
     ck_assert_ptr_null(answer);
     ck_assert_str_eq(weft_last_error(), "mine");
 }
-END_TEST
 
-START_TEST(context_goes_before_the_text)
+TEST(context_goes_before_the_text)
 {
     wf_fail(WEFT_ERR_SYSTEM, "no such file");
     ck_assert_int_eq(wf_fail_context(WEFT_ERR_SYSTEM, "plugin %s", "nccl"), WEFT_ERR_SYSTEM);
     ck_assert_str_eq(weft_last_error(), "plugin nccl: no such file");
 }
-END_TEST
 
-START_TEST(a_vendors_code_stays_until_the_next_failure)
+TEST(a_vendors_code_stays_until_the_next_failure)
 {
     int64_t code = 0;
 
@@ -64,17 +60,15 @@ START_TEST(a_vendors_code_stays_until_the_next_failure)
     ck_assert_ptr_null(weft_last_error_vendor(&code));
     ck_assert_int_eq(code, 0);
 }
-END_TEST
 
-START_TEST(a_vendor_without_words_gets_the_statuss)
+TEST(a_vendor_without_words_gets_the_statuss)
 {
     wf_fail_vendor(WEFT_ERR_TIMEOUT, NULL, 7, NULL);
     ck_assert_str_eq(weft_last_error(), "the time limit passed");
     ck_assert_ptr_null(weft_last_error_vendor(NULL));
 }
-END_TEST
 
-START_TEST(the_last_text_may_be_part_of_the_next)
+TEST(the_last_text_may_be_part_of_the_next)
 {
     wf_fail(WEFT_ERR_INVALID, "inner");
     wf_fail(WEFT_ERR_INVALID, "outer (%s)", weft_last_error());
@@ -82,9 +76,8 @@ START_TEST(the_last_text_may_be_part_of_the_next)
     wf_fail_vendor(WEFT_ERR_DEVICE, "HIP", 1, weft_last_error());
     ck_assert_str_eq(weft_last_error(), "outer (inner)");
 }
-END_TEST
 
-START_TEST(long_texts_are_cut_and_ended)
+TEST(long_texts_are_cut_and_ended)
 {
     char text[5000];
 
@@ -98,16 +91,14 @@ START_TEST(long_texts_are_cut_and_ended)
     ck_assert_uint_eq(strlen(weft_last_error()), 2047);
     ck_assert_uint_eq(strlen(weft_last_error_vendor(NULL)), 31);
 }
-END_TEST
 
-START_TEST(memory_failures_say_how_much_was_wanted)
+TEST(memory_failures_say_how_much_was_wanted)
 {
     ck_assert_int_eq(wf_fail_memory(4096), WEFT_ERR_NO_MEMORY);
     ck_assert_str_eq(weft_last_error(), "out of memory: cannot allocate 4096 bytes");
 }
-END_TEST
 
-START_TEST(callers_describe_failures_of_their_own)
+TEST(callers_describe_failures_of_their_own)
 {
     char name[] = "left";
 
@@ -118,9 +109,8 @@ START_TEST(callers_describe_failures_of_their_own)
     ck_assert_int_eq(weft_fail(WEFT_ERR_TIMEOUT, NULL), WEFT_ERR_TIMEOUT);
     ck_assert_str_eq(weft_last_error(), "the time limit passed");
 }
-END_TEST
 
-START_TEST(a_function_is_named_once)
+TEST(a_function_is_named_once)
 {
     wf_fail(WEFT_ERR_PEER, "rank 1 has left");
     ck_assert_int_eq(wf_fail_named(WEFT_ERR_PEER, "weft_move"), WEFT_ERR_PEER);
@@ -133,11 +123,3 @@ START_TEST(a_function_is_named_once)
     ck_assert_int_eq(wf_fail_named(WEFT_OK, "weft_alloc"), WEFT_OK);
     ck_assert_str_eq(weft_last_error(), "weft_move: rank 1 is at weft_move_clear");
 }
-END_TEST
-
-SUITE(base_status, a_function_is_named_once, every_status_has_a_name_and_a_text,
-      a_failure_is_described_for_its_thread, another_thread_has_failures_of_its_own,
-      context_goes_before_the_text, a_vendors_code_stays_until_the_next_failure,
-      a_vendor_without_words_gets_the_statuss, the_last_text_may_be_part_of_the_next,
-      long_texts_are_cut_and_ended, memory_failures_say_how_much_was_wanted,
-      callers_describe_failures_of_their_own)

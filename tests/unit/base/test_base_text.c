@@ -3,7 +3,7 @@
 #include "support/suite.h"
 #include "weft/status.h"
 
-START_TEST(printing_grows_the_text)
+TEST(printing_grows_the_text)
 {
     struct wf_text text = {0};
     char *out;
@@ -15,9 +15,8 @@ START_TEST(printing_grows_the_text)
     ck_assert_ptr_null(text.data);
     wf_free(out);
 }
-END_TEST
 
-START_TEST(an_empty_text_is_an_empty_string)
+TEST(an_empty_text_is_an_empty_string)
 {
     struct wf_text text = {0};
     char *out;
@@ -26,9 +25,8 @@ START_TEST(an_empty_text_is_an_empty_string)
     ck_assert_str_eq(out, "");
     wf_free(out);
 }
-END_TEST
 
-START_TEST(bytes_and_times_read_as_people_write_them)
+TEST(bytes_and_times_read_as_people_write_them)
 {
     struct wf_text text = {0};
 
@@ -53,9 +51,8 @@ START_TEST(bytes_and_times_read_as_people_write_them)
                                 "61.0 s");
     wf_text_free(&text);
 }
-END_TEST
 
-START_TEST(running_out_of_memory_is_reported_once_at_the_end)
+TEST(running_out_of_memory_is_reported_once_at_the_end)
 {
     struct wf_text text = {0};
     char *out = NULL;
@@ -72,9 +69,8 @@ START_TEST(running_out_of_memory_is_reported_once_at_the_end)
     ck_assert(!text.failed);
     ck_assert_int_eq(wf_mem_live(), live);
 }
-END_TEST
 
-START_TEST(a_text_without_room_is_unchanged)
+TEST(a_text_without_room_is_unchanged)
 {
     struct wf_text text = {0};
 
@@ -92,9 +88,8 @@ START_TEST(a_text_without_room_is_unchanged)
     ck_assert(!text.failed && text.length == 1006);
     wf_text_free(&text);
 }
-END_TEST
 
-START_TEST(more_than_memory_can_hold_fails_without_trying)
+TEST(more_than_memory_can_hold_fails_without_trying)
 {
     struct wf_text text = {0};
 
@@ -102,7 +97,6 @@ START_TEST(more_than_memory_can_hold_fails_without_trying)
     ck_assert_int_eq(wf_text_status(&text), WEFT_ERR_NO_MEMORY);
     wf_text_free(&text);
 }
-END_TEST
 
 static weft_status print_much(void *out)
 {
@@ -118,15 +112,9 @@ static void free_string(void *out)
     wf_free(*(char **)out);
 }
 
-START_TEST(every_allocation_may_fail)
+TEST(every_allocation_may_fail)
 {
     char *out = NULL;
 
     ck_assert_uint_ge(check_allocation_failures(print_much, free_string, &out), 4);
 }
-END_TEST
-
-SUITE(base_text, printing_grows_the_text, an_empty_text_is_an_empty_string,
-      bytes_and_times_read_as_people_write_them, running_out_of_memory_is_reported_once_at_the_end,
-      more_than_memory_can_hold_fails_without_trying, a_text_without_room_is_unchanged,
-      every_allocation_may_fail)

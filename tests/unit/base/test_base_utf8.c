@@ -2,7 +2,7 @@
 
 #include "base/base.h"
 
-START_TEST(characters_of_utf8_are_told_from_other_bytes)
+TEST(characters_of_utf8_are_told_from_other_bytes)
 {
     static const struct {
         const char *text;
@@ -26,9 +26,8 @@ START_TEST(characters_of_utf8_are_told_from_other_bytes)
     for (size_t i = 0; i < WF_COUNT(cases); i++)
         ck_assert_msg(wf_utf8_length(cases[i].text) == cases[i].length, "case %zu", i);
 }
-END_TEST
 
-START_TEST(characters_that_a_terminal_acts_on_are_replaced)
+TEST(characters_that_a_terminal_acts_on_are_replaced)
 {
     static const struct {
         const char *text, *cleaned;
@@ -58,26 +57,19 @@ START_TEST(characters_that_a_terminal_acts_on_are_replaced)
         ck_assert_str_eq(text, cases[i].cleaned != NULL ? cases[i].cleaned : cases[i].text);
     }
 }
-END_TEST
 
-START_TEST(texts_in_a_row_stay_apart)
+TEST(texts_in_a_row_stay_apart)
 {
     char texts[] = "a\033\0\0b\xc2\0\x9b";
 
     wf_text_clean(texts, sizeof texts - 1);
     ck_assert_mem_eq(texts, "a?\0\0b?\0?", sizeof texts);
 }
-END_TEST
 
-START_TEST(lines_keep_their_ends)
+TEST(lines_keep_their_ends)
 {
     char text[] = "a\033\n\nb\t\n";
 
     wf_text_clean_lines(text, strlen(text));
     ck_assert_str_eq(text, "a?\n\nb?\n");
 }
-END_TEST
-
-SUITE(base_utf8, characters_of_utf8_are_told_from_other_bytes,
-      characters_that_a_terminal_acts_on_are_replaced, texts_in_a_row_stay_apart,
-      lines_keep_their_ends)

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-START_TEST(every_dtype_has_a_name_that_reads_back)
+TEST(every_dtype_has_a_name_that_reads_back)
 {
     for (uint32_t i = 0; i < WEFT_DTYPE_COUNT; i++) {
         enum weft_dtype dtype = WEFT_DTYPE_COUNT;
@@ -17,9 +17,8 @@ START_TEST(every_dtype_has_a_name_that_reads_back)
     ck_assert_ptr_null(weft_dtype_name(WEFT_DTYPE_COUNT));
     ck_assert_uint_eq(weft_dtype_bytes(WEFT_DTYPE_COUNT), 0);
 }
-END_TEST
 
-START_TEST(another_name_is_refused_with_all_dtypes_and_a_suggestion)
+TEST(another_name_is_refused_with_all_dtypes_and_a_suggestion)
 {
     static const struct {
         const char *text, *suggestion;
@@ -57,7 +56,3 @@ START_TEST(another_name_is_refused_with_all_dtypes_and_a_suggestion)
     ck_assert_int_eq(weft_dtype_parse("f32", NULL), WEFT_ERR_INVALID);
     ck_assert_int_eq(wf_mem_live(), 0);
 }
-END_TEST
-
-SUITE(base_vocabulary, every_dtype_has_a_name_that_reads_back,
-      another_name_is_refused_with_all_dtypes_and_a_suggestion)

@@ -3,9 +3,9 @@
 
 static struct world_rank ranks[WORLD_MAX];
 
-START_TEST(a_list_of_one_agrees_with_itself)
+TEST(a_list_of_one_agrees_with_itself)
 {
-    weft_context *context;
+    OWNED(weft_context) *context = NULL;
     struct wf_gathered first, second;
     int32_t me = 0;
     struct wf_agreement alone = {.ranks = &me, .count = 1, .label = "x"};
@@ -24,9 +24,7 @@ START_TEST(a_list_of_one_agrees_with_itself)
         wf_agree(context, &alone, wf_fail(WEFT_ERR_DEVICE, "no"), (weft_blob){"", 0}, &first),
         WEFT_ERR_DEVICE);
     ck_assert_str_eq(weft_last_error(), "no");
-    weft_context_release(&context);
 }
-END_TEST
 
 /* Rank 1 has failed.  All ranks get its text. */
 static void one_failed(struct world_rank *self)
@@ -38,15 +36,25 @@ static void one_failed(struct world_rank *self)
               wf_comm_agree(weft_world(self->context), "a step", status, (weft_blob){"", 0}, &got));
 }
 
-START_TEST(a_failure_is_everyones)
+TEST(a_failure_is_everyones)
 {
     fake_reset();
     world_run(ranks, 3, one_failed, NULL);
     all_saw(ranks, 3, WEFT_ERR_DEVICE, "rank 1: too warm");
 }
-END_TEST
 
 static pthread_barrier_t together;
+
+/* Three ranks run BODY and see STATUS with a text that has PART. */
+static void check_three(void (*body)(struct world_rank *), weft_status status, const char *part)
+{
+    fake_reset();
+    fake.exchanges = 1;
+    pthread_barrier_init(&together, NULL, 3);
+    world_run(ranks, 3, body, NULL);
+    pthread_barrier_destroy(&together);
+    all_saw(ranks, 3, status, part);
+}
 
 /* Rank 0 is in a step of COMM that the others do not enter. */
 static void wait_alone(struct world_rank *self)
@@ -82,17 +90,11 @@ static void wait_alone(struct world_rank *self)
     weft_comm_release(&comm);
 }
 
-START_TEST(a_step_that_not_all_come_to_fails_its_communicator_on_all_ranks)
+TEST(a_step_that_not_all_come_to_fails_its_communicator_on_all_ranks)
 {
-    fake_reset();
-    fake.exchanges = 1;
-    pthread_barrier_init(&together, NULL, 3);
-    world_run(ranks, 3, wait_alone, NULL);
-    all_saw(ranks, 3, WEFT_ERR_TIMEOUT,
-            "ranks 1 and 2 of 3 did not reach binding a plan on dp within 500.0 ms");
-    pthread_barrier_destroy(&together);
+    check_three(wait_alone, WEFT_ERR_TIMEOUT,
+                "ranks 1 and 2 of 3 did not reach binding a plan on dp within 500.0 ms");
 }
-END_TEST
 
 /* Rank 0 times out while the others wait for it without a limit. */
 static void wait_for_the_end(struct world_rank *self)
@@ -111,16 +113,10 @@ static void wait_for_the_end(struct world_rank *self)
     weft_comm_release(&comm);
 }
 
-START_TEST(a_step_ends_when_time_runs_out_on_another_rank)
+TEST(a_step_ends_when_time_runs_out_on_another_rank)
 {
-    fake_reset();
-    fake.exchanges = 1;
-    pthread_barrier_init(&together, NULL, 3);
-    world_run(ranks, 3, wait_for_the_end, NULL);
-    pthread_barrier_destroy(&together);
-    all_saw(ranks, 3, WEFT_ERR_TIMEOUT, "too late");
+    check_three(wait_for_the_end, WEFT_ERR_TIMEOUT, "too late");
 }
-END_TEST
 
 static const int32_t all[] = {0, 1, 2};
 
@@ -174,16 +170,10 @@ static void abort_steps(struct world_rank *self)
         weft_comm_release(&comms[i]);
 }
 
-START_TEST(an_abort_ends_steps_of_other_ranks)
+TEST(an_abort_ends_steps_of_other_ranks)
 {
-    fake_reset();
-    fake.exchanges = 1;
-    pthread_barrier_init(&together, NULL, 3);
-    world_run(ranks, 3, abort_steps, NULL);
-    pthread_barrier_destroy(&together);
-    all_saw(ranks, 3, WEFT_ERR_ABORTED, "was aborted by rank 0");
+    check_three(abort_steps, WEFT_ERR_ABORTED, "was aborted by rank 0");
 }
-END_TEST
 
 /* COMM fails on rank 1 only, which then makes the calls in which the others wait. */
 static void fail_on_one_rank(struct world_rank *self)
@@ -206,16 +196,10 @@ static void fail_on_one_rank(struct world_rank *self)
     weft_comm_release(&differs);
 }
 
-START_TEST(a_cause_that_one_rank_knows_ends_the_steps_of_all)
+TEST(a_cause_that_one_rank_knows_ends_the_steps_of_all)
 {
-    fake_reset();
-    fake.exchanges = 1;
-    pthread_barrier_init(&together, NULL, 3);
-    world_run(ranks, 3, fail_on_one_rank, NULL);
-    pthread_barrier_destroy(&together);
-    all_saw(ranks, 3, WEFT_ERR_MISMATCH, "calls differ");
+    check_three(fail_on_one_rank, WEFT_ERR_MISMATCH, "calls differ");
 }
-END_TEST
 
 /* The remaining ranks create a communicator of their own. */
 static void go_on(struct world_rank *self)
@@ -231,14 +215,13 @@ static void go_on(struct world_rank *self)
     weft_comm_release(&comm);
 }
 
-START_TEST(remaining_ranks_make_a_communicator)
+TEST(remaining_ranks_make_a_communicator)
 {
     fake_reset();
     fake.exchanges = 1;
     world_run(ranks, 3, go_on, NULL);
     all_saw(ranks, 3, WEFT_ERR_PEER, "rank 7 is gone");
 }
-END_TEST
 
 /* Rank 1 makes its first call after the others' calls have timed out. */
 static void come_late(struct world_rank *self)
@@ -254,18 +237,7 @@ static void come_late(struct world_rank *self)
     weft_comm_release(&comm);
 }
 
-START_TEST(a_late_call_does_not_pair_with_the_next_one)
+TEST(a_late_call_does_not_pair_with_the_next_one)
 {
-    fake_reset();
-    fake.exchanges = 1;
-    pthread_barrier_init(&together, NULL, 3);
-    world_run(ranks, 3, come_late, NULL);
-    pthread_barrier_destroy(&together);
-    all_saw(ranks, 3, WEFT_ERR_TIMEOUT, "rank 1 of 3 did not reach weft_comm_create");
+    check_three(come_late, WEFT_ERR_TIMEOUT, "rank 1 of 3 did not reach weft_comm_create");
 }
-END_TEST
-
-SUITE(comm_agree, a_step_ends_when_time_runs_out_on_another_rank, a_list_of_one_agrees_with_itself,
-      an_abort_ends_steps_of_other_ranks, a_cause_that_one_rank_knows_ends_the_steps_of_all,
-      remaining_ranks_make_a_communicator, a_late_call_does_not_pair_with_the_next_one,
-      a_failure_is_everyones, a_step_that_not_all_come_to_fails_its_communicator_on_all_ranks)

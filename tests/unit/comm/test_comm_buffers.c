@@ -87,7 +87,7 @@ static const struct needs {
                  {WEFT_COLL_GATHER_V, 0, 10, 0},          {WEFT_COLL_SCATTER_V, 1, 12, 10},
                  {WEFT_COLL_SCATTER_V, 0, 0, 10}};
 
-START_TEST(memory_has_room_for_what_the_call_needs)
+TEST(memory_has_room_for_what_the_call_needs)
 {
     for (size_t i = 0; i < WF_COUNT(all_needs); i++) {
         const struct needs *n = &all_needs[i];
@@ -101,9 +101,8 @@ START_TEST(memory_has_room_for_what_the_call_needs)
         if (n->recv > 0) refused(args, "recv; the allocation has ");
     }
 }
-END_TEST
 
-START_TEST(the_text_names_the_call_and_both_sizes)
+TEST(the_text_names_the_call_and_both_sizes)
 {
     weft_collective_args args = args_of(WEFT_COLL_ALL_GATHER, -1);
 
@@ -120,9 +119,8 @@ START_TEST(the_text_names_the_call_and_both_sizes)
     give_room(0, 0); /* not known */
     accepted(args);
 }
-END_TEST
 
-START_TEST(memory_is_aligned_to_its_elements)
+TEST(memory_is_aligned_to_its_elements)
 {
     weft_collective_args args = args_of(WEFT_COLL_ALL_REDUCE, -1);
 
@@ -141,7 +139,6 @@ START_TEST(memory_is_aligned_to_its_elements)
     args.count = 0;
     accepted(args);
 }
-END_TEST
 
 /* SEND begins at element S, RECV at element R of one piece. */
 static weft_collective_args overlapping(uint32_t collective, int32_t root, uint64_t s, uint64_t r)
@@ -153,7 +150,7 @@ static weft_collective_args overlapping(uint32_t collective, int32_t root, uint6
     return args;
 }
 
-START_TEST(memory_overlaps_in_place_only)
+TEST(memory_overlaps_in_place_only)
 {
     give_room(ROOM, ROOM);
     accepted(overlapping(WEFT_COLL_ALL_REDUCE, -1, 0, 0));
@@ -180,9 +177,8 @@ START_TEST(memory_overlaps_in_place_only)
     accepted(overlapping(WEFT_COLL_SCATTER, 1, 0, 10));
     refused(overlapping(WEFT_COLL_SCATTER, 1, 0, 0), "overlap");
 }
-END_TEST
 
-START_TEST(blocks_overlap_in_place_only)
+TEST(blocks_overlap_in_place_only)
 {
     static const uint64_t other[RANKS] = {13, 15, 18};
     weft_collective_args args = overlapping(WEFT_COLL_ALL_TO_ALL_V, -1, 0, 0);
@@ -209,9 +205,8 @@ START_TEST(blocks_overlap_in_place_only)
     args.recv = pieces[0] + 4 * 8;
     refused(args, "overlap");
 }
-END_TEST
 
-START_TEST(messages_are_checked)
+TEST(messages_are_checked)
 {
     weft_message message = {
         .struct_size = sizeof message, .dtype = WEFT_DTYPE_F32, .buffer = pieces[0], .count = 10};
@@ -229,10 +224,9 @@ START_TEST(messages_are_checked)
     message.count = 0;
     ck_assert_int_eq(wf_buffers_check_message(&comm, "weft_receive", &message), WEFT_OK);
 }
-END_TEST
 
 /* With WEFT_CHECK no collective takes the fast path; a step of a bound plan was checked before. */
-START_TEST(calls_are_checked_only_where_they_should)
+TEST(calls_are_checked_only_where_they_should)
 {
     weft_collective_args args = overlapping(WEFT_COLL_ALL_REDUCE, -1, 0, 1);
 
@@ -248,10 +242,9 @@ START_TEST(calls_are_checked_only_where_they_should)
     accepted(args);
     comm.checked = true;
 }
-END_TEST
 
 /* Without WEFT_CHECK: sizes are compared, and known until memory is freed. */
-START_TEST(sizes_are_always_compared)
+TEST(sizes_are_always_compared)
 {
     weft_collective_args args = args_of(WEFT_COLL_ALL_REDUCE, -1);
     weft_message message = {
@@ -259,6 +252,7 @@ START_TEST(sizes_are_always_compared)
 
     comm.checked = false;
     wf_check_begin(&comm);
+    context.ledger.frees++; /* what the communicator knows of these addresses counts no more */
     give_room(40, 40);
     ck_assert(!wf_check_is_last(&comm, &args));
     ck_assert_int_eq(wf_check_call(&comm, &args), WEFT_OK);
@@ -277,9 +271,3 @@ START_TEST(sizes_are_always_compared)
     ck_assert_int_eq(wf_check_call(&comm, &args), WEFT_ERR_INVALID);
     comm.checked = true;
 }
-END_TEST
-
-SUITE(comm_buffers, sizes_are_always_compared, memory_has_room_for_what_the_call_needs,
-      the_text_names_the_call_and_both_sizes, memory_is_aligned_to_its_elements,
-      memory_overlaps_in_place_only, blocks_overlap_in_place_only, messages_are_checked,
-      calls_are_checked_only_where_they_should)

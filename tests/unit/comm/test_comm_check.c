@@ -57,7 +57,7 @@ static void accepted(weft_collective_args args)
     ck_assert_msg(check(&args) == WEFT_OK, "%s", weft_last_error());
 }
 
-START_TEST(every_collective_has_arguments_that_pass)
+TEST(every_collective_has_arguments_that_pass)
 {
     for (uint32_t c = 0; c < WEFT_COLL_COUNT; c++)
         for (comm.rank = 0; comm.rank < 2; comm.rank++)
@@ -70,9 +70,8 @@ START_TEST(every_collective_has_arguments_that_pass)
     }
     refused((weft_collective_args){.collective = WEFT_COLL_COUNT}, "collectives are 0 to 13");
 }
-END_TEST
 
-START_TEST(dtypes_and_reductions_are_checked)
+TEST(dtypes_and_reductions_are_checked)
 {
     weft_collective_args args = good(WEFT_COLL_ALL_REDUCE);
 
@@ -91,9 +90,8 @@ START_TEST(dtypes_and_reductions_are_checked)
     args.reduction = 99; /* it is not read */
     accepted(args);
 }
-END_TEST
 
-START_TEST(roots_are_checked_where_there_is_one)
+TEST(roots_are_checked_where_there_is_one)
 {
     static const uint32_t rooted[] = {WEFT_COLL_BROADCAST, WEFT_COLL_REDUCE,   WEFT_COLL_GATHER,
                                       WEFT_COLL_SCATTER,   WEFT_COLL_GATHER_V, WEFT_COLL_SCATTER_V};
@@ -116,7 +114,6 @@ START_TEST(roots_are_checked_where_there_is_one)
         if (!is_rooted) accepted(args);
     }
 }
-END_TEST
 
 /* True if a NULL buffer is refused on RANK, where root is 0. */
 static bool needs(uint32_t collective, bool send, int32_t rank)
@@ -134,7 +131,7 @@ static bool needs(uint32_t collective, bool send, int32_t rank)
     return status != WEFT_OK;
 }
 
-START_TEST(buffers_are_needed_where_data_is)
+TEST(buffers_are_needed_where_data_is)
 {
     static const struct {
         uint32_t collective;
@@ -156,9 +153,8 @@ START_TEST(buffers_are_needed_where_data_is)
                           "collective %u, %s on rank %d", table[i].collective,
                           at < 2 ? "send" : "recv", at % 2);
 }
-END_TEST
 
-START_TEST(nothing_may_be_nowhere)
+TEST(nothing_may_be_nowhere)
 {
     for (uint32_t c = 0; c < WEFT_COLL_COUNT; c++) {
         weft_collective_args args = good(c);
@@ -170,9 +166,8 @@ START_TEST(nothing_may_be_nowhere)
         accepted(args);
     }
 }
-END_TEST
 
-START_TEST(counts_that_do_not_fit_are_refused)
+TEST(counts_that_do_not_fit_are_refused)
 {
     weft_collective_args args = good(WEFT_COLL_ALL_REDUCE);
     uint64_t counts[2] = {0, UINT64_MAX / 2}, offsets[2] = {0, 1};
@@ -191,9 +186,8 @@ START_TEST(counts_that_do_not_fit_are_refused)
     args.send_offsets = offsets;
     refused(args, "send_offsets[1] is 18446744073709551615");
 }
-END_TEST
 
-START_TEST(arrays_are_needed_where_they_are_read)
+TEST(arrays_are_needed_where_they_are_read)
 {
     weft_collective_args args = good(WEFT_COLL_ALL_TO_ALL_V);
 
@@ -209,9 +203,8 @@ START_TEST(arrays_are_needed_where_they_are_read)
     accepted(args);
     comm.rank = 0;
 }
-END_TEST
 
-START_TEST(sizes_are_those_of_this_rank)
+TEST(sizes_are_those_of_this_rank)
 {
     static const struct {
         uint32_t collective;
@@ -236,9 +229,3 @@ START_TEST(sizes_are_those_of_this_rank)
         }
     comm.rank = 0;
 }
-END_TEST
-
-SUITE(comm_check, sizes_are_those_of_this_rank, every_collective_has_arguments_that_pass,
-      dtypes_and_reductions_are_checked, roots_are_checked_where_there_is_one,
-      buffers_are_needed_where_data_is, nothing_may_be_nowhere, counts_that_do_not_fit_are_refused,
-      arrays_are_needed_where_they_are_read)

@@ -38,7 +38,7 @@ static void saw(uint32_t collective, uint64_t count, uint32_t reduction, int32_t
 #define MAX      WEFT_REDUCE_MAX
 #define OK(call) ck_assert_int_eq(call, WEFT_OK)
 
-START_TEST(every_function_fills_in_its_collective)
+TEST(every_function_fills_in_its_collective)
 {
     weft_stream *stream;
 
@@ -64,10 +64,9 @@ START_TEST(every_function_fills_in_its_collective)
     saw(WEFT_COLL_SCATTER, 3, 0, 0);
     OK(weft_barrier(world, NULL));
     saw(WEFT_COLL_BARRIER, 0, 0, -1);
-    weft_stream_release(context, &stream);
+    weft_stream_release(&stream);
     end();
 }
-END_TEST
 
 static void saw_arrays(bool send, bool recv)
 {
@@ -77,7 +76,7 @@ static void saw_arrays(bool send, bool recv)
     ck_assert_ptr_eq(fake.last.recv_offsets, recv ? offsets : NULL);
 }
 
-START_TEST(every_v_function_fills_in_its_arrays)
+TEST(every_v_function_fills_in_its_arrays)
 {
     begin();
     OK(weft_all_gather_v(world, in, out, counts, offsets, F16, NULL));
@@ -97,9 +96,8 @@ START_TEST(every_v_function_fills_in_its_arrays)
     saw_arrays(true, false);
     end();
 }
-END_TEST
 
-START_TEST(sizes_are_known_without_memory)
+TEST(sizes_are_known_without_memory)
 {
     weft_collective_args args = {
         .struct_size = sizeof args, .collective = WEFT_COLL_ALL_GATHER, .count = 5};
@@ -118,9 +116,8 @@ START_TEST(sizes_are_known_without_memory)
     ck_assert_int_eq(weft_collective_sizes(world, &args, &send, &recv), WEFT_ERR_INVALID);
     end();
 }
-END_TEST
 
-START_TEST(what_is_refused_does_not_reach_the_plugin)
+TEST(what_is_refused_does_not_reach_the_plugin)
 {
     weft_collective_args args = {.struct_size = 8, .collective = WEFT_COLL_BARRIER};
 
@@ -136,9 +133,8 @@ START_TEST(what_is_refused_does_not_reach_the_plugin)
     ck_assert_int_eq(fake.collectives, 1);
     end();
 }
-END_TEST
 
-START_TEST(the_steady_state_allocates_nothing)
+TEST(the_steady_state_allocates_nothing)
 {
     begin();
     wf_mem_fail_at(0);
@@ -147,25 +143,19 @@ START_TEST(the_steady_state_allocates_nothing)
     ck_assert_uint_eq(wf_mem_made(), 0);
     end();
 }
-END_TEST
 
-START_TEST(the_ring_knows_what_is_done)
+TEST(the_recent_knows_what_is_done)
 {
     weft_stream *stream;
 
     begin();
     OK(weft_stream_create(context, &stream));
     OK(weft_barrier(world, NULL));
-    ck_assert_uint_eq(world->ring.posted, 1);
-    ck_assert_uint_eq(world->ring.finished, 1);
+    ck_assert_uint_eq(world->recent.posted, 1);
+    ck_assert_uint_eq(world->recent.finished, 1);
     OK(weft_barrier(world, stream));
-    ck_assert_uint_eq(world->ring.posted, 2);
-    ck_assert_uint_eq(world->ring.finished, 1);
-    weft_stream_release(context, &stream);
+    ck_assert_uint_eq(world->recent.posted, 2);
+    ck_assert_uint_eq(world->recent.finished, 1);
+    weft_stream_release(&stream);
     end();
 }
-END_TEST
-
-SUITE(comm_coll, sizes_are_known_without_memory, every_function_fills_in_its_collective,
-      every_v_function_fills_in_its_arrays, what_is_refused_does_not_reach_the_plugin,
-      the_steady_state_allocates_nothing, the_ring_knows_what_is_done)

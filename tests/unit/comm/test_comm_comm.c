@@ -1,7 +1,7 @@
 #include "support/fake_world.h"
 #include "support/suite.h"
 
-START_TEST(null_communicators_have_an_answer)
+TEST(null_communicators_have_an_answer)
 {
     uint32_t level;
 
@@ -12,16 +12,16 @@ START_TEST(null_communicators_have_an_answer)
     ck_assert_int_eq(weft_comm_world_rank(NULL, 0), -1);
     ck_assert_int_eq(weft_comm_find_rank(NULL, 0), -1);
     ck_assert_int_eq(weft_comm_same_host(NULL, 0, 0), 0);
+    ck_assert_int_eq(weft_comm_timeout(NULL), 0);
     ck_assert_ptr_null(weft_comm_native(NULL));
     ck_assert_int_eq(weft_comm_support(NULL, 0, 0, 0, &level), WEFT_ERR_INVALID);
     ck_assert_int_eq(weft_comm_async_error(NULL), WEFT_ERR_INVALID);
     weft_comm_release(NULL);
 }
-END_TEST
 
-START_TEST(a_communicator_answers)
+TEST(a_communicator_answers)
 {
-    weft_context *context;
+    OWNED(weft_context) *context = NULL;
     weft_comm *world;
     uint32_t level = 9;
 
@@ -33,17 +33,16 @@ START_TEST(a_communicator_answers)
     ck_assert_int_eq(weft_comm_world_rank(world, 1), -1);
     ck_assert_int_eq(weft_comm_world_rank(world, -1), -1);
     ck_assert_int_eq(weft_comm_same_host(world, 0, 1), 0);
+    ck_assert_int_eq(weft_comm_timeout(world), world->timeout_ns);
     ck_assert_ptr_null(weft_comm_native(world));
     ck_assert_int_eq(weft_comm_support(world, WEFT_COLL_BARRIER, 0, 0, &level), WEFT_OK);
     ck_assert_uint_eq(level, WEFT_SUPPORT_NATIVE);
     ck_assert_int_eq(weft_comm_async_error(world), WEFT_OK);
-    weft_context_release(&context);
 }
-END_TEST
 
-START_TEST(the_world_is_not_released_by_hand)
+TEST(the_world_is_not_released_by_hand)
 {
-    weft_context *context;
+    OWNED(weft_context) *context = NULL;
     weft_comm *world;
 
     fake_reset();
@@ -54,9 +53,4 @@ START_TEST(the_world_is_not_released_by_hand)
     wf_log_set_level(WF_LOG_NOTICE);
     ck_assert_ptr_null(world);
     ck_assert_int_eq(weft_barrier(weft_world(context), NULL), WEFT_OK);
-    weft_context_release(&context);
 }
-END_TEST
-
-SUITE(comm_comm, null_communicators_have_an_answer, a_communicator_answers,
-      the_world_is_not_released_by_hand)

@@ -42,7 +42,7 @@ static void run_a_step(struct world_rank *self)
     note_seen(&self->seen, weft_collective(weft_world(self->context), &args));
 }
 
-START_TEST(steps_that_differ_are_found_for_a_plugin_that_does_not_look)
+TEST(steps_that_differ_are_found_for_a_plugin_that_does_not_look)
 {
     run_three((struct calls){true, 2}, run_a_step);
     all_saw(ranks, 3, WEFT_ERR_MISMATCH,
@@ -51,22 +51,19 @@ START_TEST(steps_that_differ_are_found_for_a_plugin_that_does_not_look)
     all_saw(ranks, 3, WEFT_ERR_MISMATCH, "must run bound plans in the same order");
     ck_assert_int_eq(fake.collectives, 0);
 }
-END_TEST
 
-START_TEST(equal_steps_go_on)
+TEST(equal_steps_go_on)
 {
     run_three((struct calls){true, 1}, run_a_step);
     all_saw(ranks, 3, WEFT_OK, "");
     ck_assert_int_eq(fake.collectives, 3);
 }
-END_TEST
 
-START_TEST(calls_that_plugins_compare_are_not_delayed)
+TEST(calls_that_plugins_compare_are_not_delayed)
 {
     run_three((struct calls){false, 2}, run_a_step);
     all_saw(ranks, 3, WEFT_OK, "");
 }
-END_TEST
 
 static void run_a_step_or_a_call(struct world_rank *self)
 {
@@ -77,12 +74,11 @@ static void run_a_step_or_a_call(struct world_rank *self)
     note_seen(&self->seen, weft_collective(weft_world(self->context), &args));
 }
 
-START_TEST(a_call_without_a_plan_is_not_a_step)
+TEST(a_call_without_a_plan_is_not_a_step)
 {
     run_three((struct calls){true, 2}, run_a_step_or_a_call);
     all_saw(ranks, 3, WEFT_ERR_MISMATCH, "rank 2 calls all_reduce;");
 }
-END_TEST
 
 static void call_with_a_short_struct(struct world_rank *self)
 {
@@ -93,13 +89,8 @@ static void call_with_a_short_struct(struct world_rank *self)
     note_seen(&self->seen, weft_collective(weft_world(self->context), &args));
 }
 
-START_TEST(a_struct_that_is_too_short_is_refused)
+TEST(a_struct_that_is_too_short_is_refused)
 {
     run_three((struct calls){true, 2}, call_with_a_short_struct);
     all_saw(ranks, 3, WEFT_ERR_INVALID, "weft_collective_args.struct_size is");
 }
-END_TEST
-
-SUITE(comm_compare, steps_that_differ_are_found_for_a_plugin_that_does_not_look, equal_steps_go_on,
-      calls_that_plugins_compare_are_not_delayed, a_call_without_a_plan_is_not_a_step,
-      a_struct_that_is_too_short_is_refused)

@@ -12,7 +12,7 @@ static void make_reversed(struct world_rank *self)
     for (int32_t i = 0; i < self->size; i++)
         list[i] = self->size - 1 - i;
     note_seen(&self->seen,
-              weft_comm_create(weft_world(self->context), self->size, list, NULL, &comm));
+              weft_comm_create(weft_world(self->context), (size_t)self->size, list, NULL, &comm));
     if (self->seen.status != WEFT_OK) {
         HOLDS(comm == NULL);
         return;
@@ -52,16 +52,15 @@ static void make_alone(struct world_rank *self)
     if (self->rank == 1) note_seen(&self->seen, weft_barrier(world, NULL));
 }
 
-START_TEST(the_time_limit_is_of_all_steps_together_and_fails_the_origin)
+TEST(the_time_limit_is_of_all_steps_together_and_fails_the_origin)
 {
     fake_reset();
     world_run(ranks, 2, make_alone, NULL);
     all_saw(ranks, 2, WEFT_ERR_TIMEOUT, "rank 1 of 2 did not reach the preparation of late#99");
     ck_assert_int_eq(fake.prepared, fake.destroyed);
 }
-END_TEST
 
-START_TEST(the_plugin_gets_addresses_in_the_users_order)
+TEST(the_plugin_gets_addresses_in_the_users_order)
 {
     fake_reset();
     fake.exchanges = 2;
@@ -71,9 +70,8 @@ START_TEST(the_plugin_gets_addresses_in_the_users_order)
     ck_assert_int_eq(fake.destroyed, 10);
     ck_assert_int_eq(fake.devices, 0);
 }
-END_TEST
 
-START_TEST(a_prepare_that_fails_is_the_same_error_on_all)
+TEST(a_prepare_that_fails_is_the_same_error_on_all)
 {
     fake_reset();
     fake.prepare_fails = 2;
@@ -84,9 +82,8 @@ START_TEST(a_prepare_that_fails_is_the_same_error_on_all)
     ck_assert_int_eq(fake.committed, 0);
     ck_assert_int_eq(fake.devices, 0);
 }
-END_TEST
 
-START_TEST(a_commit_that_fails_is_the_same_error_on_all)
+TEST(a_commit_that_fails_is_the_same_error_on_all)
 {
     fake_reset();
     fake.commit_fails = 1;
@@ -94,9 +91,8 @@ START_TEST(a_commit_that_fails_is_the_same_error_on_all)
     all_saw(ranks, 4, WEFT_ERR_SYSTEM, "rank 1: scripted: commit fails");
     ck_assert_int_eq(fake.destroyed, 4);
 }
-END_TEST
 
-START_TEST(a_commit_that_fails_frees_ranks_in_the_exchange)
+TEST(a_commit_that_fails_frees_ranks_in_the_exchange)
 {
     fake_reset();
     fake.exchanges = 3;
@@ -105,9 +101,8 @@ START_TEST(a_commit_that_fails_frees_ranks_in_the_exchange)
     all_saw(ranks, 4, WEFT_ERR_SYSTEM, "rank 0: scripted: commit fails");
     ck_assert_int_eq(fake.destroyed, 4);
 }
-END_TEST
 
-START_TEST(a_commit_that_fails_while_the_others_wait_for_it_says_why)
+TEST(a_commit_that_fails_while_the_others_wait_for_it_says_why)
 {
     fake_reset();
     fake.commit_fails = 1;
@@ -121,9 +116,8 @@ START_TEST(a_commit_that_fails_while_the_others_wait_for_it_says_why)
     ck_assert_int_ne(ranks[0].seen.status, WEFT_OK);
     ck_assert_int_eq(fake.destroyed, 3);
 }
-END_TEST
 
-START_TEST(a_slow_rank_is_waited_for)
+TEST(a_slow_rank_is_waited_for)
 {
     fake_reset();
     fake.slow_commit = 3;
@@ -131,9 +125,8 @@ START_TEST(a_slow_rank_is_waited_for)
     world_run(ranks, 4, make_reversed, NULL);
     all_saw(ranks, 4, WEFT_OK, "");
 }
-END_TEST
 
-START_TEST(a_device_that_does_not_open_is_the_same_error_on_all)
+TEST(a_device_that_does_not_open_is_the_same_error_on_all)
 {
     fake_reset();
     fake.open_fails = 3;
@@ -143,9 +136,8 @@ START_TEST(a_device_that_does_not_open_is_the_same_error_on_all)
     ck_assert_int_eq(fake.destroyed, 3);
     ck_assert_int_eq(fake.devices, 0);
 }
-END_TEST
 
-START_TEST(later_communicators_fail_as_the_first_would)
+TEST(later_communicators_fail_as_the_first_would)
 {
     fake_reset();
     fake.exchanges = 2;
@@ -157,7 +149,6 @@ START_TEST(later_communicators_fail_as_the_first_would)
     all_saw(ranks, 4, WEFT_ERR_SYSTEM, "rank 2: scripted: commit fails");
     ck_assert_int_eq(fake.prepared, fake.destroyed);
 }
-END_TEST
 
 static void make_many(struct world_rank *self)
 {
@@ -172,7 +163,7 @@ static void make_many(struct world_rank *self)
     HOLDS(wf_mem_live() < live + 100);
 }
 
-START_TEST(many_communicators_leave_nothing_behind)
+TEST(many_communicators_leave_nothing_behind)
 {
     int64_t live;
 
@@ -184,9 +175,8 @@ START_TEST(many_communicators_leave_nothing_behind)
     ck_assert_int_eq(fake.prepared, 3 * 301);
     ck_assert_int_eq(fake.destroyed, 3 * 301);
 }
-END_TEST
 
-START_TEST(an_exchange_of_unequal_sizes_is_named)
+TEST(an_exchange_of_unequal_sizes_is_named)
 {
     fake_reset();
     fake.exchanges = 1;
@@ -194,12 +184,3 @@ START_TEST(an_exchange_of_unequal_sizes_is_named)
     world_run(ranks, 2, NULL, NULL);
     all_saw(ranks, 2, WEFT_ERR_MISMATCH, "contributed a different number of bytes");
 }
-END_TEST
-
-SUITE(comm_create, the_time_limit_is_of_all_steps_together_and_fails_the_origin,
-      the_plugin_gets_addresses_in_the_users_order, a_prepare_that_fails_is_the_same_error_on_all,
-      a_commit_that_fails_is_the_same_error_on_all, a_commit_that_fails_frees_ranks_in_the_exchange,
-      a_commit_that_fails_while_the_others_wait_for_it_says_why, a_slow_rank_is_waited_for,
-      a_device_that_does_not_open_is_the_same_error_on_all,
-      later_communicators_fail_as_the_first_would, many_communicators_leave_nothing_behind,
-      an_exchange_of_unequal_sizes_is_named)

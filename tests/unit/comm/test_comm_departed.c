@@ -31,13 +31,12 @@ static void leave_early(struct world_rank *self)
     }
 }
 
-START_TEST(a_goodbye_does_not_disturb_what_the_rank_took_part_in)
+TEST(a_goodbye_does_not_disturb_what_the_rank_took_part_in)
 {
     fake_reset();
     world_run(ranks, 3, leave_early, NULL);
     all_saw(ranks, 3, WEFT_OK, "");
 }
-END_TEST
 
 static void want_one_more(struct world_rank *self)
 {
@@ -46,7 +45,7 @@ static void want_one_more(struct world_rank *self)
     reduce_until_failed(self);
 }
 
-START_TEST(what_waits_for_a_rank_that_has_left_ends)
+TEST(what_waits_for_a_rank_that_has_left_ends)
 {
     fake_reset();
     world_begin(ranks, 3, want_one_more, NULL);
@@ -55,7 +54,6 @@ START_TEST(what_waits_for_a_rank_that_has_left_ends)
     all_saw(ranks + 1, 2, WEFT_ERR_PEER,
             "collective 4 of world cannot complete: rank 0 has left the job");
 }
-END_TEST
 
 /* Rank 0 leaves at once.  Rank 1 hangs in its first collective before it can get the departure. */
 static void hang_at_once(struct world_rank *self)
@@ -64,7 +62,7 @@ static void hang_at_once(struct world_rank *self)
     if (self->rank == 0) fake_sleep_ms(100);
 }
 
-START_TEST(what_already_waits_for_a_rank_that_leaves_ends)
+TEST(what_already_waits_for_a_rank_that_leaves_ends)
 {
     fake_reset();
     fake.hangs = 1;
@@ -72,7 +70,6 @@ START_TEST(what_already_waits_for_a_rank_that_leaves_ends)
     all_saw(ranks + 1, 1, WEFT_ERR_PEER,
             "collective 1 of world cannot complete: rank 0 has left the job");
 }
-END_TEST
 
 /* Rank 0 releases a communicator after two collectives and leaves.  Rank 1 calls a third. */
 static void release_and_leave(struct world_rank *self)
@@ -92,13 +89,12 @@ static void release_and_leave(struct world_rank *self)
     weft_comm_release(&pair);
 }
 
-START_TEST(what_waits_for_a_rank_that_released_it_and_left_ends)
+TEST(what_waits_for_a_rank_that_released_it_and_left_ends)
 {
     fake_reset();
     world_run(ranks, 2, release_and_leave, NULL);
     all_saw(ranks + 1, 1, WEFT_ERR_PEER, "collective 3 of ");
 }
-END_TEST
 
 /* A rank leaves after ROUND collectives while another thread begins the next one.  Either that
  * thread detects that it cannot complete, or the communicator ends it. */
@@ -130,7 +126,7 @@ static void *begin_collectives(void *argument)
     return argument;
 }
 
-START_TEST(a_collective_that_begins_while_a_rank_leaves_ends_or_does_not_begin)
+TEST(a_collective_that_begins_while_a_rank_leaves_ends_or_does_not_begin)
 {
     weft_comm *world;
     pthread_t poster;
@@ -169,9 +165,3 @@ START_TEST(a_collective_that_begins_while_a_rank_leaves_ends_or_does_not_begin)
     world->size = 1;
     weft_context_release(&race.context);
 }
-END_TEST
-
-SUITE(comm_departed, a_collective_that_begins_while_a_rank_leaves_ends_or_does_not_begin,
-      a_goodbye_does_not_disturb_what_the_rank_took_part_in,
-      what_waits_for_a_rank_that_has_left_ends, what_already_waits_for_a_rank_that_leaves_ends,
-      what_waits_for_a_rank_that_released_it_and_left_ends)

@@ -23,9 +23,9 @@ static weft_comm *failing_world(weft_status status, weft_context **context)
     return weft_world(*context);
 }
 
-START_TEST(an_error_that_cannot_pass_sticks_with_its_words)
+TEST(an_error_that_cannot_pass_sticks_with_its_words)
 {
-    weft_context *context;
+    OWNED(weft_context) *context = NULL;
     weft_comm *world = failing_world(WEFT_ERR_DEVICE, &context);
 
     ck_assert_int_eq(weft_barrier(world, NULL), WEFT_ERR_DEVICE);
@@ -36,13 +36,24 @@ START_TEST(an_error_that_cannot_pass_sticks_with_its_words)
     ck_assert_int_eq(weft_comm_async_error(world), WEFT_ERR_DEVICE);
     ck_assert_int_eq(weft_group_begin(world), WEFT_ERR_DEVICE);
     ck_assert_int_eq(fake.collectives, 1);
-    weft_context_release(&context);
 }
-END_TEST
 
-START_TEST(an_error_that_passes_does_not_stick)
+TEST(a_communicator_that_failed_on_another_rank_has_failed)
 {
-    weft_context *context;
+    OWNED(weft_context) *context = NULL;
+    weft_comm *world = failing_world(WEFT_OK, &context);
+
+    fake.collective_fails = NOBODY;
+    ck_assert_int_eq(weft_comm_async_error(world), WEFT_OK);
+    strcpy(world->limit_text, "rank 1 makes another call");
+    atomic_store(&world->limit, WEFT_ERR_MISMATCH); /* as its report does */
+    ck_assert_int_eq(weft_comm_async_error(world), WEFT_ERR_MISMATCH);
+    ck_assert_str_eq(weft_last_error(), "rank 1 makes another call");
+}
+
+TEST(an_error_that_passes_does_not_stick)
+{
+    OWNED(weft_context) *context = NULL;
     weft_comm *world = failing_world(WEFT_ERR_UNSUPPORTED, &context);
 
     ck_assert_int_eq(weft_barrier(world, NULL), WEFT_ERR_UNSUPPORTED);
@@ -50,14 +61,12 @@ START_TEST(an_error_that_passes_does_not_stick)
     fake.collective_fails = NOBODY;
     ck_assert_int_eq(weft_barrier(world, NULL), WEFT_OK);
     ck_assert_uint_eq(world->collectives, 1);
-    weft_context_release(&context);
 }
-END_TEST
 
 /* Before the operation has started, or in the middle of it, as the backend reports. */
-START_TEST(missing_memory_sticks_if_the_backend_is_stuck_with_it)
+TEST(missing_memory_sticks_if_the_backend_is_stuck_with_it)
 {
-    weft_context *context;
+    OWNED(weft_context) *context = NULL;
     weft_comm *world = failing_world(WEFT_ERR_NO_MEMORY, &context);
 
     ck_assert_int_eq(weft_barrier(world, NULL), WEFT_ERR_NO_MEMORY);
@@ -70,13 +79,11 @@ START_TEST(missing_memory_sticks_if_the_backend_is_stuck_with_it)
     fake.async_status = WEFT_OK;
     ck_assert_int_eq(weft_barrier(world, NULL), WEFT_ERR_NO_MEMORY);
     ck_assert_int_eq(fake.collectives, 3);
-    weft_context_release(&context);
 }
-END_TEST
 
-START_TEST(an_abort_ends_later_calls)
+TEST(an_abort_ends_later_calls)
 {
-    weft_context *context;
+    OWNED(weft_context) *context = NULL;
     weft_comm *world;
 
     fake_reset();
@@ -88,9 +95,7 @@ START_TEST(an_abort_ends_later_calls)
     ck_assert_int_eq(weft_barrier(world, NULL), WEFT_ERR_ABORTED);
     ck_assert_str_eq(weft_last_error(), "world was aborted by rank 0");
     ck_assert_int_eq(weft_comm_async_error(world), WEFT_ERR_ABORTED);
-    weft_context_release(&context);
 }
-END_TEST
 
 /* Rank 1 hangs in a collective; rank 0 aborts. */
 static void abort_elsewhere(struct world_rank *self)
@@ -102,14 +107,13 @@ static void abort_elsewhere(struct world_rank *self)
     reduce_once(self);
 }
 
-START_TEST(an_abort_reaches_the_other_ranks)
+TEST(an_abort_reaches_the_other_ranks)
 {
     fake_reset();
     fake.hangs = 1;
     world_run(ranks, 2, abort_elsewhere, NULL);
     all_saw(ranks, 2, WEFT_ERR_ABORTED, "world was aborted by rank 0");
 }
-END_TEST
 
 /* Rank 1 hangs in a collective of the world; rank 0 aborts its context, which has two
  * communicators. */
@@ -130,7 +134,7 @@ static void abort_all_elsewhere(struct world_rank *self)
     weft_comm_release(&part);
 }
 
-START_TEST(an_abort_of_a_context_ends_all_its_communicators)
+TEST(an_abort_of_a_context_ends_all_its_communicators)
 {
     fake_reset();
     fake.hangs = 1;
@@ -138,10 +142,9 @@ START_TEST(an_abort_of_a_context_ends_all_its_communicators)
     all_saw(ranks, 2, WEFT_ERR_ABORTED, "world was aborted by rank 0");
     weft_context_abort(NULL);
 }
-END_TEST
 
 /* Rank 1 detects a mismatch while rank 0 waits, then leaves. */
-START_TEST(a_mismatch_reaches_the_other_ranks)
+TEST(a_mismatch_reaches_the_other_ranks)
 {
     fake_reset();
     fake.hangs = 0;
@@ -151,7 +154,6 @@ START_TEST(a_mismatch_reaches_the_other_ranks)
     all_saw(ranks, 2, WEFT_ERR_MISMATCH, "all_reduce on world: scripted: collective fails");
     ck_assert_ptr_nonnull(strstr(ranks[0].seen.text, "(reported by rank 1)"));
 }
-END_TEST
 
 /* ---- earlier collectives of slower ranks ---- */
 
@@ -193,7 +195,7 @@ static void finish_late(struct world_rank *self)
         fake_sleep_ms(1);
 }
 
-START_TEST(a_mismatch_does_not_end_an_earlier_collective)
+TEST(a_mismatch_does_not_end_an_earlier_collective)
 {
     fake_reset();
     fake.collective_status = WEFT_ERR_MISMATCH;
@@ -204,7 +206,6 @@ START_TEST(a_mismatch_does_not_end_an_earlier_collective)
     all_saw(ranks, 3, WEFT_ERR_MISMATCH, "all_reduce on world: scripted: collective fails");
     ck_assert_ptr_nonnull(strstr(ranks[1].seen.text, "(reported by rank 0)"));
 }
-END_TEST
 
 /* ---- the cause on other ranks ---- */
 
@@ -221,7 +222,7 @@ static void look_first(struct world_rank *self)
     note_seen(&self->seen, weft_comm_async_error(world));
 }
 
-START_TEST(a_time_out_that_a_rank_has_not_seen_is_the_cause_on_all_ranks)
+TEST(a_time_out_that_a_rank_has_not_seen_is_the_cause_on_all_ranks)
 {
     fake_reset();
     fake.collective_fails = 0;
@@ -231,7 +232,6 @@ START_TEST(a_time_out_that_a_rank_has_not_seen_is_the_cause_on_all_ranks)
     world_run(ranks, 2, look_first, NULL);
     all_saw(ranks, 2, WEFT_ERR_TIMEOUT, "all_reduce on world: rank 1 failed: scripted: async");
 }
-END_TEST
 
 /* This rank and a peer detect the same mismatch, and the peer's report arrives first. */
 static void detect_second(struct world_rank *self)
@@ -248,13 +248,12 @@ static void detect_second(struct world_rank *self)
     HOLDS(self->seen.status == first.status && strcmp(self->seen.text, first.text) == 0);
 }
 
-START_TEST(a_rank_has_one_text_of_a_mismatch)
+TEST(a_rank_has_one_text_of_a_mismatch)
 {
     fake_reset();
     world_run(ranks, 2, detect_second, NULL);
     all_saw(ranks, 2, WEFT_ERR_MISMATCH, "barrier on world: as rank 0 sees it");
 }
-END_TEST
 
 static struct {
     struct seen seen[3];
@@ -264,7 +263,7 @@ static struct {
 static weft_status leave_without_goodbye(void *argument)
 {
     weft_context *context;
-    weft_options options = {.struct_size = sizeof options, .timeout_ns = 300 * WF_SECOND_NS};
+    weft_init_options options = {.struct_size = sizeof options, .timeout_ns = 300 * WF_SECOND_NS};
     int32_t rank;
     float x = 1, y;
     weft_status status;
@@ -284,7 +283,7 @@ static weft_status leave_without_goodbye(void *argument)
     return WEFT_OK;
 }
 
-START_TEST(a_rank_that_fails_ends_what_the_others_wait_for)
+TEST(a_rank_that_fails_ends_what_the_others_wait_for)
 {
     fake_reset();
     fake.hangs = 0;
@@ -295,7 +294,6 @@ START_TEST(a_rank_that_fails_ends_what_the_others_wait_for)
         strstr(shared.seen[0].text, "rank 2 is gone: it returned an error: rank 2 had enough"));
     weft_context_release(&shared.leaked);
 }
-END_TEST
 
 static void reduce_until_failed(struct world_rank *self)
 {
@@ -336,14 +334,13 @@ static void lose_one(struct world_rank *self)
               weft_comm_create(weft_world(self->context), 3, (int32_t[]){2, 1, 0}, NULL, &pair));
 }
 
-START_TEST(remaining_ranks_continue_without_the_lost_rank)
+TEST(remaining_ranks_continue_without_the_lost_rank)
 {
     fake_reset();
     knows_of_loss = 0;
     world_run(ranks, 3, lose_one, NULL);
     all_saw(ranks, 2, WEFT_ERR_PEER, "rank 2 is gone: says the test");
 }
-END_TEST
 
 /* ---- two threads of a rank ---- */
 
@@ -382,7 +379,7 @@ static void wait_beside(struct world_rank *self)
     weft_comm_release(&comm);
 }
 
-START_TEST(a_failure_ends_a_step_of_another_thread)
+TEST(a_failure_ends_a_step_of_another_thread)
 {
     fake_reset();
     fake.collective_fails = 0;
@@ -392,12 +389,11 @@ START_TEST(a_failure_ends_a_step_of_another_thread)
     ck_assert_int_eq(ranks[1].seen.status, WEFT_ERR_PEER);
     ck_assert_ptr_nonnull(strstr(ranks[1].seen.text, "(reported by rank 0)"));
 }
-END_TEST
 
 /* A bound plan is freed after the error that ended its binding: the caller gets that error. */
-START_TEST(waiting_for_failed_work_keeps_the_error_of_the_thread)
+TEST(waiting_for_failed_work_keeps_the_error_of_the_thread)
 {
-    weft_context *context;
+    OWNED(weft_context) *context = NULL;
     weft_stream *stream;
 
     fake_reset();
@@ -413,17 +409,5 @@ START_TEST(waiting_for_failed_work_keeps_the_error_of_the_thread)
     *(atomic_int *)(void *)stream = 0;
     ck_assert(wf_posts_drain(weft_world(context)));
     ck_assert_str_eq(weft_last_error(), "rank 3 is gone");
-    weft_stream_release(context, &stream);
-    weft_context_release(&context);
+    weft_stream_release(&stream);
 }
-END_TEST
-
-SUITE(comm_fault, an_error_that_cannot_pass_sticks_with_its_words,
-      an_error_that_passes_does_not_stick, missing_memory_sticks_if_the_backend_is_stuck_with_it,
-      an_abort_ends_later_calls, an_abort_reaches_the_other_ranks,
-      an_abort_of_a_context_ends_all_its_communicators, a_mismatch_reaches_the_other_ranks,
-      a_rank_that_fails_ends_what_the_others_wait_for,
-      remaining_ranks_continue_without_the_lost_rank, a_mismatch_does_not_end_an_earlier_collective,
-      a_time_out_that_a_rank_has_not_seen_is_the_cause_on_all_ranks,
-      a_rank_has_one_text_of_a_mismatch, a_failure_ends_a_step_of_another_thread,
-      waiting_for_failed_work_keeps_the_error_of_the_thread)

@@ -51,46 +51,6 @@ static int are_closed(void *argument)
     return 0;
 }
 
-START_TEST(descriptors_that_were_kept_are_closed_in_a_fork)
-{
-    int fds[5], pair[2];
-
-    wf_fd_hold();
-    ck_assert_int_eq(wf_fd_keep_pair(pipe2(fds, O_CLOEXEC), fds), 0);
-    for (int i = 2; i < 4; i++) {
-        wf_fd_hold();
-        fds[i] = wf_fd_keep(open("/dev/null", O_RDONLY | O_CLOEXEC));
-        ck_assert_int_ge(fds[i], 0);
-    }
-    fds[4] = open("/dev/null", O_RDONLY | O_CLOEXEC); /* the program's own descriptor */
-    ck_assert_int_eq(in_child(are_closed, fds), 0);
-    for (int i = 0; i < 4; i++)
-        ck_assert_int_ge(fcntl(fds[i], F_GETFD), 0);
-    for (int i = 0; i < 4; i++)
-        wf_fd_close(fds[i]);
-    ck_assert_int_eq(pipe2(pair, O_CLOEXEC), 0); /* numbers that were kept before */
-    fds[0] = fds[1] = fds[2] = fds[3] = 1000;
-    ck_assert_int_le(pair[0], fds[4]);
-    fds[4] = pair[0];
-    ck_assert_int_eq(in_child(are_closed, fds), 0);
-    close(pair[0]);
-    close(pair[1]);
-}
-END_TEST
-
-START_TEST(a_failure_to_open_stays_what_it_is)
-{
-    int fds[2] = {-1, -1};
-
-    wf_fd_hold();
-    ck_assert_int_eq(wf_fd_keep(open("/nosuch/file", O_RDONLY)), -1);
-    ck_assert_int_eq(errno, ENOENT);
-    wf_fd_hold();
-    ck_assert_int_eq(wf_fd_keep_pair(pipe2(fds, ~0), fds), -1);
-    ck_assert_int_eq(errno, EINVAL);
-}
-END_TEST
-
 /* ---- objects ---- */
 
 static struct {
@@ -172,12 +132,12 @@ static int context_is_refused(void *argument)
     REFUSED(weft_memory_fill(context, made.memory, 0, 1, NULL));
     REFUSED(weft_stream_create(context, &stream));
     REFUSED(weft_stream_wrap(context, NULL, &stream));
-    REFUSED(weft_stream_test(context, made.stream));
-    REFUSED(weft_stream_wait(context, made.stream, 0));
+    REFUSED(weft_stream_test(made.stream));
+    REFUSED(weft_context_wait(context, made.stream, 0));
     REFUSED(weft_work_record(context, made.stream, &work));
     REFUSED(weft_work_wrap(context, made.memory, &work));
-    CLAIM(weft_stream_native(context, made.stream) == NULL);
-    weft_stream_release(context, &made.stream);
+    CLAIM(weft_stream_native(made.stream) == NULL);
+    weft_stream_release(&made.stream);
     CLAIM(made.stream == NULL);
     weft_context_release(&made.context);
     CLAIM(made.context == NULL && fake.devices == 1);
@@ -199,7 +159,77 @@ static int work_is_refused(void *argument)
     return 0;
 }
 
-START_TEST(a_fork_is_refused_every_call_and_its_parent_goes_on)
+static int begins_anew(void *argument)
+{
+    (void)argument;
+    made.context = world_alone();
+    CLAIM(weft_barrier(weft_world(made.context), NULL) == WEFT_OK);
+    weft_context_release(&made.context);
+    return 0;
+}
+
+static int is_refused_a_context(void *argument)
+{
+    weft_init_options options = {.struct_size = sizeof options, .size = 1};
+    weft_context *context = NULL;
+
+    (void)argument;
+    REFUSED(weft_init(NULL, &context));
+    REFUSED(wf_context_create(&options, fake_plugin(), &context));
+    return 0;
+}
+
+/* First: the process has had no context. */
+TEST(a_fork_may_begin_a_context_only_if_its_parent_has_not)
+{
+    fake_reset();
+    ck_assert_int_eq(in_child(begins_anew, NULL), 0);
+    made.context = world_alone();
+    weft_context_release(&made.context);
+    ck_assert_int_eq(in_child(is_refused_a_context, NULL), 0);
+    made.context = world_alone(); /* and the parent stays usable */
+    weft_context_release(&made.context);
+}
+
+TEST(descriptors_that_were_kept_are_closed_in_a_fork)
+{
+    int fds[5], pair[2];
+
+    wf_fd_hold();
+    ck_assert_int_eq(wf_fd_keep_pair(pipe2(fds, O_CLOEXEC), fds), 0);
+    for (int i = 2; i < 4; i++) {
+        wf_fd_hold();
+        fds[i] = wf_fd_keep(open("/dev/null", O_RDONLY | O_CLOEXEC));
+        ck_assert_int_ge(fds[i], 0);
+    }
+    fds[4] = open("/dev/null", O_RDONLY | O_CLOEXEC); /* the program's own descriptor */
+    ck_assert_int_eq(in_child(are_closed, fds), 0);
+    for (int i = 0; i < 4; i++)
+        ck_assert_int_ge(fcntl(fds[i], F_GETFD), 0);
+    for (int i = 0; i < 4; i++)
+        wf_fd_close(fds[i]);
+    ck_assert_int_eq(pipe2(pair, O_CLOEXEC), 0); /* numbers that were kept before */
+    fds[0] = fds[1] = fds[2] = fds[3] = 1000;
+    ck_assert_int_le(pair[0], fds[4]);
+    fds[4] = pair[0];
+    ck_assert_int_eq(in_child(are_closed, fds), 0);
+    close(pair[0]);
+    close(pair[1]);
+}
+
+TEST(a_failure_to_open_stays_what_it_is)
+{
+    int fds[2] = {-1, -1};
+
+    wf_fd_hold();
+    ck_assert_int_eq(wf_fd_keep(open("/nosuch/file", O_RDONLY)), -1);
+    ck_assert_int_eq(errno, ENOENT);
+    wf_fd_hold();
+    ck_assert_int_eq(wf_fd_keep_pair(pipe2(fds, ~0), fds), -1);
+    ck_assert_int_eq(errno, EINVAL);
+}
+
+TEST(a_fork_is_refused_every_call_and_its_parent_goes_on)
 {
     fake_reset();
     made.context = world_alone_on(fake_symm_plugin());
@@ -217,44 +247,11 @@ START_TEST(a_fork_is_refused_every_call_and_its_parent_goes_on)
     ck_assert_int_eq(weft_work_wait(made.work, WEFT_FOREVER), WEFT_OK);
     ck_assert_int_eq(weft_free(made.context, made.memory), WEFT_OK);
     weft_work_release(&made.work);
-    weft_stream_release(made.context, &made.stream);
+    weft_stream_release(&made.stream);
     weft_symm_release(&made.symm);
     weft_comm_release(&made.comm);
     weft_context_release(&made.context);
 }
-END_TEST
-
-static int begins_anew(void *argument)
-{
-    (void)argument;
-    made.context = world_alone();
-    CLAIM(weft_barrier(weft_world(made.context), NULL) == WEFT_OK);
-    weft_context_release(&made.context);
-    return 0;
-}
-
-static int is_refused_a_context(void *argument)
-{
-    weft_options options = {.struct_size = sizeof options, .size = 1};
-    weft_context *context = NULL;
-
-    (void)argument;
-    REFUSED(weft_init(NULL, &context));
-    REFUSED(wf_context_create(&options, fake_plugin(), &context));
-    return 0;
-}
-
-START_TEST(a_fork_may_begin_a_context_only_if_its_parent_has_not)
-{
-    fake_reset();
-    ck_assert_int_eq(in_child(begins_anew, NULL), 0);
-    made.context = world_alone();
-    weft_context_release(&made.context);
-    ck_assert_int_eq(in_child(is_refused_a_context, NULL), 0);
-    made.context = world_alone(); /* and the parent stays usable */
-    weft_context_release(&made.context);
-}
-END_TEST
 
 static int cannot_serve(void *argument)
 {
@@ -268,7 +265,7 @@ static int cannot_serve(void *argument)
     return 0;
 }
 
-START_TEST(a_fork_cannot_serve_for_its_parent)
+TEST(a_fork_cannot_serve_for_its_parent)
 {
     weft_rendezvous_options options = {.struct_size = sizeof options, .size = 1};
     weft_rendezvous *rendezvous = NULL;
@@ -279,14 +276,13 @@ START_TEST(a_fork_cannot_serve_for_its_parent)
     ck_assert_int_eq(in_child(cannot_serve, rendezvous), 0);
     weft_rendezvous_close(&rendezvous);
 }
-END_TEST
 
 /* ---- a world of several ranks ---- */
 
 static int uses_threads_of_its_parent(void *argument)
 {
     weft_threads *threads = argument;
-    weft_options options = {.struct_size = sizeof options, .threads = threads};
+    weft_init_options options = {.struct_size = sizeof options, .threads = threads};
     weft_context *context = NULL;
 
     REFUSED(wf_context_create(&options, fake_plugin(), &context));
@@ -295,7 +291,7 @@ static int uses_threads_of_its_parent(void *argument)
     return 0;
 }
 
-START_TEST(a_rendezvous_is_of_no_use_to_a_fork)
+TEST(a_rendezvous_is_of_no_use_to_a_fork)
 {
     weft_threads *threads;
 
@@ -306,7 +302,6 @@ START_TEST(a_rendezvous_is_of_no_use_to_a_fork)
     world_run(ranks, 2, NULL, NULL);
     all_saw(ranks, 2, WEFT_OK, "");
 }
-END_TEST
 
 /* True if exec closes every descriptor above standard error, except the program's own in SINCE. */
 static bool all_close_on_exec(const bool *since)
@@ -346,7 +341,7 @@ static void fork_while_all_are_here(struct world_rank *self)
     HOLDS(weft_barrier(weft_world(self->context), NULL) == WEFT_OK);
 }
 
-START_TEST(a_fork_has_none_of_the_rendezvous_descriptors)
+TEST(a_fork_has_none_of_the_rendezvous_descriptors)
 {
     fake_reset();
     for (int fd = 0; fd < 1024; fd++)
@@ -355,10 +350,5 @@ START_TEST(a_fork_has_none_of_the_rendezvous_descriptors)
     world_run(ranks, 3, fork_while_all_are_here, NULL);
     ck_assert_int_eq(open_files(), files_before);
 }
-END_TEST
 
 /* The first test runs in a process that has created no context yet. */
-SUITE(comm_fork, a_fork_may_begin_a_context_only_if_its_parent_has_not,
-      descriptors_that_were_kept_are_closed_in_a_fork, a_failure_to_open_stays_what_it_is,
-      a_fork_is_refused_every_call_and_its_parent_goes_on, a_fork_cannot_serve_for_its_parent,
-      a_rendezvous_is_of_no_use_to_a_fork, a_fork_has_none_of_the_rendezvous_descriptors)

@@ -13,7 +13,7 @@ static void begin(void)
     world = weft_world(context);
 }
 
-START_TEST(messages_reach_the_plugin_as_they_are)
+TEST(messages_reach_the_plugin_as_they_are)
 {
     begin();
     ck_assert_int_eq(weft_send(world, buffer, 3, WEFT_DTYPE_I16, 0, 77, NULL), WEFT_OK);
@@ -25,9 +25,8 @@ START_TEST(messages_reach_the_plugin_as_they_are)
     ck_assert_int_eq(fake.messages, 2);
     weft_context_release(&context);
 }
-END_TEST
 
-START_TEST(arguments_are_checked)
+TEST(arguments_are_checked)
 {
     begin();
     ck_assert_int_eq(weft_send(NULL, buffer, 1, 0, 0, 0, NULL), WEFT_ERR_INVALID);
@@ -42,9 +41,8 @@ START_TEST(arguments_are_checked)
     ck_assert_int_eq(fake.messages, 0);
     weft_context_release(&context);
 }
-END_TEST
 
-START_TEST(an_open_group_is_told_at_the_end)
+TEST(an_open_group_is_told_at_the_end)
 {
     begin();
     ck_assert_int_eq(weft_barrier(world, NULL), WEFT_OK);
@@ -57,9 +55,8 @@ START_TEST(an_open_group_is_told_at_the_end)
                      "weft: warning: communicator world ends inside a call group, and 2 operations "
                      "of the group are not started; call weft_group_end before the release\n");
 }
-END_TEST
 
-START_TEST(groups_nest_and_end)
+TEST(groups_nest_and_end)
 {
     begin();
     ck_assert_int_eq(weft_group_end(world), WEFT_ERR_INVALID);
@@ -67,17 +64,16 @@ START_TEST(groups_nest_and_end)
     ck_assert_int_eq(weft_group_begin(world), WEFT_OK);
     ck_assert_int_eq(fake.group_depth, 2);
     ck_assert_int_eq(weft_barrier(world, NULL), WEFT_OK);
-    ck_assert_uint_eq(world->ring.finished, 0);
+    ck_assert_uint_eq(world->recent.finished, 0);
     ck_assert_int_eq(weft_group_end(world), WEFT_OK);
-    ck_assert_uint_eq(world->ring.finished, 0);
+    ck_assert_uint_eq(world->recent.finished, 0);
     ck_assert_int_eq(weft_group_end(world), WEFT_OK);
-    ck_assert_uint_eq(world->ring.finished, 1);
+    ck_assert_uint_eq(world->recent.finished, 1);
     ck_assert_int_eq(fake.group_depth, 0);
     weft_context_release(&context);
 }
-END_TEST
 
-START_TEST(an_error_inside_is_the_ends_and_the_end_still_happens)
+TEST(an_error_inside_is_the_ends_and_the_end_still_happens)
 {
     begin();
     ck_assert_int_eq(weft_group_begin(world), WEFT_OK);
@@ -90,7 +86,6 @@ START_TEST(an_error_inside_is_the_ends_and_the_end_still_happens)
     ck_assert_int_eq(weft_group_end(world), WEFT_OK);
     weft_context_release(&context);
 }
-END_TEST
 
 /* ---- memory that runs out on rank 1, while rank 0 waits for it ---- */
 
@@ -116,7 +111,7 @@ static void run_out_in_a_group(struct world_rank *self)
         fake_sleep_ms(1); /* no rank leaves before all have the error */
 }
 
-START_TEST(a_group_without_memory_on_one_rank_fails_on_all)
+TEST(a_group_without_memory_on_one_rank_fails_on_all)
 {
     fake_reset();
     fake.collective_fails = 1;
@@ -134,9 +129,8 @@ START_TEST(a_group_without_memory_on_one_rank_fails_on_all)
                              "for its group: barrier on world: scripted") != NULL,
                       "%s", ranks[i].seen.text);
 }
-END_TEST
 
-START_TEST(a_group_alone_without_memory_goes_on)
+TEST(a_group_alone_without_memory_goes_on)
 {
     begin();
     fake.collective_fails = 0;
@@ -148,9 +142,3 @@ START_TEST(a_group_alone_without_memory_goes_on)
     ck_assert_int_eq(weft_barrier(world, NULL), WEFT_OK);
     weft_context_release(&context);
 }
-END_TEST
-
-SUITE(comm_message, messages_reach_the_plugin_as_they_are, arguments_are_checked,
-      groups_nest_and_end, an_open_group_is_told_at_the_end,
-      an_error_inside_is_the_ends_and_the_end_still_happens,
-      a_group_without_memory_on_one_rank_fails_on_all, a_group_alone_without_memory_goes_on)

@@ -3,11 +3,6 @@
 
 static struct world_rank ranks[WORLD_MAX];
 
-static void add_line(void *argument, const char *text)
-{
-    wf_text_add(argument, "%s\n", text);
-}
-
 #define SAYS(text, part) ck_assert_msg(strstr(text, part) != NULL, "no \"%s\" in: %s", part, text)
 
 static bool reduce(weft_comm *comm)
@@ -17,16 +12,12 @@ static bool reduce(weft_comm *comm)
     return weft_all_reduce(comm, &x, &y, 1, WEFT_DTYPE_F32, WEFT_REDUCE_SUM, NULL) == WEFT_OK;
 }
 
-static bool dump_says(weft_comm *comm, const char *part)
+static bool report_says(weft_comm *comm, const char *part)
 {
-    struct wf_text text = {0};
-    bool says;
+    char text[4096];
 
-    weft_comm_dump(comm, add_line, &text);
-    says = strstr(text.data, part) != NULL;
-    if (!says) printf("no \"%s\" in: %s", part, text.data);
-    wf_text_free(&text);
-    return says;
+    return weft_comm_report_print(comm, text, sizeof text, NULL) == WEFT_OK &&
+           strstr(text, part) != NULL;
 }
 
 /* Rank r has done r + 1 operations when rank 0 queries. */
@@ -39,11 +30,11 @@ static void look_around(struct world_rank *self)
     HOLDS(weft_comm_split(world, 0, 0, NULL, &first) == WEFT_OK);
     HOLDS(weft_comm_split(world, 0, 0, NULL, &second) == WEFT_OK); /* all have the first */
     if (self->rank == 0) {
-        HOLDS(dump_says(world, "world (3 ranks): rank 0 has posted 1 operation\n"));
-        HOLDS(dump_says(world, "#1 all_reduce sum of 1 f32 (done)"));
-        HOLDS(dump_says(world, "rank 1 is at #2, all_reduce sum of 1 f32 (done)"));
-        HOLDS(dump_says(world, "rank 2 is at #3"));
-        HOLDS(dump_says(first, "rank 2 has posted no operation"));
+        HOLDS(report_says(world, "world (3 ranks): rank 0 has posted 1 operation\n"));
+        HOLDS(report_says(world, "#1 all_reduce sum of 1 f32 (done)"));
+        HOLDS(report_says(world, "rank 1 is at #2, all_reduce sum of 1 f32 (done)"));
+        HOLDS(report_says(world, "rank 2 is at #3"));
+        HOLDS(report_says(first, "rank 2 has posted no operation"));
     }
     HOLDS(weft_comm_split(world, 0, 0, NULL, &third) == WEFT_OK); /* rank 0 has queried */
     weft_comm_release(&first);
@@ -51,13 +42,12 @@ static void look_around(struct world_rank *self)
     weft_comm_release(&third);
 }
 
-START_TEST(every_ranks_position_is_reported)
+TEST(every_ranks_position_is_reported)
 {
     fake_reset();
     world_run(ranks, 3, look_around, NULL);
     all_saw(ranks, 3, WEFT_OK, "");
 }
-END_TEST
 
 /* Rank 1 joins no collective, and rank 0 waits for it until the time limit. */
 static void wait_endlessly(struct world_rank *self)
@@ -74,7 +64,7 @@ static void wait_endlessly(struct world_rank *self)
     HOLDS(weft_comm_create(world, 2, (int32_t[]){0, 1}, &patient, &last) == WEFT_ERR_TIMEOUT);
 }
 
-START_TEST(a_time_limit_names_the_late_rank)
+TEST(a_time_limit_names_the_late_rank)
 {
     fake_reset();
     fake.hangs = 0;
@@ -86,7 +76,6 @@ START_TEST(a_time_limit_names_the_late_rank)
          "all_reduce #1 on world: the time limit passed: rank 1 has posted no operation");
     SAYS(ranks[0].seen.text, "fake: nobody came");
 }
-END_TEST
 
 /* Rank 1 waits in another communicator until rank 0 has asked it. */
 static void wait_elsewhere(struct world_rank *self)
@@ -97,30 +86,25 @@ static void wait_elsewhere(struct world_rank *self)
 
     HOLDS(weft_comm_split(world, 0, 0, &named, &side) == WEFT_OK);
     if (self->rank == 1) HOLDS(!reduce(side));
-    while (self->rank == 0 && !told) {
-        struct wf_text text = {0};
-
-        weft_comm_dump(world, add_line, &text);
-        told = strstr(text.data, "rank 1 has posted no operation (it is at #1, all_reduce sum of 1 "
-                                 "f32, on side#") != NULL;
-        wf_text_free(&text);
-    }
+    while (self->rank == 0 && !told)
+        told =
+            report_says(world, "rank 1 has posted no operation (it is at #1, all_reduce sum of 1 "
+                               "f32, on side#");
     if (self->rank == 0) weft_comm_abort(side);
     weft_comm_release(&side);
 }
 
-START_TEST(a_rank_that_waits_in_another_communicator_tells_so)
+TEST(a_rank_that_waits_in_another_communicator_tells_so)
 {
     fake_reset();
     fake.hangs = 1;
     world_run(ranks, 2, wait_elsewhere, NULL);
 }
-END_TEST
 
-START_TEST(work_on_a_stream_is_done_after_its_wait)
+TEST(work_on_a_stream_is_done_after_its_wait)
 {
     float x = 1, y;
-    weft_context *context;
+    OWNED(weft_context) *context = NULL;
     weft_stream *stream;
     weft_comm *world;
 
@@ -130,33 +114,31 @@ START_TEST(work_on_a_stream_is_done_after_its_wait)
     ck_assert_int_eq(weft_stream_create(context, &stream), WEFT_OK);
     ck_assert_int_eq(weft_all_reduce(world, &x, &y, 1, WEFT_DTYPE_F32, WEFT_REDUCE_SUM, stream),
                      WEFT_OK);
-    ck_assert(dump_says(world, "#1 all_reduce sum of 1 f32\n"));
-    ck_assert_int_eq(weft_stream_wait(context, stream, WEFT_FOREVER), WEFT_OK);
-    ck_assert(dump_says(world, "#1 all_reduce sum of 1 f32 (done)"));
-    weft_stream_release(context, &stream);
-    weft_context_release(&context);
+    ck_assert(report_says(world, "#1 all_reduce sum of 1 f32\n"));
+    ck_assert_int_eq(weft_context_wait(context, stream, WEFT_FOREVER), WEFT_OK);
+    ck_assert(report_says(world, "#1 all_reduce sum of 1 f32 (done)"));
+    weft_stream_release(&stream);
 }
-END_TEST
 
-START_TEST(a_rank_alone_tells_its_own)
+TEST(a_rank_alone_tells_its_own)
 {
-    weft_context *context;
-    struct wf_text text = {0};
+    OWNED(weft_context) *context = NULL;
+    char text[4096], start[8];
+    size_t needed = 0;
 
     fake_reset();
     context = world_alone();
     for (int i = 0; i < 20; i++)
         ck_assert(reduce(weft_world(context)));
-    weft_comm_dump(weft_world(context), add_line, &text);
-    SAYS(text.data, "has posted 20 operations");
-    SAYS(text.data, "#13 ");
-    ck_assert_ptr_null(strstr(text.data, "#12 "));
-    weft_comm_dump(NULL, add_line, &text);
-    wf_text_free(&text);
-    weft_context_release(&context);
+    ck_assert_int_eq(weft_comm_report_print(weft_world(context), text, sizeof text, &needed),
+                     WEFT_OK);
+    ck_assert_uint_eq(needed, strlen(text));
+    SAYS(text, "has posted 20 operations");
+    SAYS(text, "#13 ");
+    ck_assert_ptr_null(strstr(text, "#12 "));
+    ck_assert_int_eq(weft_comm_report_print(weft_world(context), start, sizeof start, NULL),
+                     WEFT_OK);
+    ck_assert_str_eq(start, "world (");
+    ck_assert_int_eq(weft_comm_report_print(weft_world(context), NULL, 1, NULL), WEFT_ERR_INVALID);
+    ck_assert_int_eq(weft_comm_report_print(NULL, text, sizeof text, NULL), WEFT_ERR_INVALID);
 }
-END_TEST
-
-SUITE(comm_position, every_ranks_position_is_reported, a_time_limit_names_the_late_rank,
-      a_rank_that_waits_in_another_communicator_tells_so, work_on_a_stream_is_done_after_its_wait,
-      a_rank_alone_tells_its_own)

@@ -19,8 +19,8 @@ static void begin(void)
 
 static void end(void)
 {
-    weft_stream_release(context, &stream);
-    weft_stream_release(context, &other);
+    weft_stream_release(&stream);
+    weft_stream_release(&other);
     weft_context_release(&context);
 }
 
@@ -39,7 +39,7 @@ static weft_work *record(weft_stream *on)
 
 static weft_status wait_stream(weft_stream *on)
 {
-    return weft_stream_wait(context, on, WEFT_FOREVER);
+    return weft_context_wait(context, on, WEFT_FOREVER);
 }
 
 static void set_busy(weft_stream *on, int busy)
@@ -55,7 +55,7 @@ static weft_comm *make_another(void)
     return another;
 }
 
-START_TEST(work_that_an_abort_ended_was_not_done)
+TEST(work_that_an_abort_ended_was_not_done)
 {
     weft_work *work;
 
@@ -65,7 +65,7 @@ START_TEST(work_that_an_abort_ended_was_not_done)
     set_busy(stream, 1);
     weft_comm_abort(world);
     ck_assert_int_eq(weft_work_test(work), WEFT_IN_PROGRESS);
-    ck_assert_int_eq(weft_stream_test(context, stream), WEFT_IN_PROGRESS);
+    ck_assert_int_eq(weft_stream_test(stream), WEFT_IN_PROGRESS);
     set_busy(stream, 0); /* it continues as without an error */
     for (int i = 0; i < 2; i++) {
         ck_assert_int_eq(weft_work_wait(work, WEFT_FOREVER), WEFT_ERR_ABORTED);
@@ -73,14 +73,13 @@ START_TEST(work_that_an_abort_ended_was_not_done)
         ck_assert_int_eq(weft_work_test(work), WEFT_ERR_ABORTED);
         ck_assert_int_eq(wait_stream(stream), WEFT_ERR_ABORTED);
         ck_assert_str_eq(weft_last_error(), "world was aborted by rank 0");
-        ck_assert_int_eq(weft_stream_test(context, stream), WEFT_ERR_ABORTED);
+        ck_assert_int_eq(weft_stream_test(stream), WEFT_ERR_ABORTED);
     }
     weft_work_release(&work);
     end();
 }
-END_TEST
 
-START_TEST(so_it_is_on_the_default_stream)
+TEST(so_it_is_on_the_default_stream)
 {
     begin();
     post(world, NULL);
@@ -89,9 +88,8 @@ START_TEST(so_it_is_on_the_default_stream)
     ck_assert_int_eq(wait_stream(stream), WEFT_OK);
     end();
 }
-END_TEST
 
-START_TEST(work_on_an_inline_default_stream_is_done)
+TEST(work_on_an_inline_default_stream_is_done)
 {
     fake_reset();
     context = world_alone();
@@ -105,9 +103,8 @@ START_TEST(work_on_an_inline_default_stream_is_done)
     ck_assert(!context->uses_streams);
     weft_context_release(&context);
 }
-END_TEST
 
-START_TEST(what_was_found_done_stays_done)
+TEST(what_was_found_done_stays_done)
 {
     weft_work *first, *second;
 
@@ -127,9 +124,8 @@ START_TEST(what_was_found_done_stays_done)
     weft_work_release(&second);
     end();
 }
-END_TEST
 
-START_TEST(a_work_answers_for_what_was_before_it_alone)
+TEST(a_work_answers_for_what_was_before_it_alone)
 {
     weft_work *before;
 
@@ -143,9 +139,8 @@ START_TEST(a_work_answers_for_what_was_before_it_alone)
     weft_work_release(&before);
     end();
 }
-END_TEST
 
-START_TEST(the_plugin_may_be_the_only_one_that_knows)
+TEST(the_plugin_may_be_the_only_one_that_knows)
 {
     begin();
     ck_assert_int_eq(weft_stream_set_name(context, stream, "copy"), WEFT_OK);
@@ -158,9 +153,8 @@ START_TEST(the_plugin_may_be_the_only_one_that_knows)
     ck_assert_int_eq(weft_barrier(world, NULL), WEFT_ERR_DEVICE); /* the error is permanent */
     end();
 }
-END_TEST
 
-START_TEST(one_that_failed_does_not_touch_another)
+TEST(one_that_failed_does_not_touch_another)
 {
     weft_comm *another;
 
@@ -174,11 +168,10 @@ START_TEST(one_that_failed_does_not_touch_another)
     weft_comm_release(&another);
     end();
 }
-END_TEST
 
 /* A caller that has received the error may use the stream again.  Earlier works have still
  * failed. */
-START_TEST(new_work_ends_a_reported_failure)
+TEST(new_work_ends_a_reported_failure)
 {
     weft_work *lost, *untold, *later;
     weft_comm *another;
@@ -212,9 +205,8 @@ START_TEST(new_work_ends_a_reported_failure)
     weft_comm_release(&another);
     end();
 }
-END_TEST
 
-START_TEST(new_work_hides_no_unreported_failure)
+TEST(new_work_hides_no_unreported_failure)
 {
     char byte;
 
@@ -225,9 +217,8 @@ START_TEST(new_work_hides_no_unreported_failure)
     ck_assert_int_eq(wait_stream(stream), WEFT_ERR_ABORTED);
     end();
 }
-END_TEST
 
-START_TEST(a_group_counts_from_its_end)
+TEST(a_group_counts_from_its_end)
 {
     begin();
     ck_assert_int_eq(weft_group_begin(world), WEFT_OK);
@@ -238,9 +229,8 @@ START_TEST(a_group_counts_from_its_end)
     ck_assert_int_eq(wait_stream(stream), WEFT_ERR_ABORTED);
     end();
 }
-END_TEST
 
-START_TEST(messages_and_one_sided_work_count)
+TEST(messages_and_one_sided_work_count)
 {
     weft_comm *another;
     weft_symm *symm;
@@ -261,9 +251,8 @@ START_TEST(messages_and_one_sided_work_count)
     weft_comm_release(&another);
     end();
 }
-END_TEST
 
-START_TEST(a_released_stream_leaves_its_works_what_they_are)
+TEST(a_released_stream_leaves_its_works_what_they_are)
 {
     weft_work *lost;
 
@@ -273,7 +262,7 @@ START_TEST(a_released_stream_leaves_its_works_what_they_are)
     weft_comm_abort(world);
     ck_assert_int_eq(wait_stream(stream), WEFT_ERR_ABORTED);
     for (int i = 0; i < 3; i++) { /* one may have the address of an earlier one */
-        weft_stream_release(context, &stream);
+        weft_stream_release(&stream);
         ck_assert_uint_eq(context->reported, 0);
         ck_assert_int_eq(weft_stream_create(context, &stream), WEFT_OK);
         ck_assert_int_eq(wait_stream(stream), WEFT_OK);
@@ -283,10 +272,9 @@ START_TEST(a_released_stream_leaves_its_works_what_they_are)
     weft_work_release(&lost);
     end();
 }
-END_TEST
 
 /* With more streams than are distinguished, a failure is reported on all.  No failure is missed. */
-START_TEST(many_streams_are_distinguished_up_to_a_limit)
+TEST(many_streams_are_distinguished_up_to_a_limit)
 {
     weft_stream *streams[3 * WF_POST_STREAMS];
 
@@ -301,7 +289,7 @@ START_TEST(many_streams_are_distinguished_up_to_a_limit)
     for (size_t i = 2 * WF_POST_STREAMS; i < WF_COUNT(streams); i++)
         ck_assert_int_eq(wait_stream(streams[i]), WEFT_ERR_ABORTED);
     for (size_t i = 0; i < WF_COUNT(streams); i++)
-        weft_stream_release(context, &streams[i]);
+        weft_stream_release(&streams[i]);
     end();
 
     begin();
@@ -313,12 +301,11 @@ START_TEST(many_streams_are_distinguished_up_to_a_limit)
     for (size_t i = 0; i < WF_COUNT(streams); i++)
         ck_assert_int_eq(wait_stream(streams[i]), WEFT_ERR_ABORTED);
     for (size_t i = 0; i < WF_COUNT(streams); i++)
-        weft_stream_release(context, &streams[i]);
+        weft_stream_release(&streams[i]);
     end();
 }
-END_TEST
 
-START_TEST(a_communicator_that_ends_takes_its_failure_along)
+TEST(a_communicator_that_ends_takes_its_failure_along)
 {
     weft_comm *another;
 
@@ -332,9 +319,8 @@ START_TEST(a_communicator_that_ends_takes_its_failure_along)
     ck_assert_int_eq(wait_stream(stream), WEFT_OK);
     end();
 }
-END_TEST
 
-START_TEST(a_failure_that_was_not_reported_outlives_its_communicator)
+TEST(a_failure_that_was_not_reported_outlives_its_communicator)
 {
     weft_comm *another;
     weft_work *before, *behind, *after;
@@ -363,9 +349,8 @@ START_TEST(a_failure_that_was_not_reported_outlives_its_communicator)
     end();
     ck_assert_int_eq(wf_mem_live(), 0);
 }
-END_TEST
 
-START_TEST(what_ended_well_before_its_communicator_failed_stays_well)
+TEST(what_ended_well_before_its_communicator_failed_stays_well)
 {
     weft_comm *another;
 
@@ -379,9 +364,8 @@ START_TEST(what_ended_well_before_its_communicator_failed_stays_well)
     ck_assert_int_eq(wait_stream(stream), WEFT_OK);
     end();
 }
-END_TEST
 
-START_TEST(the_last_communicators_that_failed_are_remembered)
+TEST(the_last_communicators_that_failed_are_remembered)
 {
     weft_stream *streams[WF_REMAINS + 3];
     int told = 0;
@@ -399,13 +383,12 @@ START_TEST(the_last_communicators_that_failed_are_remembered)
         told += wait_stream(streams[i]) == WEFT_ERR_ABORTED;
     ck_assert_int_eq(told, WF_REMAINS);
     for (size_t i = 0; i < WF_COUNT(streams); i++)
-        weft_stream_release(context, &streams[i]);
+        weft_stream_release(&streams[i]);
     ck_assert_uint_eq(context->reported, 0);
     end();
 }
-END_TEST
 
-START_TEST(a_wait_that_ended_with_its_communicator_is_reported)
+TEST(a_wait_that_ended_with_its_communicator_is_reported)
 {
     weft_comm *another;
     weft_symm *symm = NULL;
@@ -424,7 +407,6 @@ START_TEST(a_wait_that_ended_with_its_communicator_is_reported)
     ck_assert_ptr_nonnull(strstr(weft_last_error(), "with waits for signals"));
     end();
 }
-END_TEST
 
 static weft_symm *shared;
 static atomic_bool over;
@@ -452,7 +434,7 @@ static void *wait_until_over(void *unused)
     weft_work *work;
 
     (void)unused;
-    while (!over && weft_stream_test(context, other) == WEFT_OK &&
+    while (!over && weft_stream_test(other) == WEFT_OK &&
            weft_work_record(context, other, &work) == WEFT_OK) {
         (void)!weft_work_test(work);
         weft_work_release(&work);
@@ -460,7 +442,7 @@ static void *wait_until_over(void *unused)
     return NULL;
 }
 
-START_TEST(threads_post_put_and_wait_at_a_time)
+TEST(threads_post_put_and_wait_at_a_time)
 {
     void *(*const bodies[])(void *) = {post_until_over, put_until_over, wait_until_over};
     pthread_t threads[WF_COUNT(bodies)];
@@ -480,17 +462,3 @@ START_TEST(threads_post_put_and_wait_at_a_time)
     weft_symm_release(&shared);
     end();
 }
-END_TEST
-
-SUITE(comm_posts, work_that_an_abort_ended_was_not_done, so_it_is_on_the_default_stream,
-      work_on_an_inline_default_stream_is_done, what_was_found_done_stays_done,
-      a_work_answers_for_what_was_before_it_alone, the_plugin_may_be_the_only_one_that_knows,
-      one_that_failed_does_not_touch_another, new_work_ends_a_reported_failure,
-      new_work_hides_no_unreported_failure, a_group_counts_from_its_end,
-      messages_and_one_sided_work_count, a_released_stream_leaves_its_works_what_they_are,
-      many_streams_are_distinguished_up_to_a_limit,
-      a_communicator_that_ends_takes_its_failure_along,
-      a_failure_that_was_not_reported_outlives_its_communicator,
-      what_ended_well_before_its_communicator_failed_stays_well,
-      the_last_communicators_that_failed_are_remembered,
-      a_wait_that_ended_with_its_communicator_is_reported, threads_post_put_and_wait_at_a_time)

@@ -28,7 +28,7 @@ static weft_status all_reduce(weft_stream *stream)
     return weft_all_reduce(world, buffer, buffer + 8, 2, WEFT_DTYPE_F32, WEFT_REDUCE_MAX, stream);
 }
 
-START_TEST(a_collective_is_recorded)
+TEST(a_collective_is_recorded)
 {
     weft_record r;
 
@@ -36,20 +36,19 @@ START_TEST(a_collective_is_recorded)
     ck_assert_int_eq(all_reduce(NULL), WEFT_OK);
     r = newest(0);
     ck_assert(r.id == 1 && r.comm == world->number && r.sequence == 1);
-    ck_assert(r.operation == WEFT_OP_ALL_REDUCE && r.dtype == WEFT_DTYPE_F32);
+    ck_assert(r.operation == WEFT_RECORD_ALL_REDUCE && r.dtype == WEFT_DTYPE_F32);
     ck_assert(r.reduction == WEFT_REDUCE_MAX && r.sent == 8 && r.received == 8);
     ck_assert(r.state == WEFT_RECORD_FINISHED && r.peer == -1 && r.flags == 0 && r.step == 0);
     ck_assert_int_eq(r.step_kind, WEFT_NO_STEP_KIND);
     ck_assert_str_eq(weft_trace_text(context, r.comm_name), "world");
     ck_assert_int_eq(weft_broadcast(world, buffer, buffer, 3, WEFT_DTYPE_I64, 0, NULL), WEFT_OK);
     r = newest(0);
-    ck_assert(r.operation == WEFT_OP_BROADCAST && r.sequence == 2 && r.peer == 0);
+    ck_assert(r.operation == WEFT_RECORD_BROADCAST && r.sequence == 2 && r.peer == 0);
     weft_context_release(&context);
 }
-END_TEST
 
 /* The struct of weft_collective may have any value in a field that the collective does not use. */
-START_TEST(unused_fields_of_a_collective_are_not_read)
+TEST(unused_fields_of_a_collective_are_not_read)
 {
     weft_collective_args args = {.struct_size = sizeof args,
                                  .collective = WEFT_COLL_BARRIER,
@@ -62,7 +61,7 @@ START_TEST(unused_fields_of_a_collective_are_not_read)
     begin();
     ck_assert_int_eq(weft_collective(world, &args), WEFT_OK);
     r = newest(0);
-    ck_assert(r.operation == WEFT_OP_BARRIER && r.peer == -1 && r.sent == 0 && r.received == 0);
+    ck_assert(r.operation == WEFT_RECORD_BARRIER && r.peer == -1 && r.sent == 0 && r.received == 0);
     args = (weft_collective_args){.struct_size = sizeof args,
                                   .collective = WEFT_COLL_ALL_GATHER,
                                   .root = 1 << 30,
@@ -73,9 +72,8 @@ START_TEST(unused_fields_of_a_collective_are_not_read)
     ck_assert_int_eq(newest(0).peer, -1);
     weft_context_release(&context);
 }
-END_TEST
 
-START_TEST(a_refused_call_has_no_record)
+TEST(a_refused_call_has_no_record)
 {
     begin();
     ck_assert_int_eq(weft_all_reduce(world, NULL, buffer, 2, WEFT_DTYPE_F32, WEFT_REDUCE_MAX, NULL),
@@ -84,9 +82,8 @@ START_TEST(a_refused_call_has_no_record)
     ck_assert_uint_eq(atomic_load(&context->trace->segment->next), 0);
     weft_context_release(&context);
 }
-END_TEST
 
-START_TEST(a_call_that_the_backend_refuses_has_failed)
+TEST(a_call_that_the_backend_refuses_has_failed)
 {
     begin();
     fake.collective_fails = 0;
@@ -99,33 +96,31 @@ START_TEST(a_call_that_the_backend_refuses_has_failed)
     ck_assert(newest(0).state == WEFT_RECORD_FINISHED && newest(0).sequence == 1);
     weft_context_release(&context);
 }
-END_TEST
 
-START_TEST(messages_are_counted_for_each_peer)
+TEST(messages_are_counted_for_each_peer)
 {
     begin();
     for (uint64_t i = 1; i <= 2; i++) {
         ck_assert_int_eq(weft_send(world, buffer, 3, WEFT_DTYPE_I16, 0, 0, NULL), WEFT_OK);
-        ck_assert(newest(0).operation == WEFT_OP_SEND && newest(0).sequence == i);
+        ck_assert(newest(0).operation == WEFT_RECORD_SEND && newest(0).sequence == i);
         ck_assert(newest(0).sent == 6 && newest(0).received == 0 && newest(0).peer == 0);
     }
     ck_assert_int_eq(weft_receive(world, buffer, 3, WEFT_DTYPE_I16, 0, 0, NULL), WEFT_OK);
-    ck_assert(newest(0).operation == WEFT_OP_RECEIVE && newest(0).sequence == 1);
+    ck_assert(newest(0).operation == WEFT_RECORD_RECEIVE && newest(0).sequence == 1);
     ck_assert(newest(0).sent == 0 && newest(0).received == 6);
     weft_context_release(&context);
 }
-END_TEST
 
-static void count_start(void *self, const weft_record *record)
+static void count_start(void *user, const weft_record *record)
 {
-    *(int *)self += record->state == WEFT_RECORD_SUBMITTED && record->started >= record->submitted;
+    *(int *)user += record->state == WEFT_RECORD_SUBMITTED && record->started >= record->submitted;
 }
 
-START_TEST(the_operations_of_a_group_start_and_end_with_it)
+TEST(the_operations_of_a_group_start_and_end_with_it)
 {
     int starts = 0;
     weft_observer observer = {
-        .struct_size = sizeof observer, .self = &starts, .started = count_start};
+        .struct_size = sizeof observer, .user = &starts, .started = count_start};
     weft_observation *observation;
 
     begin();
@@ -144,9 +139,8 @@ START_TEST(the_operations_of_a_group_start_and_end_with_it)
     weft_observation_release(&observation);
     weft_context_release(&context);
 }
-END_TEST
 
-START_TEST(the_operations_of_a_failed_group_have_failed)
+TEST(the_operations_of_a_failed_group_have_failed)
 {
     weft_stream *stream;
 
@@ -168,15 +162,14 @@ START_TEST(the_operations_of_a_failed_group_have_failed)
     ck_assert_int_eq(weft_group_end(world), WEFT_OK);
     ck_assert_int_eq(newest(0).state, WEFT_RECORD_FINISHED);
     ck_assert_int_eq(newest(1).state, WEFT_RECORD_FAILED);
-    ck_assert_int_eq(weft_stream_wait(context, stream, WEFT_FOREVER), WEFT_OK);
+    ck_assert_int_eq(weft_context_wait(context, stream, WEFT_FOREVER), WEFT_OK);
     ck_assert_int_eq(newest(1).state, WEFT_RECORD_FAILED);
     ck_assert_int_eq(newest(3).state, WEFT_RECORD_FINISHED);
-    weft_stream_release(context, &stream);
+    weft_stream_release(&stream);
     weft_context_release(&context);
 }
-END_TEST
 
-START_TEST(an_open_group_of_a_released_communicator_has_failed)
+TEST(an_open_group_of_a_released_communicator_has_failed)
 {
     weft_comm *comm;
 
@@ -190,9 +183,8 @@ START_TEST(an_open_group_of_a_released_communicator_has_failed)
     ck_assert(newest(0).state == WEFT_RECORD_FAILED && newest(0).status == WEFT_ERR_ABORTED);
     weft_context_release(&context);
 }
-END_TEST
 
-START_TEST(work_on_a_stream_ends_when_the_host_notices)
+TEST(work_on_a_stream_ends_when_the_host_notices)
 {
     weft_stream *stream;
     weft_work *work;
@@ -210,16 +202,15 @@ START_TEST(work_on_a_stream_ends_when_the_host_notices)
     ck_assert_int_eq(weft_work_test(work), WEFT_OK);
     ck_assert_int_eq(newest(1).state, WEFT_RECORD_FINISHED);
     ck_assert_int_eq(newest(0).state, WEFT_RECORD_SUBMITTED);
-    ck_assert_int_eq(weft_stream_test(context, stream), WEFT_OK);
+    ck_assert_int_eq(weft_stream_test(stream), WEFT_OK);
     ck_assert_int_eq(newest(0).state, WEFT_RECORD_FINISHED);
     weft_work_release(&work);
-    weft_stream_release(context, &stream);
+    weft_stream_release(&stream);
     weft_context_release(&context);
 }
-END_TEST
 
 /* The backend may give a stream the address of a released one. */
-START_TEST(streams_have_numbers_of_their_own)
+TEST(streams_have_numbers_of_their_own)
 {
     weft_stream *stream, *other;
 
@@ -234,17 +225,16 @@ START_TEST(streams_have_numbers_of_their_own)
         ck_assert_int_eq(all_reduce(other), WEFT_OK);
         ck_assert_uint_eq(newest(0).stream, number + 1);
         ck_assert_str_eq(wf_trace_stream_name(context->trace, number + 1), "");
-        ck_assert_int_eq(weft_stream_test(context, other), WEFT_OK);
+        ck_assert_int_eq(weft_stream_test(other), WEFT_OK);
         ck_assert_int_eq(newest(0).state, WEFT_RECORD_FINISHED);
         ck_assert_int_eq(newest(1).state, WEFT_RECORD_SUBMITTED);
-        weft_stream_release(context, &stream);
-        weft_stream_release(context, &other);
+        weft_stream_release(&stream);
+        weft_stream_release(&other);
     }
     weft_context_release(&context);
 }
-END_TEST
 
-START_TEST(work_of_a_failed_communicator_has_failed)
+TEST(work_of_a_failed_communicator_has_failed)
 {
     weft_stream *stream;
     weft_comm *other;
@@ -255,14 +245,13 @@ START_TEST(work_of_a_failed_communicator_has_failed)
     ck_assert_int_eq(all_reduce(stream), WEFT_OK);
     ck_assert_int_eq(weft_barrier(other, stream), WEFT_OK);
     weft_comm_abort(other);
-    ck_assert_int_eq(weft_stream_wait(context, stream, WEFT_FOREVER), WEFT_ERR_ABORTED);
+    ck_assert_int_eq(weft_context_wait(context, stream, WEFT_FOREVER), WEFT_ERR_ABORTED);
     ck_assert(newest(0).state == WEFT_RECORD_FAILED && newest(0).status == WEFT_ERR_ABORTED);
     ck_assert_int_eq(newest(1).state, WEFT_RECORD_SUBMITTED);
-    weft_stream_release(context, &stream);
+    weft_stream_release(&stream);
     weft_comm_release(&other);
     weft_context_release(&context);
 }
-END_TEST
 
 /* ---- several ranks ---- */
 
@@ -287,7 +276,7 @@ static void wait_for_rank_1(struct world_rank *self)
     HOLDS(wf_trace_failure_of(self->context->trace, comm->number) == WEFT_ERR_TIMEOUT);
 }
 
-START_TEST(a_time_out_names_the_rank_that_is_behind)
+TEST(a_time_out_names_the_rank_that_is_behind)
 {
     fake_reset();
     fake.hangs = 0;
@@ -297,12 +286,3 @@ START_TEST(a_time_out_names_the_rank_that_is_behind)
     wf_log_set_level(WF_LOG_NOTICE);
     ck_assert_int_eq(ranks[0].seen.status, WEFT_ERR_TIMEOUT);
 }
-END_TEST
-
-SUITE(comm_recording, a_collective_is_recorded, unused_fields_of_a_collective_are_not_read,
-      a_refused_call_has_no_record, a_call_that_the_backend_refuses_has_failed,
-      messages_are_counted_for_each_peer, the_operations_of_a_group_start_and_end_with_it,
-      the_operations_of_a_failed_group_have_failed,
-      an_open_group_of_a_released_communicator_has_failed,
-      work_on_a_stream_ends_when_the_host_notices, streams_have_numbers_of_their_own,
-      work_of_a_failed_communicator_has_failed, a_time_out_names_the_rank_that_is_behind)

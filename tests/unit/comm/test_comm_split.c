@@ -8,7 +8,7 @@ static void split_by_parity(struct world_rank *self)
 {
     weft_comm *world = weft_world(self->context), *part = (void *)self;
     bool even = self->rank % 2 == 0;
-    int32_t colour = self->rank == 4 ? WEFT_NO_COLOUR : even ? 7 : 0;
+    int32_t colour = self->rank == 4 ? WEFT_NO_COLOR : even ? 7 : 0;
 
     note_seen(&self->seen, weft_comm_split(world, colour, even ? -self->rank : 5, NULL, &part));
     if (self->seen.status != WEFT_OK) return;
@@ -22,14 +22,13 @@ static void split_by_parity(struct world_rank *self)
     weft_comm_release(&part);
 }
 
-START_TEST(colours_part_and_keys_order)
+TEST(colours_part_and_keys_order)
 {
     fake_reset();
     fake.exchanges = 1;
     world_run(ranks, 7, split_by_parity, NULL);
     all_saw(ranks, 7, WEFT_OK, "");
 }
-END_TEST
 
 static void wrap_or_not(struct world_rank *self)
 {
@@ -43,7 +42,7 @@ static void wrap_or_not(struct world_rank *self)
     note_seen(&self->seen, weft_comm_create(world, 3, list, &options, &comm));
 }
 
-START_TEST(a_vendors_communicator_is_wrapped_by_all_or_none)
+TEST(a_vendors_communicator_is_wrapped_by_all_or_none)
 {
     int nobody = -1, second = 1;
 
@@ -61,7 +60,6 @@ START_TEST(a_vendors_communicator_is_wrapped_by_all_or_none)
                                  "rank 1 does not wrap a vendor communicator, rank 0 does"),
                       "%s", ranks[i].seen.text);
 }
-END_TEST
 
 static void fail_then_split(struct world_rank *self)
 {
@@ -70,7 +68,7 @@ static void fail_then_split(struct world_rank *self)
     split_by_parity(self);
 }
 
-START_TEST(a_split_makes_all_parts_or_none)
+TEST(a_split_makes_all_parts_or_none)
 {
     fake_reset();
     fake.exchanges = 2;
@@ -81,7 +79,6 @@ START_TEST(a_split_makes_all_parts_or_none)
     all_saw(ranks, 7, WEFT_ERR_SYSTEM, "scripted: commit fails");
     ck_assert_int_eq(fake.prepared, fake.destroyed);
 }
-END_TEST
 
 static void split_again_and_again(struct world_rank *self)
 {
@@ -100,13 +97,12 @@ static void split_again_and_again(struct world_rank *self)
         weft_comm_release(&held[--depth]);
 }
 
-START_TEST(parts_can_be_split_again)
+TEST(parts_can_be_split_again)
 {
     fake_reset();
     world_run(ranks, 8, split_again_and_again, NULL);
     all_saw(ranks, 8, WEFT_OK, "");
 }
-END_TEST
 
 static void make_of_list(struct world_rank *self)
 {
@@ -124,13 +120,12 @@ static void make_of_list(struct world_rank *self)
     weft_comm_release(&comm);
 }
 
-START_TEST(a_lists_order_is_the_users_and_others_get_null)
+TEST(a_lists_order_is_the_users_and_others_get_null)
 {
     fake_reset();
     world_run(ranks, 6, make_of_list, NULL);
     all_saw(ranks, 6, WEFT_OK, "");
 }
-END_TEST
 
 static void members_alone_call(struct world_rank *self)
 {
@@ -138,13 +133,12 @@ static void members_alone_call(struct world_rank *self)
     if (self->rank == 3 || self->rank == 5) make_of_list(self);
 }
 
-START_TEST(ranks_outside_the_list_need_not_call)
+TEST(ranks_outside_the_list_need_not_call)
 {
     fake_reset();
     world_run(ranks, 6, members_alone_call, NULL);
     all_saw(ranks, 6, WEFT_OK, "");
 }
-END_TEST
 
 static void in_another_order(struct world_rank *self)
 {
@@ -161,13 +155,12 @@ static void in_another_order(struct world_rank *self)
     }
 }
 
-START_TEST(overlapping_lists_need_no_counter_in_common)
+TEST(overlapping_lists_need_no_counter_in_common)
 {
     fake_reset();
     world_run(ranks, 3, in_another_order, NULL);
     all_saw(ranks, 3, WEFT_OK, "");
 }
-END_TEST
 
 static void differ_in_name(struct world_rank *self)
 {
@@ -178,14 +171,13 @@ static void differ_in_name(struct world_rank *self)
     note_seen(&self->seen, weft_comm_split(weft_world(self->context), 0, 0, &options, &part));
 }
 
-START_TEST(different_requests_are_named_on_all)
+TEST(different_requests_are_named_on_all)
 {
     fake_reset();
     world_run(ranks, 3, differ_in_name, NULL);
     all_saw(ranks, 3, WEFT_ERR_MISMATCH, "\"dp\" and");
     all_saw(ranks, 3, WEFT_ERR_MISMATCH, "\"tp\" and");
 }
-END_TEST
 
 static void differ_in_call(struct world_rank *self)
 {
@@ -196,14 +188,13 @@ static void differ_in_call(struct world_rank *self)
                                            : weft_comm_create(world, 2, all, NULL, &comm));
 }
 
-START_TEST(different_calls_are_named_on_all)
+TEST(different_calls_are_named_on_all)
 {
     fake_reset();
     world_run(ranks, 2, differ_in_call, NULL);
     all_saw(ranks, 2, WEFT_ERR_MISMATCH, "weft_comm_split on world");
     all_saw(ranks, 2, WEFT_ERR_MISMATCH, "weft_comm_create on world");
 }
-END_TEST
 
 static void one_is_mistaken(struct world_rank *self)
 {
@@ -216,13 +207,12 @@ static void one_is_mistaken(struct world_rank *self)
     weft_comm_release(&part);
 }
 
-START_TEST(one_ranks_mistake_is_reported_to_all_and_they_continue)
+TEST(one_ranks_mistake_is_reported_to_all_and_they_continue)
 {
     fake_reset();
     world_run(ranks, 3, one_is_mistaken, NULL);
     all_saw(ranks, 3, WEFT_ERR_INVALID, "colour is -7");
 }
-END_TEST
 
 /* Rank 1 passes wrong options: too small, of a newer weft, and no place for the result. */
 static void one_lists_wrongly(struct world_rank *self)
@@ -245,13 +235,12 @@ static void one_lists_wrongly(struct world_rank *self)
     weft_comm_release(&part);
 }
 
-START_TEST(wrong_options_of_a_list_are_reported_to_all_and_they_continue)
+TEST(wrong_options_of_a_list_are_reported_to_all_and_they_continue)
 {
     fake_reset();
     world_run(ranks, 3, one_lists_wrongly, NULL);
     all_saw(ranks, 3, WEFT_ERR_INVALID, "weft_subcomm_options");
 }
-END_TEST
 
 static atomic_int given_up;
 
@@ -267,18 +256,17 @@ static void one_does_not_come(struct world_rank *self)
     given_up++;
 }
 
-START_TEST(a_missing_rank_is_named_and_gets_the_error)
+TEST(a_missing_rank_is_named_and_gets_the_error)
 {
     fake_reset();
     given_up = 0;
     world_run(ranks, 4, one_does_not_come, NULL);
     all_saw(ranks, 4, WEFT_ERR_TIMEOUT, "rank 2 of 4 did not reach weft_comm_split on world");
 }
-END_TEST
 
-START_TEST(arguments_are_checked)
+TEST(arguments_are_checked)
 {
-    weft_context *context;
+    OWNED(weft_context) *context = NULL;
     weft_comm *world, *out;
     weft_subcomm_options options = {.struct_size = sizeof options};
 
@@ -299,14 +287,4 @@ START_TEST(arguments_are_checked)
     ck_assert_int_eq(weft_comm_create(world, 1, (int32_t[]){1}, NULL, &out), WEFT_ERR_INVALID);
     ck_assert_ptr_nonnull(
         strstr(weft_last_error(), "ranks[0] is 1; the ranks of world are 0 to 0"));
-    weft_context_release(&context);
 }
-END_TEST
-
-SUITE(comm_split, a_vendors_communicator_is_wrapped_by_all_or_none, colours_part_and_keys_order,
-      a_split_makes_all_parts_or_none, parts_can_be_split_again,
-      a_lists_order_is_the_users_and_others_get_null, ranks_outside_the_list_need_not_call,
-      overlapping_lists_need_no_counter_in_common, different_requests_are_named_on_all,
-      different_calls_are_named_on_all, one_ranks_mistake_is_reported_to_all_and_they_continue,
-      wrong_options_of_a_list_are_reported_to_all_and_they_continue,
-      a_missing_rank_is_named_and_gets_the_error, arguments_are_checked)

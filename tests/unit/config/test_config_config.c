@@ -17,7 +17,7 @@ static const struct wf_knob *knob_named(const char *name)
     ck_abort_msg("no knob %s", name);
 }
 
-START_TEST(an_empty_environment_gives_the_defaults)
+TEST(an_empty_environment_gives_the_defaults)
 {
     struct wf_environment none = {NULL, false};
     struct wf_config *config;
@@ -31,9 +31,8 @@ START_TEST(an_empty_environment_gives_the_defaults)
     wf_config_release(&config);
     ck_assert_ptr_null(config);
 }
-END_TEST
 
-START_TEST(values_come_from_the_environment)
+TEST(values_come_from_the_environment)
 {
     struct wf_environment set =
         ENVIRONMENT("WEFT_BACKEND=nccl,gloo-cpu", "WEFT_TIMEOUT=2.5", "WEFT_CHECK=yes",
@@ -48,9 +47,8 @@ START_TEST(values_come_from_the_environment)
     ck_assert(config->check);
     wf_config_release(&config);
 }
-END_TEST
 
-START_TEST(an_empty_variable_counts_as_not_set)
+TEST(an_empty_variable_counts_as_not_set)
 {
     struct wf_config *config;
 
@@ -60,9 +58,8 @@ START_TEST(an_empty_variable_counts_as_not_set)
     ck_assert_int_eq(config->timeout_ns, INT64_C(300000000000));
     wf_config_release(&config);
 }
-END_TEST
 
-START_TEST(a_bad_value_names_the_variable_the_text_and_what_is_wanted)
+TEST(a_bad_value_names_the_variable_the_text_and_what_is_wanted)
 {
     struct wf_config *config = NULL;
 
@@ -73,9 +70,8 @@ START_TEST(a_bad_value_names_the_variable_the_text_and_what_is_wanted)
     ck_assert_int_eq(wf_config_parse(ENVIRONMENT("WEFT_LOG=loud"), &config), WEFT_ERR_PARSE);
     ck_assert_ptr_nonnull(strstr(weft_last_error(), "notice"));
 }
-END_TEST
 
-START_TEST(seconds_are_decimal_positive_and_bounded)
+TEST(seconds_are_decimal_positive_and_bounded)
 {
     static const char *const good[] = {"1", "0.5", "300", "9223372036", "1.0000000009"};
     static const char *const bad[] = {"0",  "0.0", "-1", "1s", "1e3",         ".5",
@@ -87,9 +83,8 @@ START_TEST(seconds_are_decimal_positive_and_bounded)
     for (size_t i = 0; i < WF_COUNT(bad); i++)
         ck_assert_msg(wf_knob_check(knob, bad[i]) == WEFT_ERR_PARSE, "%s", bad[i]);
 }
-END_TEST
 
-START_TEST(bytes_have_a_unit_or_none_and_a_limit)
+TEST(bytes_have_a_unit_or_none_and_a_limit)
 {
     static const char *const bad[] = {
         "abc", "-1", "99999999T", "8589934592G", "9223372036854775808",
@@ -110,18 +105,16 @@ START_TEST(bytes_have_a_unit_or_none_and_a_limit)
     ck_assert_int_eq(config->nvshmem_heap, INT64_C(8589934591) << 30);
     wf_config_release(&config);
 }
-END_TEST
 
-START_TEST(every_default_can_be_read)
+TEST(every_default_can_be_read)
 {
     for (size_t i = 0; i < wf_knob_count; i++)
         if (wf_knobs[i].fallback[0] != '\0')
             ck_assert_msg(wf_knob_check(&wf_knobs[i], wf_knobs[i].fallback) == WEFT_OK, "%s",
                           wf_knobs[i].name);
 }
-END_TEST
 
-START_TEST(a_privileged_program_ignores_path_variables)
+TEST(a_privileged_program_ignores_path_variables)
 {
     struct wf_environment secure =
         ENVIRONMENT("WEFT_PLUGIN_PATH=/evil", "WEFT_NCCL_LIB=/evil.so", "WEFT_BACKEND=nccl");
@@ -136,9 +129,8 @@ START_TEST(a_privileged_program_ignores_path_variables)
     ck_assert(!wf_knob_ignored(knob_named("WEFT_BACKEND"), secure));
     wf_config_release(&config);
 }
-END_TEST
 
-START_TEST(unknown_variables_come_with_the_nearest_known_name)
+TEST(unknown_variables_come_with_the_nearest_known_name)
 {
     struct wf_environment set =
         ENVIRONMENT("WEFT_BAKEND=x", "WEFT_LOG=info", "WEFT_QUITE_SOMETHING_ELSE=1",
@@ -156,9 +148,8 @@ START_TEST(unknown_variables_come_with_the_nearest_known_name)
     ck_assert_ptr_null(nearest);
     ck_assert_ptr_null(wf_config_unknown(set, 2, &length, &nearest));
 }
-END_TEST
 
-START_TEST(plugins_see_knobs_and_nothing_else)
+TEST(plugins_see_knobs_and_nothing_else)
 {
     setenv("WEFT_NCCL_LIB", "/opt/libnccl.so.2", 1);
     unsetenv("WEFT_RCCL_LIB");
@@ -168,9 +159,8 @@ START_TEST(plugins_see_knobs_and_nothing_else)
     ck_assert_ptr_nonnull(wf_config_getenv("PATH"));
     unsetenv("WEFT_NCCL_LIB");
 }
-END_TEST
 
-START_TEST(reading_the_process_sets_the_log_level)
+TEST(reading_the_process_sets_the_log_level)
 {
     struct wf_config *config;
     int before = wf_log_level();
@@ -182,9 +172,8 @@ START_TEST(reading_the_process_sets_the_log_level)
     unsetenv("WEFT_LOG");
     wf_log_set_level(before);
 }
-END_TEST
 
-START_TEST(the_digest_sees_planning_knobs_alone)
+TEST(the_digest_sees_planning_knobs_alone)
 {
     struct wf_config *a, *b;
 
@@ -206,9 +195,8 @@ START_TEST(the_digest_sees_planning_knobs_alone)
         wf_config_release(&b);
     }
 }
-END_TEST
 
-START_TEST(every_allocation_may_fail)
+TEST(every_allocation_may_fail)
 {
     struct wf_environment set = ENVIRONMENT("WEFT_BACKEND=nccl", "WEFT_PLUGIN_PATH=/a");
     int64_t live = wf_mem_live();
@@ -230,7 +218,6 @@ START_TEST(every_allocation_may_fail)
     wf_config_release(&config);
     ck_assert_int_eq(wf_mem_live(), live);
 }
-END_TEST
 
 static atomic_int reads;
 
@@ -245,7 +232,7 @@ static void *read_environment(void *unused)
 }
 
 /* As a probed plugin does, which may read knobs too. */
-START_TEST(the_environment_is_not_read_while_it_changes)
+TEST(the_environment_is_not_read_while_it_changes)
 {
     pthread_t reader;
 
@@ -268,13 +255,3 @@ START_TEST(the_environment_is_not_read_while_it_changes)
     ck_assert_int_eq(atomic_load(&reads), 2);
     unsetenv("WEFT_BACKEND");
 }
-END_TEST
-
-SUITE(config_config, an_empty_environment_gives_the_defaults, values_come_from_the_environment,
-      an_empty_variable_counts_as_not_set,
-      a_bad_value_names_the_variable_the_text_and_what_is_wanted,
-      seconds_are_decimal_positive_and_bounded, bytes_have_a_unit_or_none_and_a_limit,
-      every_default_can_be_read, a_privileged_program_ignores_path_variables,
-      unknown_variables_come_with_the_nearest_known_name, plugins_see_knobs_and_nothing_else,
-      reading_the_process_sets_the_log_level, the_digest_sees_planning_knobs_alone,
-      every_allocation_may_fail, the_environment_is_not_read_while_it_changes)

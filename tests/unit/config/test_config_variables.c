@@ -13,7 +13,7 @@ static weft_variable_info find(struct wf_environment environment, const char *na
     ck_abort_msg("there is no %s", name);
 }
 
-START_TEST(every_knob_has_a_value_a_source_and_help)
+TEST(every_knob_has_a_value_a_source_and_help)
 {
     struct wf_environment environment = ENVIRONMENT("WEFT_TIMEOUT=7");
     weft_variable_info variable = find(environment, "WEFT_TIMEOUT");
@@ -28,15 +28,14 @@ START_TEST(every_knob_has_a_value_a_source_and_help)
     for (size_t i = 0; i < wf_knob_count; i++) {
         ck_assert(wf_variable_find(environment, i, &variable));
         ck_assert_str_eq(variable.name, wf_knobs[i].name);
-        ck_assert_msg(strchr(variable.help, '|') == NULL, "%s breaks the table of docs/config.md",
+        ck_assert_msg(strchr(variable.help, '|') == NULL, "%s breaks the table of weft env",
                       variable.name);
         ck_assert_ptr_null(variable.problem);
     }
     ck_assert(!wf_variable_find(environment, wf_knob_count, &variable));
 }
-END_TEST
 
-START_TEST(problems_and_unknown_variables_are_pointed_out)
+TEST(problems_and_unknown_variables_are_pointed_out)
 {
     struct wf_environment environment = ENVIRONMENT("WEFT_TIMEOUT=soon", "WEFT_BAKEND=x");
     weft_variable_info variable = find(environment, "WEFT_TIMEOUT");
@@ -47,9 +46,8 @@ START_TEST(problems_and_unknown_variables_are_pointed_out)
     ck_assert_str_eq(variable.nearest, "WEFT_BACKEND");
     ck_assert_str_eq(variable.value, "x");
 }
-END_TEST
 
-START_TEST(ignored_values_say_so)
+TEST(ignored_values_say_so)
 {
     struct wf_environment secure = ENVIRONMENT("WEFT_PLUGIN_PATH=/evil");
     weft_variable_info variable;
@@ -60,16 +58,14 @@ START_TEST(ignored_values_say_so)
     ck_assert_str_eq(variable.source, "ignored");
     ck_assert_ptr_nonnull(variable.problem);
 }
-END_TEST
 
-START_TEST(secrets_are_not_shown)
+TEST(secrets_are_not_shown)
 {
     ck_assert_str_eq(find(ENVIRONMENT("WEFT_TOKEN=hunter2"), "WEFT_TOKEN").value, "(secret)");
     ck_assert_ptr_null(find(ENVIRONMENT("WEFT_LOG=info"), "WEFT_TOKEN").value);
 }
-END_TEST
 
-START_TEST(no_more_than_the_callers_struct_is_written)
+TEST(no_more_than_the_callers_struct_is_written)
 {
     struct {
         weft_variable_info info;
@@ -91,8 +87,3 @@ START_TEST(no_more_than_the_callers_struct_is_written)
     ck_assert(weft_variable_get(0, NULL) != WEFT_OK);
     ck_assert(weft_variable_get(SIZE_MAX, &room.info) != WEFT_OK);
 }
-END_TEST
-
-SUITE(config_variables, every_knob_has_a_value_a_source_and_help,
-      problems_and_unknown_variables_are_pointed_out, ignored_values_say_so, secrets_are_not_shown,
-      no_more_than_the_callers_struct_is_written)

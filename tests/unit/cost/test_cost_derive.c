@@ -5,7 +5,7 @@ static weft_cost_table *copy_of(const char *name)
 {
     weft_cost_table *base, *copy;
 
-    ck_assert_int_eq(weft_cost_table_find(name, &base), WEFT_OK);
+    ck_assert_int_eq(weft_cost_table_open(name, &base), WEFT_OK);
     ck_assert_int_eq(wf_cost_copy(base, "mine", &copy), WEFT_OK);
     weft_cost_table_release(&base);
     return copy;
@@ -37,14 +37,14 @@ static uint64_t whole_ns(const weft_cost_table *table, uint32_t kind, uint64_t r
     return wf_cost_ns(table, &work);
 }
 
-START_TEST(a_step_costs_what_the_plugin_says_of_its_collective)
+TEST(a_step_costs_what_the_plugin_says_of_its_collective)
 {
     static const uint32_t kinds[] = {WEFT_STEP_ALL_GATHER, WEFT_STEP_REDUCE_SCATTER,
                                      WEFT_STEP_ALL_REDUCE, WEFT_STEP_ALL_TO_ALL};
     uint32_t unknown = WEFT_COLL_COUNT;
 
     for (uint64_t ranks = 2; ranks <= 16; ranks *= 2) {
-        weft_cost_table *table = copy_of("default");
+        OWNED(weft_cost_table) *table = copy_of("default");
         wf_cost_derive(table, (int32_t)ranks, answer, &unknown);
         for (size_t i = 0; i < WF_COUNT(kinds); i++) {
             uint64_t want = 1000 + 100 * ranks + (UINT64_C(16) << 20) / 100;
@@ -54,14 +54,12 @@ START_TEST(a_step_costs_what_the_plugin_says_of_its_collective)
                           (unsigned long long)ranks, (unsigned long long)have,
                           (unsigned long long)want);
         }
-        weft_cost_table_release(&table);
     }
 }
-END_TEST
 
-START_TEST(what_the_plugin_does_not_know_stays)
+TEST(what_the_plugin_does_not_know_stays)
 {
-    weft_cost_table *table = copy_of("default"), *base = copy_of("default");
+    OWNED(weft_cost_table) *table = copy_of("default"), *base = copy_of("default");
     uint32_t unknown = WEFT_COLL_ALL_GATHER;
 
     wf_cost_derive(table, 2, answer, &unknown);
@@ -73,10 +71,4 @@ START_TEST(what_the_plugin_does_not_know_stays)
                       base->rates[WEFT_STEP_ALL_REDUCE][WF_WITHIN_HOST].base_ns);
     ck_assert_mem_eq(&table->rates[WEFT_STEP_ALL_REDUCE][WF_BETWEEN_HOSTS],
                      &base->rates[WEFT_STEP_ALL_REDUCE][WF_BETWEEN_HOSTS], sizeof(struct wf_rate));
-    weft_cost_table_release(&table);
-    weft_cost_table_release(&base);
 }
-END_TEST
-
-SUITE(cost_derive, a_step_costs_what_the_plugin_says_of_its_collective,
-      what_the_plugin_does_not_know_stays)

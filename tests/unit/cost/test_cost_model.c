@@ -5,12 +5,12 @@ static weft_cost_table *dtensor(void)
 {
     weft_cost_table *table;
 
-    ck_assert_int_eq(weft_cost_table_find("dtensor", &table), WEFT_OK);
+    ck_assert_int_eq(weft_cost_table_open("dtensor", &table), WEFT_OK);
     return table;
 }
 
 /* Values that DTensor itself gives for 8 devices of one host, in microseconds. */
-START_TEST(the_dtensor_table_gives_dtensors_own_costs)
+TEST(the_dtensor_table_gives_dtensors_own_costs)
 {
     static const struct {
         uint32_t kind;
@@ -32,15 +32,14 @@ START_TEST(the_dtensor_table_gives_dtensors_own_costs)
     }
     weft_cost_table_release(&table);
 }
-END_TEST
 
-START_TEST(time_grows_with_everything_it_counts)
+TEST(time_grows_with_everything_it_counts)
 {
-    weft_cost_table *table;
+    OWNED(weft_cost_table) *table = NULL;
     struct wf_work work = {.kind = WEFT_STEP_EXCHANGE, .ranks = 4, .received = 1 << 20};
     uint64_t before, after;
 
-    ck_assert_int_eq(weft_cost_table_find("default", &table), WEFT_OK);
+    ck_assert_int_eq(weft_cost_table_open("default", &table), WEFT_OK);
     before = wf_cost_ns(table, &work);
     work.packed = 1 << 20;
     after = wf_cost_ns(table, &work);
@@ -52,40 +51,73 @@ START_TEST(time_grows_with_everything_it_counts)
     before = after;
     work.link = WF_BETWEEN_HOSTS;
     ck_assert_uint_gt(wf_cost_ns(table, &work), before);
-    weft_cost_table_release(&table);
 }
-END_TEST
 
-START_TEST(the_largest_tensors_do_not_wrap)
+TEST(a_program_asks_for_the_time_of_a_step)
 {
-    weft_cost_table *table = dtensor();
+    weft_cost_step step = {.struct_size = sizeof step,
+                           .kind = WEFT_STEP_EXCHANGE,
+                           .ranks = 4,
+                           .between_hosts = true,
+                           .received = 3 << 20,
+                           .copied = 5 << 20,
+                           .packed = 7 << 20,
+                           .reduced = 9 << 20};
+    struct wf_work work = {.kind = WEFT_STEP_EXCHANGE,
+                           .link = WF_BETWEEN_HOSTS,
+                           .ranks = 4,
+                           .received = 3 << 20,
+                           .copied = 5 << 20,
+                           .packed = 7 << 20,
+                           .reduced = 9 << 20};
+    OWNED(weft_cost_table) *table = NULL;
+    uint64_t ns = 0;
+
+    ck_assert_int_eq(weft_cost_table_open("default", &table), WEFT_OK);
+    ck_assert_int_eq(weft_cost_table_step_ns(table, &step, &ns), WEFT_OK);
+    ck_assert_uint_eq(ns, wf_cost_ns(table, &work));
+    step.between_hosts = false;
+    work.link = WF_WITHIN_HOST;
+    ck_assert_int_eq(weft_cost_table_step_ns(table, &step, &ns), WEFT_OK);
+    ck_assert_uint_eq(ns, wf_cost_ns(table, &work));
+    step.ranks = 0;
+    ck_assert_int_eq(weft_cost_table_step_ns(table, &step, &ns), WEFT_ERR_INVALID);
+    ck_assert_str_eq(weft_last_error(),
+                     "weft_cost_table_step_ns: ranks is 0; it must be at least 1");
+    step.ranks = 1;
+    step.kind = WEFT_STEP_KINDS;
+    ck_assert_int_eq(weft_cost_table_step_ns(table, &step, &ns), WEFT_ERR_INVALID);
+    ck_assert_str_eq(weft_last_error(),
+                     "weft_cost_table_step_ns: kind 10 is not an enum weft_step_kind");
+}
+
+TEST(the_largest_tensors_do_not_wrap)
+{
+    OWNED(weft_cost_table) *table = dtensor();
     struct wf_work work = {.kind = WEFT_STEP_ALL_GATHER, .ranks = 2, .received = INT64_MAX};
 
     ck_assert_uint_gt(wf_cost_ns(table, &work), UINT64_C(90000000000000000));
     work.received = work.reduced = UINT64_MAX;
     ck_assert_uint_gt(wf_cost_ns(table, &work), UINT64_C(180000000000000000));
-    weft_cost_table_release(&table);
 }
-END_TEST
 
-START_TEST(unknown_tables_are_answered_with_the_known_ones)
+TEST(unknown_tables_are_answered_with_the_known_ones)
 {
     weft_cost_table *table = NULL;
 
-    ck_assert_int_eq(weft_cost_table_find("gpu", &table), WEFT_ERR_NOT_FOUND);
-    ck_assert_str_eq(
-        weft_last_error(),
-        "no cost table \"gpu\" is built in; the built-in tables are default, cpu, dtensor");
+    ck_assert_int_eq(weft_cost_table_open("gpu", &table), WEFT_ERR_NOT_FOUND);
+    ck_assert_str_eq(weft_last_error(),
+                     "gpu is neither a built-in cost table (default, cpu, dtensor) nor a file: No "
+                     "such file or directory");
     ck_assert_ptr_null(table);
 }
-END_TEST
 
-START_TEST(compute_takes_the_greater_of_work_and_traffic)
+TEST(compute_takes_the_greater_of_work_and_traffic)
 {
     weft_cost_table *table, *none;
 
-    ck_assert_int_eq(weft_cost_table_find("default", &table), WEFT_OK);
-    ck_assert_int_eq(weft_cost_table_find("dtensor", &none), WEFT_OK);
+    ck_assert_int_eq(weft_cost_table_open("default", &table), WEFT_OK);
+    ck_assert_int_eq(weft_cost_table_open("dtensor", &none), WEFT_OK);
     ck_assert_uint_eq(weft_cost_table_flops(table), UINT64_C(400000000000000));
     ck_assert_uint_eq(weft_cost_table_compute_ns(table, UINT64_C(400000000000000), 1), 1000000000);
     ck_assert_uint_eq(weft_cost_table_compute_ns(table, 1, 2000000), 1000);
@@ -94,8 +126,3 @@ START_TEST(compute_takes_the_greater_of_work_and_traffic)
     ck_assert_uint_eq(weft_cost_table_flops(none), 0);
     weft_cost_table_release(&table);
 }
-END_TEST
-
-SUITE(cost_model, compute_takes_the_greater_of_work_and_traffic,
-      the_dtensor_table_gives_dtensors_own_costs, time_grows_with_everything_it_counts,
-      the_largest_tensors_do_not_wrap, unknown_tables_are_answered_with_the_known_ones)

@@ -10,7 +10,7 @@ static void round_trip(const char *name)
     char text[4096];
     size_t length;
 
-    ck_assert_int_eq(weft_cost_table_find(name, &table), WEFT_OK);
+    ck_assert_int_eq(weft_cost_table_open(name, &table), WEFT_OK);
     ck_assert_int_eq(weft_cost_table_print(table, text, sizeof text, &length), WEFT_OK);
     ck_assert_uint_eq(length, strlen(text));
     ck_assert_msg(weft_cost_table_parse(text, &again) == WEFT_OK, "%s", weft_last_error());
@@ -20,13 +20,12 @@ static void round_trip(const char *name)
     ck_assert_ptr_null(again);
 }
 
-START_TEST(built_in_tables_print_and_read_back)
+TEST(built_in_tables_print_and_read_back)
 {
     round_trip("default");
     round_trip("cpu");
     round_trip("dtensor");
 }
-END_TEST
 
 /* The built-in table as text, with the first LINE replaced by OTHER (NULL: left out). */
 static weft_status parse_with(const char *line, const char *other)
@@ -36,7 +35,7 @@ static weft_status parse_with(const char *line, const char *other)
     char *at;
     weft_status status;
 
-    ck_assert_int_eq(weft_cost_table_find("default", &table), WEFT_OK);
+    ck_assert_int_eq(weft_cost_table_open("default", &table), WEFT_OK);
     ck_assert_int_eq(weft_cost_table_print(table, text, sizeof text, NULL), WEFT_OK);
     weft_cost_table_release(&table);
     at = strstr(text, line);
@@ -49,7 +48,7 @@ static weft_status parse_with(const char *line, const char *other)
     return status;
 }
 
-START_TEST(what_is_wrong_is_named)
+TEST(what_is_wrong_is_named)
 {
     static const struct {
         const char *line, *other, *said;
@@ -75,14 +74,13 @@ START_TEST(what_is_wrong_is_named)
                       cases[i].line, cases[i].other, weft_last_error());
     }
 }
-END_TEST
 
-START_TEST(older_tables_have_no_lines_for_owners)
+TEST(older_tables_have_no_lines_for_owners)
 {
-    weft_cost_table *table = NULL, *older = NULL;
+    OWNED(weft_cost_table) *table = NULL, *older = NULL;
     char text[4096], *end;
 
-    ck_assert_int_eq(weft_cost_table_find("cpu", &table), WEFT_OK);
+    ck_assert_int_eq(weft_cost_table_open("cpu", &table), WEFT_OK);
     ck_assert_int_eq(weft_cost_table_print(table, text, sizeof text, NULL), WEFT_OK);
     end = strstr(text, "broadcast within");
     ck_assert_ptr_nonnull(end);
@@ -93,25 +91,21 @@ START_TEST(older_tables_have_no_lines_for_owners)
     ck_assert_mem_eq(older->rates[WEFT_STEP_REDUCE], table->rates[WEFT_STEP_REDUCE_SCATTER],
                      sizeof table->rates[0]);
     ck_assert_uint_eq(older->reduce, table->reduce);
-    weft_cost_table_release(&older);
-    weft_cost_table_release(&table);
 }
-END_TEST
 
-START_TEST(comments_blank_lines_and_carriage_returns_are_passed_over)
+TEST(comments_blank_lines_and_carriage_returns_are_passed_over)
 {
     ck_assert_msg(parse_with("copy 500", "\n  # a comment\r\ncopy 500 # and one more") == WEFT_OK,
                   "%s", weft_last_error());
 }
-END_TEST
 
-START_TEST(allocation_failure_is_an_error_without_a_leak)
+TEST(allocation_failure_is_an_error_without_a_leak)
 {
     weft_cost_table *table, *again = NULL;
     int64_t live = wf_mem_live();
     char text[4096];
 
-    ck_assert_int_eq(weft_cost_table_find("cpu", &table), WEFT_OK);
+    ck_assert_int_eq(weft_cost_table_open("cpu", &table), WEFT_OK);
     ck_assert_int_eq(weft_cost_table_print(table, text, sizeof text, NULL), WEFT_OK);
     wf_mem_fail_at(1);
     ck_assert_int_eq(weft_cost_table_parse(text, &again), WEFT_ERR_NO_MEMORY);
@@ -121,8 +115,3 @@ START_TEST(allocation_failure_is_an_error_without_a_leak)
     ck_assert_ptr_null(again);
     ck_assert_int_eq(wf_mem_live(), live);
 }
-END_TEST
-
-SUITE(cost_text, built_in_tables_print_and_read_back, older_tables_have_no_lines_for_owners,
-      what_is_wrong_is_named, comments_blank_lines_and_carriage_returns_are_passed_over,
-      allocation_failure_is_an_error_without_a_leak)

@@ -6,7 +6,7 @@ static const struct kept_regions *list_of(const struct lone_rank *lone)
     return lone->action.regions;
 }
 
-START_TEST(a_local_step_copies_within_the_rank)
+TEST(a_local_step_copies_within_the_rank)
 {
     struct lone_rank lone;
 
@@ -20,9 +20,8 @@ START_TEST(a_local_step_copies_within_the_rank)
     lone_clear(&lone);
     lone_end(&lone);
 }
-END_TEST
 
-START_TEST(ranks_that_share_memory_pull)
+TEST(ranks_that_share_memory_pull)
 {
     struct lone_rank lone;
 
@@ -36,9 +35,8 @@ START_TEST(ranks_that_share_memory_pull)
     lone_clear(&lone);
     lone_end(&lone);
 }
-END_TEST
 
-START_TEST(reducing_to_copies_is_the_backends_all_reduce)
+TEST(reducing_to_copies_is_the_backends_all_reduce)
 {
     struct lone_rank lone;
 
@@ -53,9 +51,8 @@ START_TEST(reducing_to_copies_is_the_backends_all_reduce)
     lone_clear(&lone);
     lone_end(&lone);
 }
-END_TEST
 
-START_TEST(a_new_partial_is_the_identity_off_coordinate_0)
+TEST(a_new_partial_is_the_identity_off_coordinate_0)
 {
     struct lone_rank lone;
     float identity;
@@ -77,7 +74,6 @@ START_TEST(a_new_partial_is_the_identity_off_coordinate_0)
     lone_clear(&lone);
     lone_end(&lone);
 }
-END_TEST
 
 /* The type of an exchange that adds and averages DTYPE. */
 static enum wf_action_kind way_of_average(struct lone_rank *lone, const char *dtype,
@@ -98,7 +94,7 @@ static enum wf_action_kind way_of_average(struct lone_rank *lone, const char *dt
     return type;
 }
 
-START_TEST(sums_beside_averages_are_the_backends_or_are_moved)
+TEST(sums_beside_averages_are_the_backends_or_are_moved)
 {
     struct lone_rank lone;
 
@@ -109,9 +105,8 @@ START_TEST(sums_beside_averages_are_the_backends_or_are_moved)
     ck_assert_int_eq(way_of_average(&lone, "i32", 0), WF_ACTION_PACKED);
     lone_end(&lone);
 }
-END_TEST
 
-START_TEST(averages_of_integers_are_moved_where_the_backend_has_its_own)
+TEST(averages_of_integers_are_moved_where_the_backend_has_its_own)
 {
     struct lone_rank lone;
 
@@ -129,9 +124,8 @@ START_TEST(averages_of_integers_are_moved_where_the_backend_has_its_own)
     lone_end(&lone);
     ck_assert_int_eq(wf_mem_live(), 0);
 }
-END_TEST
 
-START_TEST(a_rank_that_takes_no_part_is_named)
+TEST(a_rank_that_takes_no_part_is_named)
 {
     struct lone_rank lone;
 
@@ -142,9 +136,8 @@ START_TEST(a_rank_that_takes_no_part_is_named)
     lone_clear(&lone);
     lone_end(&lone);
 }
-END_TEST
 
-START_TEST(clearing_leaves_nothing)
+TEST(clearing_leaves_nothing)
 {
     struct lone_rank lone;
 
@@ -158,10 +151,3 @@ START_TEST(clearing_leaves_nothing)
     lone_end(&lone);
     ck_assert_int_eq(wf_mem_live(), 0);
 }
-END_TEST
-
-SUITE(exec_action, a_local_step_copies_within_the_rank, ranks_that_share_memory_pull,
-      reducing_to_copies_is_the_backends_all_reduce, a_new_partial_is_the_identity_off_coordinate_0,
-      sums_beside_averages_are_the_backends_or_are_moved,
-      averages_of_integers_are_moved_where_the_backend_has_its_own,
-      a_rank_that_takes_no_part_is_named, clearing_leaves_nothing)

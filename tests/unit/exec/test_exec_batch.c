@@ -14,7 +14,7 @@ static weft_plan *batch_of_one(const char *mesh, const char *from_text, const ch
     return plan;
 }
 
-START_TEST(a_batch_needs_ranks)
+TEST(a_batch_needs_ranks)
 {
     weft_plan *plan = batch_of_one("2", "f32[4] S(0)", "f32[4] R");
     struct lone_rank lone;
@@ -31,6 +31,3 @@ START_TEST(a_batch_needs_ranks)
     lone_end(&lone);
     ck_assert_int_eq(wf_mem_live(), 0);
 }
-END_TEST
-
-SUITE(exec_batch, a_batch_needs_ranks)

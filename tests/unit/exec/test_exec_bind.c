@@ -3,7 +3,7 @@
 #include "support/lone_rank.h"
 #include "support/suite.h"
 
-START_TEST(a_communicator_must_have_all_ranks)
+TEST(a_communicator_must_have_all_ranks)
 {
     weft_spec *from = spec_of("4", "f32[8] S(0)"), *to = spec_of("2@3-4", "f32[8] R");
     struct lone_rank lone;
@@ -17,18 +17,17 @@ START_TEST(a_communicator_must_have_all_ranks)
     weft_spec_release(&to);
     lone_end(&lone);
 }
-END_TEST
 
 #define REFUSED(call, text) check_refused(call, WEFT_ERR_INVALID, text)
 
 /* Bindings of other languages have one type for all handles. */
-START_TEST(objects_of_another_kind_are_refused)
+TEST(objects_of_another_kind_are_refused)
 {
     weft_spec *spec = spec_of("2x2", "f32[8,8] S(0),R"), *made = NULL;
     weft_mesh *mesh = weft_mesh_retain(weft_spec_mesh(spec)), *slice = NULL;
     const weft_spec *specs[1] = {spec}, *wrong[1] = {(void *)mesh};
     weft_plan_info info = {.struct_size = sizeof info};
-    weft_plan *plan = NULL;
+    OWNED(weft_plan) *plan = NULL;
     int32_t number;
     char text[64];
 
@@ -49,20 +48,18 @@ START_TEST(objects_of_another_kind_are_refused)
     REFUSED(weft_plan_print((void *)spec, text, sizeof text, NULL), "plan is a weft_spec");
     ck_assert_int_eq(weft_plan_create(spec, spec, NULL, &plan), WEFT_OK);
     REFUSED(weft_spec_print((void *)plan, text, sizeof text, NULL), "spec is a weft_plan");
-    REFUSED(weft_plan_print_json(plan, (void *)spec, NULL, 0, NULL), "runner_up is a weft_spec");
+    REFUSED(weft_plan_json_print(plan, (void *)spec, NULL, 0, NULL), "runner_up is a weft_spec");
     ck_assert_int_eq(weft_mesh_size((void *)plan), 0);
     ck_assert_int_eq(weft_spec_dims((void *)mesh), 0);
     ck_assert_ptr_null(weft_plan_costs((void *)mesh));
     ck_assert_ptr_null(weft_mesh_retain((void *)plan));
     ck_assert_ptr_null(weft_spec_retain((void *)plan));
     ck_assert_ptr_null(weft_plan_retain((void *)mesh));
-    weft_plan_release(&plan);
     weft_mesh_release(&mesh);
     weft_spec_release(&spec);
 }
-END_TEST
 
-START_TEST(weft_plan_bind_refuses_another_kind)
+TEST(weft_plan_bind_refuses_another_kind)
 {
     weft_mesh *mesh = NULL;
     struct lone_rank lone;
@@ -75,9 +72,8 @@ START_TEST(weft_plan_bind_refuses_another_kind)
     weft_mesh_release(&mesh);
     lone_end(&lone);
 }
-END_TEST
 
-START_TEST(an_object_of_another_kind_is_not_released)
+TEST(an_object_of_another_kind_is_not_released)
 {
     weft_spec *spec = spec_of("2", "f32[8] S(0)"), *copy = spec;
 
@@ -92,15 +88,14 @@ START_TEST(an_object_of_another_kind_is_not_released)
     ck_assert_int_eq(weft_spec_elements(spec), 8);
     weft_spec_release(&spec);
 }
-END_TEST
 
 /* A move among some ranks of the world: its steps run on groups of the world, not of its team.  A
  * step has failed, and its work never ends. */
-START_TEST(a_bound_plan_waits_for_the_work_of_its_steps)
+TEST(a_bound_plan_waits_for_the_work_of_its_steps)
 {
-    weft_spec *spec = spec_of("1", "f32[4] R");
+    OWNED(weft_spec) *spec = spec_of("1", "f32[4] R");
     weft_bound *bound = wf_calloc(1, sizeof *bound);
-    weft_context *context;
+    OWNED(weft_context) *context = NULL;
     weft_comm *world, team, step;
     weft_stream *stream = NULL;
     const char *text;
@@ -135,12 +130,5 @@ START_TEST(a_bound_plan_waits_for_the_work_of_its_steps)
     ck_assert_msg(strstr(text, "is not freed: its work is still in progress") != NULL, "%s", text);
     atomic_store((atomic_int *)(void *)stream, 0);
     world->groups = NULL;
-    weft_stream_release(context, &stream);
-    weft_spec_release(&spec);
-    weft_context_release(&context);
+    weft_stream_release(&stream);
 }
-END_TEST
-
-SUITE(exec_bind, a_bound_plan_waits_for_the_work_of_its_steps, a_communicator_must_have_all_ranks,
-      objects_of_another_kind_are_refused, weft_plan_bind_refuses_another_kind,
-      an_object_of_another_kind_is_not_released)

@@ -25,10 +25,10 @@ static struct extents {
     {"f32[4,4] S(0)", {8, 1}, true, 8, 48},  {"f32[4,4] S(1)", {0, 0}, true, 8, 4},
     {"f64[1,4] S(1)", {99, 2}, true, 2, 24}, {"i8[0,4] S(1)", {1, 1}, true, 0, 0}};
 
-START_TEST(a_shard_takes_the_bytes_up_to_its_last_element)
+TEST(a_shard_takes_the_bytes_up_to_its_last_element)
 {
     for (size_t i = 0; i < WF_COUNT(extents); i++) {
-        weft_spec *spec = spec_of("2", extents[i].spec);
+        OWNED(weft_spec) *spec = spec_of("2", extents[i].spec);
         struct wf_extent have;
 
         wf_buffers_measure(spec, 0, extents[i].strided ? extents[i].strides : NULL, &have);
@@ -38,10 +38,8 @@ START_TEST(a_shard_takes_the_bytes_up_to_its_last_element)
         ck_assert_int_eq(have.strided, extents[i].strided);
         wf_buffers_measure(spec, 7, NULL, &have); /* not in the mesh */
         ck_assert_uint_eq(have.elements + have.bytes, 0);
-        weft_spec_release(&spec);
     }
 }
-END_TEST
 
 static weft_status run(struct lone_rank *lone, const void *source, void *target)
 {
@@ -55,7 +53,7 @@ static void refused(weft_status status, const char *text)
                   weft_last_error());
 }
 
-START_TEST(memory_is_looked_at_as_far_as_it_is_known)
+TEST(memory_is_looked_at_as_far_as_it_is_known)
 {
     weft_device_table table = *fake_plugin()->device;
     weft_plugin plugin = *fake_plugin();
@@ -94,7 +92,3 @@ START_TEST(memory_is_looked_at_as_far_as_it_is_known)
     ck_assert_int_eq(run(&lone, NULL, piece), WEFT_OK);
     lone_end(&lone);
 }
-END_TEST
-
-SUITE(exec_buffers, a_shard_takes_the_bytes_up_to_its_last_element,
-      memory_is_looked_at_as_far_as_it_is_known)

@@ -17,7 +17,7 @@ static weft_status cast_regions(void *list, uint32_t from, uint32_t to, const vo
     return cast_status;
 }
 
-START_TEST(a_narrowing_step_casts_first_and_a_widening_one_last)
+TEST(a_narrowing_step_casts_first_and_a_widening_one_last)
 {
     struct wf_step narrow = {.kind = WEFT_STEP_ALL_TO_ALL,
                              .axes = 1,
@@ -46,10 +46,9 @@ START_TEST(a_narrowing_step_casts_first_and_a_widening_one_last)
     weft_spec_release(&wide.from);
     weft_spec_release(&wide.to);
 }
-END_TEST
 
 /* The identity of P(min) in f8e4m3 is 448, in bf16 it is infinity. */
-START_TEST(a_cast_after_an_exchange_stores_the_identities_of_its_partials)
+TEST(a_cast_after_an_exchange_stores_the_identities_of_its_partials)
 {
     struct wf_step exchange = {.kind = WEFT_STEP_EXCHANGE,
                                .axes = 3,
@@ -74,7 +73,6 @@ START_TEST(a_cast_after_an_exchange_stores_the_identities_of_its_partials)
     weft_spec_release(&exchange.from);
     weft_spec_release(&exchange.to);
 }
-END_TEST
 
 /* Which step of the plan from FROM to TO is split, counted from 0; -1: none. */
 static int split_of(struct lone_rank *lone, bool packed, const char *from, const char *to)
@@ -107,7 +105,7 @@ static int split_of(struct lone_rank *lone, bool packed, const char *from, const
     return split;
 }
 
-START_TEST(a_backend_without_the_entries_gets_two_steps)
+TEST(a_backend_without_the_entries_gets_two_steps)
 {
     struct lone_rank lone;
 
@@ -120,7 +118,6 @@ START_TEST(a_backend_without_the_entries_gets_two_steps)
     }
     lone_end(&lone);
 }
-END_TEST
 
 static weft_kernel_table casting_kernel;
 static weft_comm_table casting_comm;
@@ -145,7 +142,7 @@ static const weft_plugin *give_entries(struct lone_rank *lone, weft_status statu
 }
 
 /* A backend asks its device whether it has the kernels. */
-START_TEST(a_backend_that_refuses_the_cast_gets_two_steps)
+TEST(a_backend_that_refuses_the_cast_gets_two_steps)
 {
     const weft_plugin *before;
     struct lone_rank lone;
@@ -160,9 +157,8 @@ START_TEST(a_backend_that_refuses_the_cast_gets_two_steps)
     lone.context->plugin = before;
     lone_end(&lone);
 }
-END_TEST
 
-START_TEST(a_backend_with_the_entries_casts_while_it_moves)
+TEST(a_backend_with_the_entries_casts_while_it_moves)
 {
     const weft_plugin *before;
     struct lone_rank lone;
@@ -183,9 +179,3 @@ START_TEST(a_backend_with_the_entries_casts_while_it_moves)
     lone.context->plugin = before;
     lone_end(&lone);
 }
-END_TEST
-
-SUITE(exec_cast, a_narrowing_step_casts_first_and_a_widening_one_last,
-      a_cast_after_an_exchange_stores_the_identities_of_its_partials,
-      a_backend_without_the_entries_gets_two_steps, a_backend_that_refuses_the_cast_gets_two_steps,
-      a_backend_with_the_entries_casts_while_it_moves)

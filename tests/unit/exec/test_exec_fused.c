@@ -29,7 +29,7 @@ static const char *const mixed[][2] = {{"i8[8] S(0)", "i8[8] R"},
                                        {"f64[6] P", "f64[6] S(0)"},
                                        {"f32[4] S(0)", "f32[4] R"}};
 
-START_TEST(one_message_per_peer_has_the_largest_elements_first)
+TEST(one_message_per_peer_has_the_largest_elements_first)
 {
     weft_bind_options none = {.struct_size = sizeof none};
     struct wf_fused fused = {0};
@@ -56,12 +56,11 @@ START_TEST(one_message_per_peer_has_the_largest_elements_first)
     lone_end(&lone);
     ck_assert_int_eq(wf_mem_live(), 0);
 }
-END_TEST
 
 static const char *const casting[][2] = {
     {"f32[4,4] S(0)", "bf16[4,4] S(1)"}, {"bf16[4] S(0)", "f32[4] R"}, {"u16[4] S(0)", "u16[4] R"}};
 
-START_TEST(casts_are_packed_and_unpacked_apart_and_the_narrower_dtype_travels)
+TEST(casts_are_packed_and_unpacked_apart_and_the_narrower_dtype_travels)
 {
     weft_bind_options none = {.struct_size = sizeof none};
     const struct wf_region_group *packed, *unpacked;
@@ -92,9 +91,8 @@ START_TEST(casts_are_packed_and_unpacked_apart_and_the_narrower_dtype_travels)
     lone_end(&lone);
     ck_assert_int_eq(wf_mem_live(), 0);
 }
-END_TEST
 
-START_TEST(what_is_reduced_is_unpacked_apart)
+TEST(what_is_reduced_is_unpacked_apart)
 {
     weft_bind_options none = {.struct_size = sizeof none};
     struct wf_fused fused = {0};
@@ -123,9 +121,8 @@ START_TEST(what_is_reduced_is_unpacked_apart)
     weft_plan_release(&lone.bound->plan);
     lone_end(&lone);
 }
-END_TEST
 
-START_TEST(a_non_member_has_no_part)
+TEST(a_non_member_has_no_part)
 {
     weft_bind_options none = {.struct_size = sizeof none};
     struct wf_fused fused = {0};
@@ -140,10 +137,9 @@ START_TEST(a_non_member_has_no_part)
     weft_plan_release(&lone.bound->plan);
     lone_end(&lone);
 }
-END_TEST
 
 /* Every allocation of binding fails once. */
-START_TEST(without_memory_nothing_is_left)
+TEST(without_memory_nothing_is_left)
 {
     weft_bind_options none = {.struct_size = sizeof none};
     weft_status status = WEFT_ERR_NO_MEMORY;
@@ -164,9 +160,3 @@ START_TEST(without_memory_nothing_is_left)
         ck_assert_int_eq(wf_mem_live(), 0);
     }
 }
-END_TEST
-
-SUITE(exec_fused, one_message_per_peer_has_the_largest_elements_first,
-      what_is_reduced_is_unpacked_apart,
-      casts_are_packed_and_unpacked_apart_and_the_narrower_dtype_travels, a_non_member_has_no_part,
-      without_memory_nothing_is_left)

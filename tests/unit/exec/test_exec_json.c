@@ -20,14 +20,14 @@ static void check_holds(const weft_plan *plan, const weft_plan *runner_up, const
     char text[4096];
     size_t length;
 
-    ck_assert_int_eq(weft_plan_print_json(plan, runner_up, text, sizeof text, &length), WEFT_OK);
+    ck_assert_int_eq(weft_plan_json_print(plan, runner_up, text, sizeof text, &length), WEFT_OK);
     ck_assert_uint_eq(length, strlen(text));
     ck_assert_msg(strstr(text, want) != NULL, "no %s in %s", want, text);
 }
 
-START_TEST(the_object_has_tensor_costs_steps_and_sums)
+TEST(the_object_has_tensor_costs_steps_and_sums)
 {
-    weft_plan *plan = plan_between("dp=2,tp=2", "f32[4,6] S(0),R", "f32[4,6] R,R");
+    OWNED(weft_plan) *plan = plan_between("dp=2,tp=2", "f32[4,6] S(0),R", "f32[4,6] R,R");
 
     check_holds(plan, NULL,
                 "{\"shape\":[4,6],\"dtype\":\"f32\",\"to_dtype\":\"f32\","
@@ -43,11 +43,9 @@ START_TEST(the_object_has_tensor_costs_steps_and_sums)
                 "}],\"bytes_received_max\":48,\"bytes_received_total\":192,\"exact\":true,"
                 "\"bytes_lower_bound\":48,\"least\":true,");
     check_holds(plan, NULL, ",\"runner_up\":null}");
-    weft_plan_release(&plan);
 }
-END_TEST
 
-START_TEST(a_step_states_where_it_casts)
+TEST(a_step_states_where_it_casts)
 {
     weft_plan *plan = plan_between("2", "f32[64,64] S(0)", "bf16[64,64] S(1)");
 
@@ -62,38 +60,30 @@ START_TEST(a_step_states_where_it_casts)
                 "\"bytes_sent\":2048,\"bytes_received\":2048,");
     weft_plan_release(&plan);
 }
-END_TEST
 
-START_TEST(a_step_between_meshes_has_both)
+TEST(a_step_between_meshes_has_both)
 {
-    weft_spec *from = spec_of("2", "f32[4] S(0)"), *to = spec_of("3@2-4", "f32[4] S(0)");
-    weft_plan *plan = NULL;
+    OWNED(weft_spec) *from = spec_of("2", "f32[4] S(0)"), *to = spec_of("3@2-4", "f32[4] S(0)");
+    OWNED(weft_plan) *plan = NULL;
 
     ck_assert_int_eq(weft_plan_create(from, to, NULL, &plan), WEFT_OK);
     check_holds(plan, NULL,
                 "\"steps\":[{\"kind\":\"exchange\",\"axes\":[],\"mesh\":\"2\","
                 "\"to_mesh\":\"3@2-4\",\"from\":\"S(0)\",");
-    weft_plan_release(&plan);
-    weft_spec_release(&from);
-    weft_spec_release(&to);
 }
-END_TEST
 
-START_TEST(the_runner_up_is_an_object_of_its_own)
+TEST(the_runner_up_is_an_object_of_its_own)
 {
-    weft_plan *plan = plan_between("2", "f32[64] S(0)", "f32[64] R"), *other = NULL;
+    OWNED(weft_plan) *plan = plan_between("2", "f32[64] S(0)", "f32[64] R"), *other = NULL;
 
     ck_assert_int_eq(weft_plan_create_runner_up(plan, NULL, &other), WEFT_OK);
     check_holds(plan, other, "\"runner_up\":{\"steps\":[{\"kind\":\"exchange\"");
-    weft_plan_release(&plan);
-    weft_plan_release(&other);
 }
-END_TEST
 
-START_TEST(a_batch_lists_its_tensors)
+TEST(a_batch_lists_its_tensors)
 {
-    weft_spec *from = spec_of("2", "f32[8] S(0)"), *to = spec_of("2", "f32[8] R");
-    weft_plan *batch = NULL;
+    OWNED(weft_spec) *from = spec_of("2", "f32[8] S(0)"), *to = spec_of("2", "f32[8] R");
+    OWNED(weft_plan) *batch = NULL;
 
     ck_assert_int_eq(weft_plan_create_batch(2, (const weft_spec *const[]){from, from},
                                             (const weft_spec *const[]){to, to}, NULL, &batch),
@@ -106,29 +96,20 @@ START_TEST(a_batch_lists_its_tensors)
                 "\"exchange\",\"axes\":[");
     check_holds(batch, NULL, "\"bytes_sent\":32,\"bytes_received\":32,\"exact\":true,");
     check_holds(batch, NULL, "\"scratch_exact\":true,\"cost_ns\"");
-    weft_plan_release(&batch);
-    weft_spec_release(&from);
-    weft_spec_release(&to);
 }
-END_TEST
 
-START_TEST(lengths_and_wrong_arguments_are_as_for_snprintf)
+TEST(lengths_and_wrong_arguments_are_as_for_snprintf)
 {
     weft_plan *plan = plan_between("2", "f32[8] S(0)", "f32[8] R");
     char text[8];
     size_t whole = 0, length = 0;
 
-    ck_assert_int_eq(weft_plan_print_json(plan, NULL, NULL, 0, &whole), WEFT_OK);
-    ck_assert_int_eq(weft_plan_print_json(plan, NULL, text, sizeof text, &length), WEFT_OK);
+    ck_assert_int_eq(weft_plan_json_print(plan, NULL, NULL, 0, &whole), WEFT_OK);
+    ck_assert_int_eq(weft_plan_json_print(plan, NULL, text, sizeof text, &length), WEFT_OK);
     ck_assert_uint_eq(length, whole);
     ck_assert_str_eq(text, "{\"shape");
-    ck_assert_int_eq(weft_plan_print_json(plan, NULL, NULL, 4, NULL), WEFT_ERR_INVALID);
-    ck_assert_int_eq(weft_plan_print_json(NULL, NULL, text, sizeof text, NULL), WEFT_ERR_INVALID);
+    ck_assert_int_eq(weft_plan_json_print(plan, NULL, NULL, 4, NULL), WEFT_ERR_INVALID);
+    ck_assert_int_eq(weft_plan_json_print(NULL, NULL, text, sizeof text, NULL), WEFT_ERR_INVALID);
     weft_plan_release(&plan);
     ck_assert_int_eq(wf_mem_live(), 0);
 }
-END_TEST
-
-SUITE(exec_json, the_object_has_tensor_costs_steps_and_sums, a_step_states_where_it_casts,
-      a_step_between_meshes_has_both, the_runner_up_is_an_object_of_its_own,
-      a_batch_lists_its_tensors, lengths_and_wrong_arguments_are_as_for_snprintf)

@@ -19,15 +19,14 @@ static weft_plan *plan_between(const char *mesh, const char *from, const char *t
 static void check_received(const char *mesh, const char *from, const char *to, uint64_t most,
                            uint64_t total)
 {
-    weft_plan *plan = plan_between(mesh, from, mesh, to);
+    OWNED(weft_plan) *plan = plan_between(mesh, from, mesh, to);
     struct wf_measure have = wf_plan_measure(plan);
 
     ck_assert_msg(have.most == most && have.total == total, "%s -> %s: %llu and %llu", from, to,
                   (unsigned long long)have.most, (unsigned long long)have.total);
-    weft_plan_release(&plan);
 }
 
-START_TEST(every_byte_that_comes_from_another_rank_is_counted)
+TEST(every_byte_that_comes_from_another_rank_is_counted)
 {
     check_received("4", "f32[8] S(0)", "f32[8] R", 24, 96);
     check_received("4", "f32[8] R", "f32[8] S(0)", 0, 0);
@@ -35,21 +34,18 @@ START_TEST(every_byte_that_comes_from_another_rank_is_counted)
     check_received("2", "f32[8] P", "f32[8] S(0)", 16, 32);
     check_received("4", "f32[8] P", "f32[8] R", 48, 192);
 }
-END_TEST
 
-START_TEST(a_scalar_is_received_by_its_owner_only)
+TEST(a_scalar_is_received_by_its_owner_only)
 {
     check_received("2", "f32[] O(1)", "f32[] O(0)", 4, 4);
     check_received("2x4", "f32[] R,O(3)", "f32[] R,R", 4, 6 * 4);
     check_received("4", "f32[5,3] O(1)", "f32[5,3] O(2)", 60, 60);
 }
-END_TEST
 
-START_TEST(uneven_shards_differ_between_ranks)
+TEST(uneven_shards_differ_between_ranks)
 {
     check_received("2", "f32[3] S(0)", "f32[3] R", 8, 12);
 }
-END_TEST
 
 /* The bytes that RANK receives in STEP according to its read list. */
 static uint64_t listed_bytes(const struct wf_step *step, int32_t rank)
@@ -70,7 +66,7 @@ static uint64_t listed_bytes(const struct wf_step *step, int32_t rank)
 static void check_against_lists(const char *mesh, const char *from, const char *to_mesh,
                                 const char *to, int32_t ranks)
 {
-    weft_plan *plan = plan_between(mesh, from, to_mesh, to);
+    OWNED(weft_plan) *plan = plan_between(mesh, from, to_mesh, to);
     struct wf_measure have = wf_plan_measure(plan);
     uint64_t most = 0, total = 0;
 
@@ -85,10 +81,9 @@ static void check_against_lists(const char *mesh, const char *from, const char *
                   "%s %s -> %s %s: %llu and %llu, by the lists %llu and %llu", mesh, from, to_mesh,
                   to, (unsigned long long)have.most, (unsigned long long)have.total,
                   (unsigned long long)most, (unsigned long long)total);
-    weft_plan_release(&plan);
 }
 
-START_TEST(what_is_counted_is_what_is_read)
+TEST(what_is_counted_is_what_is_read)
 {
     check_against_lists("2x3", "f32[7,5] S(0),S(0)", "2x3", "f32[7,5] S(1),R", 6);
     check_against_lists("2x3", "f32[7,5] SS(0,2),S(0)", "2x3", "f32[7,5] S(0)[1],S(0)[0]", 6);
@@ -100,23 +95,20 @@ START_TEST(what_is_counted_is_what_is_read)
     check_against_lists("2", "f32[9,4] P", "3@1-3", "f32[9,4] R", 4);
     check_against_lists("4", "f32[2] S(0)", "4", "f32[2] R", 4);
 }
-END_TEST
 
 static void check_step(const char *mesh, const char *from, const char *to_mesh, const char *to,
                        uint64_t sent, uint64_t received)
 {
-    weft_spec *a = spec_of(mesh, from), *b = spec_of(to_mesh, to);
+    OWNED(weft_spec) *a = spec_of(mesh, from), *b = spec_of(to_mesh, to);
     struct wf_step step = {.kind = WEFT_STEP_EXCHANGE, .from = a, .to = b};
     uint64_t have_sent, have_received;
 
     ck_assert_int_eq(wf_step_measure(&step, &have_sent, &have_received), WEFT_OK);
     ck_assert_msg(have_sent == sent && have_received == received, "%s -> %s: %llu and %llu", from,
                   to, (unsigned long long)have_sent, (unsigned long long)have_received);
-    weft_spec_release(&a);
-    weft_spec_release(&b);
 }
 
-START_TEST(a_step_is_measured_where_it_is_worst)
+TEST(a_step_is_measured_where_it_is_worst)
 {
     check_step("2", "f32[3] S(0)", "2", "f32[3] R", 8, 8);
     check_step("3", "f32[7] S(0)", "3", "f32[7] R", 24, 24);
@@ -124,20 +116,17 @@ START_TEST(a_step_is_measured_where_it_is_worst)
     check_step("2", "f32[4] P", "1@2", "f32[4] R", 16, 32);
     check_step("2", "f32[4] R", "2", "f32[4] S(0)", 0, 0);
 }
-END_TEST
 
-START_TEST(hundred_thousand_ranks_are_counted_exactly)
+TEST(hundred_thousand_ranks_are_counted_exactly)
 {
-    weft_plan *plan =
+    OWNED(weft_plan) *plan =
         plan_between("64x64x32", "f32[8192,8192] S(0),R,R", "64x64x32", "f32[8192,8192] R,R,R");
     struct wf_measure have = wf_plan_measure(plan);
     uint64_t whole = UINT64_C(8192) * 8192 * 4;
 
     ck_assert_uint_eq(have.most, whole - whole / 64);
     ck_assert_uint_eq(have.total, (whole - whole / 64) * 64 * 64 * 32);
-    weft_plan_release(&plan);
 }
-END_TEST
 
 static weft_plan *exchange_between(const char *mesh, const char *from, const char *to)
 {
@@ -152,7 +141,7 @@ static weft_plan *exchange_between(const char *mesh, const char *from, const cha
 }
 
 /* Counting each rank would take minutes. */
-START_TEST(equal_shards_of_many_ranks_are_not_visited)
+TEST(equal_shards_of_many_ranks_are_not_visited)
 {
     static const uint64_t ranks = 2000000000;
     weft_plan *plan =
@@ -171,9 +160,8 @@ START_TEST(equal_shards_of_many_ranks_are_not_visited)
     ck_assert(!info.scratch_exact);
     weft_plan_release(&plan);
 }
-END_TEST
 
-START_TEST(alike_ranks_are_counted_at_once)
+TEST(alike_ranks_are_counted_at_once)
 {
     /* only coordinate 0 of the first axis receives: 4, 4 and 6 elements of its 3 ranks */
     weft_plan *plan = exchange_between("70000x3", "f32[7] R,S(0)", "f32[7] P,R");
@@ -190,9 +178,8 @@ START_TEST(alike_ranks_are_counted_at_once)
     ck_assert(have.exact && have.most == have.total / 70000);
     weft_plan_release(&plan);
 }
-END_TEST
 
-START_TEST(a_batch_is_the_sum_of_its_tensors)
+TEST(a_batch_is_the_sum_of_its_tensors)
 {
     static const char *const pairs[][2] = {{"f32[8] S(0)", "f32[8] R"},
                                            {"f64[3] S(0)", "f64[3] R"},
@@ -200,17 +187,16 @@ START_TEST(a_batch_is_the_sum_of_its_tensors)
     const weft_spec *from[3], *to[3];
     uint64_t most = 0, total = 0, sum = 0, sent = 0, received = 0;
     weft_plan_info info = {.struct_size = sizeof info};
-    weft_plan *batch;
+    OWNED(weft_plan) *batch = NULL;
 
     for (size_t i = 0; i < 3; i++) {
-        weft_plan *plan = plan_between("2", pairs[i][0], "2", pairs[i][1]);
+        OWNED(weft_plan) *plan = plan_between("2", pairs[i][0], "2", pairs[i][1]);
         uint64_t alone_max, alone_total;
 
         from[i] = spec_of("2", pairs[i][0]);
         to[i] = spec_of("2", pairs[i][1]);
         ck_assert_int_eq(weft_plan_measure(plan, &alone_max, &alone_total), WEFT_OK);
         sum += alone_total;
-        weft_plan_release(&plan);
     }
     ck_assert_int_eq(weft_plan_create_batch(3, from, to, NULL, &batch), WEFT_OK);
     ck_assert_int_eq(weft_plan_get(batch, &info), WEFT_OK);
@@ -225,9 +211,7 @@ START_TEST(a_batch_is_the_sum_of_its_tensors)
         weft_spec_release((weft_spec **)&from[i]);
         weft_spec_release((weft_spec **)&to[i]);
     }
-    weft_plan_release(&batch);
 }
-END_TEST
 
 enum { MEMBERS = 4, RANKS = 700 };
 
@@ -249,7 +233,7 @@ static void add_read(const weft_spec *from, const weft_spec *to, int32_t rank, u
  * one. */
 static bool check_common_exchange(const weft_plan *plan)
 {
-    weft_step_info step = {.struct_size = sizeof step};
+    weft_plan_step_info step = {.struct_size = sizeof step};
     uint64_t read[RANKS] = {0}, most = 0, sent = 0, received = 0;
 
     if (plan->together == 0) return false;
@@ -267,15 +251,15 @@ static bool check_common_exchange(const weft_plan *plan)
     return true;
 }
 
-START_TEST(a_common_exchange_states_what_ranks_send)
+TEST(a_common_exchange_states_what_ranks_send)
 {
     struct random r = random_begin("exec_measure");
     int common = 0, between = 0;
 
     for (int i = 0; i < 300; i++) {
         weft_spec *from[MEMBERS], *to[MEMBERS];
-        weft_mesh *mesh = random_mesh(&r);
-        weft_mesh *other = random_chance(&r, 3) ? random_mesh(&r) : weft_mesh_retain(mesh);
+        OWNED(weft_mesh) *mesh = random_mesh(&r);
+        OWNED(weft_mesh) *other = random_chance(&r, 3) ? random_mesh(&r) : weft_mesh_retain(mesh);
         weft_plan *plan = NULL;
         for (int m = 0; m < MEMBERS; m++) {
             int64_t shape[2] = {random_in(&r, 1, 9), random_in(&r, 1, 9)};
@@ -293,18 +277,16 @@ START_TEST(a_common_exchange_states_what_ranks_send)
             weft_spec_release(&from[m]);
             weft_spec_release(&to[m]);
         }
-        weft_mesh_release(&mesh);
-        weft_mesh_release(&other);
     }
     ck_assert(common > 50 && between > 10);
 }
-END_TEST
 
-START_TEST(a_common_exchange_of_many_ranks_is_marked_as_estimated)
+TEST(a_common_exchange_of_many_ranks_is_marked_as_estimated)
 {
-    weft_spec *from = spec_of("1025", "f32[1025] S(0)"), *to = spec_of("1025", "f32[1025] R");
-    weft_step_info step = {.struct_size = sizeof step};
-    weft_plan *batch = NULL;
+    OWNED(weft_spec) *from = spec_of("1025", "f32[1025] S(0)"),
+                     *to = spec_of("1025", "f32[1025] R");
+    weft_plan_step_info step = {.struct_size = sizeof step};
+    OWNED(weft_plan) *batch = NULL;
 
     ck_assert_int_eq(weft_plan_create_batch(2, (const weft_spec *const[]){from, from},
                                             (const weft_spec *const[]){to, to}, NULL, &batch),
@@ -312,15 +294,11 @@ START_TEST(a_common_exchange_of_many_ranks_is_marked_as_estimated)
     ck_assert_uint_eq(batch->together, 2);
     ck_assert_int_eq(weft_plan_step_get(batch, 0, &step), WEFT_OK);
     ck_assert(batch->exact && !step.exact && !step.scratch_exact);
-    weft_plan_release(&batch);
-    weft_spec_release(&from);
-    weft_spec_release(&to);
 }
-END_TEST
 
-START_TEST(wrong_arguments_are_refused_and_nothing_is_written)
+TEST(wrong_arguments_are_refused_and_nothing_is_written)
 {
-    weft_plan *plan = plan_between("2", "f32[8] S(0)", "2", "f32[8] R");
+    OWNED(weft_plan) *plan = plan_between("2", "f32[8] S(0)", "2", "f32[8] R");
     uint64_t a = 7, b = 7;
 
     ck_assert_int_eq(weft_plan_measure_step(plan, 1, &a, &b), WEFT_ERR_INVALID);
@@ -329,15 +307,4 @@ START_TEST(wrong_arguments_are_refused_and_nothing_is_written)
     ck_assert_int_eq(weft_plan_measure(plan, NULL, &b), WEFT_ERR_INVALID);
     ck_assert_int_eq(weft_plan_measure(plan, &a, NULL), WEFT_ERR_INVALID);
     ck_assert(a == 7 && b == 7);
-    weft_plan_release(&plan);
 }
-END_TEST
-
-SUITE(exec_measure, every_byte_that_comes_from_another_rank_is_counted,
-      a_scalar_is_received_by_its_owner_only, uneven_shards_differ_between_ranks,
-      what_is_counted_is_what_is_read, a_step_is_measured_where_it_is_worst,
-      hundred_thousand_ranks_are_counted_exactly, equal_shards_of_many_ranks_are_not_visited,
-      alike_ranks_are_counted_at_once, a_batch_is_the_sum_of_its_tensors,
-      a_common_exchange_states_what_ranks_send,
-      a_common_exchange_of_many_ranks_is_marked_as_estimated,
-      wrong_arguments_are_refused_and_nothing_is_written)

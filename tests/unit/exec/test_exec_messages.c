@@ -37,7 +37,7 @@ static void lay(const struct wf_message_layout *layout, uint64_t count, weft_reg
 
 static const int32_t straight[SIZE] = {0, 1, 2}, turned[SIZE] = {2, 0, 1};
 
-START_TEST(runs_of_the_tensor_are_messages_as_they_are)
+TEST(runs_of_the_tensor_are_messages_as_they_are)
 {
     struct wf_message_layout layout = {
         .end = WF_END_SOURCE, .peers = turned, .size = SIZE, .holders = 1};
@@ -51,9 +51,8 @@ START_TEST(runs_of_the_tensor_are_messages_as_they_are)
     ck_assert_uint_eq(offsets[0], 4);
     ck_assert_uint_eq(counts[1], 0);
 }
-END_TEST
 
-START_TEST(messages_out_of_the_rank_order_are_staged_where_it_counts)
+TEST(messages_out_of_the_rank_order_are_staged_where_it_counts)
 {
     struct wf_message_layout layout = {
         .end = WF_END_SOURCE, .peers = turned, .size = SIZE, .holders = 1};
@@ -71,9 +70,8 @@ START_TEST(messages_out_of_the_rank_order_are_staged_where_it_counts)
     lay(&layout, SIZE, regions);
     ck_assert_uint_eq(messages.staged, 0);
 }
-END_TEST
 
-START_TEST(columns_are_packed_one_after_the_other)
+TEST(columns_are_packed_one_after_the_other)
 {
     struct wf_message_layout layout = {
         .end = WF_END_SOURCE, .peers = straight, .size = SIZE, .holders = 1};
@@ -90,9 +88,8 @@ START_TEST(columns_are_packed_one_after_the_other)
     ck_assert_int_eq(regions[2].target_stride[0], 2);
     ck_assert_int_eq(regions[2].source_offset, 4);
 }
-END_TEST
 
-START_TEST(what_is_reduced_comes_from_every_holder)
+TEST(what_is_reduced_comes_from_every_holder)
 {
     struct wf_message_layout layout = {
         .end = WF_END_TARGET, .peers = turned, .size = SIZE, .holders = SIZE};
@@ -107,10 +104,9 @@ START_TEST(what_is_reduced_comes_from_every_holder)
     ck_assert_int_eq(regions[1].source_offset, 4);
     ck_assert_int_eq(regions[1].target_offset, 4);
 }
-END_TEST
 
 /* A strided shard is read in several regions, but sent in memory order. */
-START_TEST(whole_shards_keep_their_own_order)
+TEST(whole_shards_keep_their_own_order)
 {
     struct wf_message_layout layout = {
         .end = WF_END_TARGET, .peers = straight, .size = SIZE, .holders = 1, .is_shard = true};
@@ -125,9 +121,8 @@ START_TEST(whole_shards_keep_their_own_order)
     ck_assert_int_eq(regions[1].source_offset, 2);
     ck_assert_int_eq(regions[1].source_stride[0], 4);
 }
-END_TEST
 
-START_TEST(a_scalar_is_a_run)
+TEST(a_scalar_is_a_run)
 {
     struct wf_message_layout layout = {
         .end = WF_END_TARGET, .peers = straight, .size = SIZE, .holders = 1};
@@ -137,9 +132,3 @@ START_TEST(a_scalar_is_a_run)
     ck_assert_uint_eq(messages.staged, 0);
     ck_assert_uint_eq(counts[0], 1);
 }
-END_TEST
-
-SUITE(exec_messages, runs_of_the_tensor_are_messages_as_they_are,
-      messages_out_of_the_rank_order_are_staged_where_it_counts,
-      columns_are_packed_one_after_the_other, what_is_reduced_comes_from_every_holder,
-      whole_shards_keep_their_own_order, a_scalar_is_a_run)

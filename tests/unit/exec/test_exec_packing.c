@@ -13,7 +13,7 @@ static const struct wf_packing *packing_of(const struct lone_rank *lone)
     return &lone->action.packing;
 }
 
-START_TEST(whole_shards_are_gathered_by_the_backends_collective)
+TEST(whole_shards_are_gathered_by_the_backends_collective)
 {
     struct lone_rank lone;
 
@@ -32,9 +32,8 @@ START_TEST(whole_shards_are_gathered_by_the_backends_collective)
     lone_clear(&lone);
     lone_end(&lone);
 }
-END_TEST
 
-START_TEST(columns_are_packed_and_rows_arrive_in_place)
+TEST(columns_are_packed_and_rows_arrive_in_place)
 {
     const struct kept_regions *list;
     struct lone_rank lone;
@@ -55,9 +54,8 @@ START_TEST(columns_are_packed_and_rows_arrive_in_place)
     lone_clear(&lone);
     lone_end(&lone);
 }
-END_TEST
 
-START_TEST(what_is_reduced_arrives_once_from_each_holder)
+TEST(what_is_reduced_arrives_once_from_each_holder)
 {
     const struct wf_packing *packing;
     char staging[1024];
@@ -76,9 +74,8 @@ START_TEST(what_is_reduced_arrives_once_from_each_holder)
     lone_clear(&lone);
     lone_end(&lone);
 }
-END_TEST
 
-START_TEST(a_rank_that_reads_nothing_gets_nothing)
+TEST(a_rank_that_reads_nothing_gets_nothing)
 {
     struct lone_rank lone;
 
@@ -93,8 +90,3 @@ START_TEST(a_rank_that_reads_nothing_gets_nothing)
     lone_clear(&lone);
     lone_end(&lone);
 }
-END_TEST
-
-SUITE(exec_packing, whole_shards_are_gathered_by_the_backends_collective,
-      columns_are_packed_and_rows_arrive_in_place, what_is_reduced_arrives_once_from_each_holder,
-      a_rank_that_reads_nothing_gets_nothing)

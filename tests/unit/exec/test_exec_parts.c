@@ -15,7 +15,7 @@ static struct wf_parts read_parts(const char *mesh, const char *from, const char
     return parts;
 }
 
-START_TEST(what_a_rank_has_it_reads_at_home)
+TEST(what_a_rank_has_it_reads_at_home)
 {
     struct wf_parts parts = read_parts("2x2", "f32[8] S(0),R", "2x2", "f32[8] R,R", 3);
 
@@ -25,9 +25,8 @@ START_TEST(what_a_rank_has_it_reads_at_home)
     ck_assert_uint_eq(parts.holders, 1);
     wf_parts_free(&parts);
 }
-END_TEST
 
-START_TEST(contributions_come_in_blocks_of_all_holders)
+TEST(contributions_come_in_blocks_of_all_holders)
 {
     struct wf_parts parts = read_parts("2x2", "f32[8] P,S(0)", "2x2", "f32[8] S(0),R", 2);
 
@@ -38,9 +37,8 @@ START_TEST(contributions_come_in_blocks_of_all_holders)
     ck_assert_int_eq(parts.ranks[1], 3);
     wf_parts_free(&parts);
 }
-END_TEST
 
-START_TEST(sums_beside_averages_are_averages_by_less)
+TEST(sums_beside_averages_are_averages_by_less)
 {
     struct wf_parts parts = read_parts("2x3", "f32[8] P(sum),P(avg)", "2x3", "f32[8] R,R", 0);
 
@@ -53,13 +51,12 @@ START_TEST(sums_beside_averages_are_averages_by_less)
     ck_assert_int_eq(parts.divisor, 6);
     wf_parts_free(&parts);
 }
-END_TEST
 
 /* Regions and elements that all ranks of the target read. */
 static void count_reads(const char *mesh, const char *from, const char *to_mesh, const char *to,
                         uint64_t *regions, uint64_t *elements)
 {
-    weft_mesh *target = mesh_of(to_mesh);
+    OWNED(weft_mesh) *target = mesh_of(to_mesh);
 
     for (int32_t i = 0; i < weft_mesh_size(target); i++) {
         struct wf_parts parts = read_parts(mesh, from, to_mesh, to, weft_mesh_rank_at(target, i));
@@ -68,10 +65,9 @@ static void count_reads(const char *mesh, const char *from, const char *to_mesh,
             *elements += wf_region_elements(&parts.regions[k]);
         wf_parts_free(&parts);
     }
-    weft_mesh_release(&target);
 }
 
-START_TEST(parts_and_sizes_have_the_regions_of_shards)
+TEST(parts_and_sizes_have_the_regions_of_shards)
 {
     static const char *const shards[] = {"f32[64,6] S(0)", "f32[16,6] S(0)", "f32[16,6] S(0)"};
     static const char *const meshes[] = {"1", "2", "3", "4", "8"};
@@ -96,9 +92,8 @@ START_TEST(parts_and_sizes_have_the_regions_of_shards)
         ck_assert_uint_eq(listed[1], even[1]);
     }
 }
-END_TEST
 
-START_TEST(all_read_from_the_owner)
+TEST(all_read_from_the_owner)
 {
     struct wf_parts parts = read_parts("2x3", "f32[8] S(0),O(2)", "2x3", "f32[8] S(0),R", 3);
 
@@ -116,9 +111,8 @@ START_TEST(all_read_from_the_owner)
     ck_assert_uint_eq(parts.holders, 2);
     wf_parts_free(&parts);
 }
-END_TEST
 
-START_TEST(a_partial_that_is_made_has_one_holder_of_the_value)
+TEST(a_partial_that_is_made_has_one_holder_of_the_value)
 {
     struct wf_parts parts = read_parts("2", "f32[8] S(0)", "2", "f32[8] P", 0);
 
@@ -130,9 +124,8 @@ START_TEST(a_partial_that_is_made_has_one_holder_of_the_value)
     ck_assert_uint_eq(parts.region_count, 0);
     wf_parts_free(&parts);
 }
-END_TEST
 
-START_TEST(other_ranks_spread_over_the_replicas)
+TEST(other_ranks_spread_over_the_replicas)
 {
     int32_t seen[4] = {0};
 
@@ -145,11 +138,10 @@ START_TEST(other_ranks_spread_over_the_replicas)
     for (int i = 0; i < 4; i++)
         ck_assert_int_eq(seen[i], 1);
 }
-END_TEST
 
-START_TEST(a_rank_outside_both_meshes_reads_and_serves_nothing)
+TEST(a_rank_outside_both_meshes_reads_and_serves_nothing)
 {
-    weft_spec *a = spec_of("2", "f32[8] S(0)"), *b = spec_of("2@2-3", "f32[8] S(0)");
+    OWNED(weft_spec) *a = spec_of("2", "f32[8] S(0)"), *b = spec_of("2@2-3", "f32[8] S(0)");
     struct wf_parts parts;
 
     ck_assert_int_eq(wf_parts_read(a, b, 7, NULL, &parts), WEFT_OK);
@@ -158,10 +150,7 @@ START_TEST(a_rank_outside_both_meshes_reads_and_serves_nothing)
     ck_assert_int_eq(wf_parts_serve(a, b, 7, NULL, &parts), WEFT_OK);
     ck_assert_uint_eq(parts.region_count, 0);
     wf_parts_free(&parts);
-    weft_spec_release(&a);
-    weft_spec_release(&b);
 }
-END_TEST
 
 /* ---- both sides of every message ---- */
 
@@ -229,37 +218,32 @@ static bool compatible(const weft_spec *from, const weft_spec *to)
     return true;
 }
 
-START_TEST(what_readers_expect_is_what_holders_serve)
+TEST(what_readers_expect_is_what_holders_serve)
 {
     struct random r = random_begin("what_readers_expect_is_what_holders_serve");
 
     for (int i = test_cases(3000); i > 0; i--) {
-        weft_mesh *mesh = random_mesh(&r);
-        weft_mesh *other = random_chance(&r, 3) ? random_mesh(&r) : weft_mesh_retain(mesh);
+        OWNED(weft_mesh) *mesh = random_mesh(&r);
+        OWNED(weft_mesh) *other = random_chance(&r, 3) ? random_mesh(&r) : weft_mesh_retain(mesh);
         int64_t shape[WEFT_MAX_DIMS];
         int32_t dims = random_shape(&r, shape);
-        weft_spec *from = random_spec(&r, mesh, dims, shape);
-        weft_spec *to = random_spec(&r, other, dims, shape);
+        OWNED(weft_spec) *from = random_spec(&r, mesh, dims, shape);
+        OWNED(weft_spec) *to = random_spec(&r, other, dims, shape);
         if (mesh != other || compatible(from, to)) {
             struct traffic read = all_read(from, to), served = all_served(from, to);
             ck_assert_msg(read.regions == served.regions && read.hash == served.hash,
                           "%llu read, %llu served\n%s\n%s", (unsigned long long)read.regions,
                           (unsigned long long)served.regions, as_command(from), as_command(to));
         }
-        weft_spec_release(&from);
-        weft_spec_release(&to);
-        weft_mesh_release(&mesh);
-        weft_mesh_release(&other);
     }
 }
-END_TEST
 
 /* No replica sends more than its share of the data of its shard's readers, rounded up to whole
  * readers. */
 static void check_balance(const char *mesh, const char *from_text, const char *to_mesh,
                           const char *to_text, uint64_t most_elements)
 {
-    weft_spec *from = spec_of(mesh, from_text), *to = spec_of(to_mesh, to_text);
+    OWNED(weft_spec) *from = spec_of(mesh, from_text), *to = spec_of(to_mesh, to_text);
     const weft_mesh *source = from->layout.mesh;
     uint64_t most = 0;
 
@@ -276,11 +260,9 @@ static void check_balance(const char *mesh, const char *from_text, const char *t
     ck_assert_msg(most == most_elements, "%s %s -> %s %s: a rank sends %llu elements, not %llu",
                   mesh, from_text, to_mesh, to_text, (unsigned long long)most,
                   (unsigned long long)most_elements);
-    weft_spec_release(&from);
-    weft_spec_release(&to);
 }
 
-START_TEST(copies_share_the_sending_evenly)
+TEST(copies_share_the_sending_evenly)
 {
     check_balance("4", "f32[64] R", "4@4-7", "f32[64] S(0)", 16);
     check_balance("4", "f32[64] R", "8@4-11", "f32[64] R", 128);
@@ -292,11 +274,3 @@ START_TEST(copies_share_the_sending_evenly)
     check_balance("4x2", "f32[8,8] R,S(0)", "4x2@8-15", "f32[8,8] S(0)[1],S(0)[0]", 8);
     check_balance("4x2", "f32[8,8] R,P", "4@8-11", "f32[8,8] R", 64);
 }
-END_TEST
-
-SUITE(exec_parts, parts_and_sizes_have_the_regions_of_shards, all_read_from_the_owner,
-      copies_share_the_sending_evenly, what_a_rank_has_it_reads_at_home,
-      contributions_come_in_blocks_of_all_holders, sums_beside_averages_are_averages_by_less,
-      a_partial_that_is_made_has_one_holder_of_the_value, other_ranks_spread_over_the_replicas,
-      a_rank_outside_both_meshes_reads_and_serves_nothing,
-      what_readers_expect_is_what_holders_serve)

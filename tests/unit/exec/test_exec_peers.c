@@ -38,7 +38,7 @@ static struct met meet(const char *mesh, const char *mine, int32_t rank, const c
     return met;
 }
 
-START_TEST(a_shard_meets_those_whose_indices_it_shares)
+TEST(a_shard_meets_those_whose_indices_it_shares)
 {
     struct met met = meet("4", "f32[12] S(0)", 1, "f32[12] S(0)", WEFT_OK);
 
@@ -47,9 +47,8 @@ START_TEST(a_shard_meets_those_whose_indices_it_shares)
     met = meet("4", "f32[12] R", 1, "f32[12] S(0)", WEFT_OK);
     ck_assert_int_eq(met.count, 4);
 }
-END_TEST
 
-START_TEST(axes_that_copy_keep_ones_own_coordinate)
+TEST(axes_that_copy_keep_ones_own_coordinate)
 {
     struct met met = meet("2x2", "f32[12] R,R", 3, "f32[12] S(0),R", WEFT_OK);
 
@@ -57,9 +56,8 @@ START_TEST(axes_that_copy_keep_ones_own_coordinate)
     ck_assert_int_eq(met.ranks[0], 1);
     ck_assert_int_eq(met.ranks[1], 3);
 }
-END_TEST
 
-START_TEST(strides_are_searched_too)
+TEST(strides_are_searched_too)
 {
     struct met met = meet("4", "f32[16] S(0)", 0, "f32[16] SS(0,4)", WEFT_OK);
 
@@ -69,9 +67,8 @@ START_TEST(strides_are_searched_too)
     ck_assert_int_eq(met.ranks[0], 0);
     ck_assert_int_eq(met.ranks[1], 2);
 }
-END_TEST
 
-START_TEST(groups_and_parts_are_found_by_their_sizes)
+TEST(groups_and_parts_are_found_by_their_sizes)
 {
     struct met met = meet("4", "f32[12] S(0)", 1, "f32[12] G(0;4,0,2,6)", WEFT_OK);
 
@@ -89,23 +86,20 @@ START_TEST(groups_and_parts_are_found_by_their_sizes)
     ck_assert_int_eq(met.count, 3);
     ck_assert_int_eq(met.ranks[0], 1);
 }
-END_TEST
 
-START_TEST(empty_shards_have_no_peers)
+TEST(empty_shards_have_no_peers)
 {
     struct met met = meet("4", "f32[2] S(0)", 3, "f32[2] S(0)", WEFT_OK);
 
     ck_assert_int_eq(met.count, 0);
 }
-END_TEST
 
-START_TEST(the_first_failure_ends_it)
+TEST(the_first_failure_ends_it)
 {
     struct met met = meet("4", "f32[12] R", 1, "f32[12] S(0)", WEFT_ERR_INTERNAL);
 
     ck_assert_int_eq(met.count, 1);
 }
-END_TEST
 
 /* The CPU time of this thread, which does not depend on other processes. */
 static double worked_s(void)
@@ -117,7 +111,7 @@ static double worked_s(void)
 }
 
 /* There are a billion ranks, and enumerating them all takes seconds. */
-START_TEST(finding_peers_does_not_count_through_the_ranks)
+TEST(finding_peers_does_not_count_through_the_ranks)
 {
     double begin = worked_s();
     struct met met =
@@ -127,9 +121,3 @@ START_TEST(finding_peers_does_not_count_through_the_ranks)
     ck_assert_int_eq(met.ranks[0], 77777);
     ck_assert(worked_s() - begin < 0.2);
 }
-END_TEST
-
-SUITE(exec_peers, a_shard_meets_those_whose_indices_it_shares,
-      axes_that_copy_keep_ones_own_coordinate, strides_are_searched_too,
-      groups_and_parts_are_found_by_their_sizes, empty_shards_have_no_peers,
-      the_first_failure_ends_it, finding_peers_does_not_count_through_the_ranks)

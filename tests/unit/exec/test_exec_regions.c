@@ -21,7 +21,7 @@ static struct wf_region_list boxes(const char *mesh, const char *from, int32_t f
     return list;
 }
 
-START_TEST(whole_rows_are_one_run)
+TEST(whole_rows_are_one_run)
 {
     struct wf_region_list list = boxes("2", "f32[4,6] S(0)", 1, "f32[4,6] R", 0);
 
@@ -34,9 +34,8 @@ START_TEST(whole_rows_are_one_run)
     ck_assert_uint_eq(list.regions[0].target, 5);
     wf_free(list.regions);
 }
-END_TEST
 
-START_TEST(a_block_has_two_dimensions)
+TEST(a_block_has_two_dimensions)
 {
     struct wf_region_list list = boxes("2", "f32[4,6] S(0)", 0, "f32[4,6] S(1)", 1);
 
@@ -49,9 +48,8 @@ START_TEST(a_block_has_two_dimensions)
     ck_assert_int_eq(list.regions[0].target_stride[0], 3);
     wf_free(list.regions);
 }
-END_TEST
 
-START_TEST(a_regular_comb_is_one_box)
+TEST(a_regular_comb_is_one_box)
 {
     struct wf_region_list list = boxes("2", "f32[16] SS(0,4)", 1, "f32[16] R", 0);
 
@@ -62,9 +60,8 @@ START_TEST(a_regular_comb_is_one_box)
     ck_assert_int_eq(list.regions[0].target_stride[0], 4);
     wf_free(list.regions);
 }
-END_TEST
 
-START_TEST(shards_apart_share_nothing)
+TEST(shards_apart_share_nothing)
 {
     struct wf_region_list list = boxes("2", "f32[4,6] S(0)", 0, "f32[4,6] S(0)", 1);
 
@@ -74,9 +71,8 @@ START_TEST(shards_apart_share_nothing)
     ck_assert_uint_eq(list.count, 0);
     wf_free(list.regions);
 }
-END_TEST
 
-START_TEST(a_scalar_is_a_box_without_dimensions)
+TEST(a_scalar_is_a_box_without_dimensions)
 {
     struct wf_region_list list = boxes("2", "f32[] R", 0, "f32[] R", 1);
 
@@ -84,7 +80,3 @@ START_TEST(a_scalar_is_a_box_without_dimensions)
     ck_assert_uint_eq(list.regions[0].dims, 0);
     wf_free(list.regions);
 }
-END_TEST
-
-SUITE(exec_regions, whole_rows_are_one_run, a_block_has_two_dimensions, a_regular_comb_is_one_box,
-      shards_apart_share_nothing, a_scalar_is_a_box_without_dimensions)

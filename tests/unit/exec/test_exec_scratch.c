@@ -28,7 +28,7 @@ static void drop_steps(struct wf_step *steps)
         weft_spec_release(&steps[i].to);
 }
 
-START_TEST(outputs_lie_at_two_ends_and_staging_between)
+TEST(outputs_lie_at_two_ends_and_staging_between)
 {
     static const char *const to[] = {"f32[250] R", "f32[128] R", "f32[64] R"};
     struct wf_step steps[ACTIONS];
@@ -53,9 +53,8 @@ START_TEST(outputs_lie_at_two_ends_and_staging_between)
     drop_steps(steps);
     lone_end(&lone);
 }
-END_TEST
 
-START_TEST(what_needs_no_scratch_has_none)
+TEST(what_needs_no_scratch_has_none)
 {
     static const char *const to[] = {"f32[0] R", "f32[0] R", "f32[64] R"};
     struct wf_step steps[ACTIONS];
@@ -69,7 +68,6 @@ START_TEST(what_needs_no_scratch_has_none)
     drop_steps(steps);
     lone_end(&lone);
 }
-END_TEST
 
 /* ---- plans state what binding takes ---- */
 
@@ -164,14 +162,16 @@ static void compare_scratch(struct lone_rank *lone, struct random *r, bool cross
     weft_plan_info info = {.struct_size = sizeof info};
     int64_t shape[WEFT_MAX_DIMS];
     int32_t dims = random_shape(r, shape);
-    weft_mesh *mesh = small_mesh(r), *other = crosses ? small_mesh(r) : weft_mesh_retain(mesh);
-    weft_spec *from = random_spec(r, mesh, dims, shape), *to = random_dtype(r, other, dims, shape);
+    OWNED(weft_mesh) *mesh = small_mesh(r),
+                     *other = crosses ? small_mesh(r) : weft_mesh_retain(mesh);
+    OWNED(weft_spec) *from = random_spec(r, mesh, dims, shape),
+                     *to = random_dtype(r, other, dims, shape);
     bool packed = random_chance(r, 2);
     static char source[8192];
-    weft_cost_table *costs = NULL;
-    weft_plan *plan = NULL;
+    OWNED(weft_cost_table) *costs = NULL;
+    OWNED(weft_plan) *plan = NULL;
 
-    ck_assert_int_eq(weft_cost_table_find(packed ? "default" : "cpu", &costs), WEFT_OK);
+    ck_assert_int_eq(weft_cost_table_open(packed ? "default" : "cpu", &costs), WEFT_OK);
     options.costs = costs;
     options.minimize = (uint32_t)random_in(r, 0, 2);
     if (random_chance(r, 4)) options.planner = WEFT_PLANNER_EXCHANGE;
@@ -183,12 +183,6 @@ static void compare_scratch(struct lone_rank *lone, struct random *r, bool cross
                       (unsigned long long)info.peak_bytes, (unsigned long long)bytes,
                       options.minimize, options.planner, packed);
     }
-    weft_plan_release(&plan);
-    weft_cost_table_release(&costs);
-    weft_spec_release(&from);
-    weft_spec_release(&to);
-    weft_mesh_release(&mesh);
-    weft_mesh_release(&other);
 }
 
 enum { TENSORS = 6 };
@@ -198,7 +192,8 @@ static void compare_batch(struct lone_rank *lone, struct random *r, bool crosses
 {
     weft_plan_options options = {.struct_size = sizeof options};
     weft_plan_info info = {.struct_size = sizeof info};
-    weft_mesh *mesh = small_mesh(r), *other = crosses ? small_mesh(r) : weft_mesh_retain(mesh);
+    OWNED(weft_mesh) *mesh = small_mesh(r),
+                     *other = crosses ? small_mesh(r) : weft_mesh_retain(mesh);
     uint32_t count = (uint32_t)random_in(r, 1, TENSORS);
     const weft_spec *from[TENSORS], *to[TENSORS];
     bool packed = random_chance(r, 2);
@@ -211,14 +206,14 @@ static void compare_batch(struct lone_rank *lone, struct random *r, bool crosses
         from[i] = random_spec(r, mesh, dims, shape);
         to[i] = random_dtype(r, other, dims, shape);
     }
-    ck_assert_int_eq(weft_cost_table_find(packed ? "default" : "cpu", &costs), WEFT_OK);
+    ck_assert_int_eq(weft_cost_table_open(packed ? "default" : "cpu", &costs), WEFT_OK);
     options.costs = costs;
     options.minimize = (uint32_t)random_in(r, 0, 2);
     if (random_chance(r, 3)) options.memory_limit = (uint64_t)random_in(r, 1, 16) * 256;
     if (weft_plan_create_batch(count, from, to, &options, &plan) == WEFT_OK) {
         uint64_t bytes = bound_scratch(lone, plan, packed);
         ck_assert_int_eq(weft_plan_get(plan, &info), WEFT_OK);
-        ck_assert_msg(info.peak_bytes == bytes, "%u of %u tensors: stated %llu, bound %llu; %u %d",
+        ck_assert_msg(info.peak_bytes == bytes, "%zu of %u tensors: stated %llu, bound %llu; %u %d",
                       info.together, count, (unsigned long long)info.peak_bytes,
                       (unsigned long long)bytes, options.minimize, packed);
         ck_assert(options.memory_limit == 0 || bytes <= options.memory_limit);
@@ -229,8 +224,6 @@ static void compare_batch(struct lone_rank *lone, struct random *r, bool crosses
         weft_spec_release((weft_spec **)&from[i]);
         weft_spec_release((weft_spec **)&to[i]);
     }
-    weft_mesh_release(&mesh);
-    weft_mesh_release(&other);
 }
 
 /* Call COMPARE with random tensors on a backend that does what plans assume. */
@@ -261,11 +254,10 @@ static void compare_many(void (*compare)(struct lone_rank *, struct random *, bo
     lone_end(&lone);
 }
 
-START_TEST(a_plan_states_the_scratch_that_binding_takes)
+TEST(a_plan_states_the_scratch_that_binding_takes)
 {
     compare_many(compare_scratch, 600);
 }
-END_TEST
 
 /* Placements of AXES axes of which any order divides 24 indices. */
 static void add_plain(struct random *r, int axes, char *out, size_t capacity)
@@ -290,16 +282,16 @@ static void compare_regular(struct lone_rank *lone, struct random *r, bool cross
     weft_plan_options options = {.struct_size = sizeof options,
                                  .minimize = (uint32_t)random_in(r, 0, 2)};
     weft_plan_info info = {.struct_size = sizeof info};
-    weft_cost_table *costs = NULL;
-    weft_spec *from, *to;
-    weft_plan *plan = NULL;
+    OWNED(weft_cost_table) *costs = NULL;
+    OWNED(weft_spec) *from = NULL, *to = NULL;
+    OWNED(weft_plan) *plan = NULL;
 
     (void)crosses;
     for (int i = 0; i < 2; i++)
         add_plain(r, axes[at], texts[i], sizeof texts[i]);
     from = spec_of(meshes[at], texts[0]);
     to = spec_of(meshes[at], texts[1]);
-    ck_assert_int_eq(weft_cost_table_find("default", &costs), WEFT_OK);
+    ck_assert_int_eq(weft_cost_table_open("default", &costs), WEFT_OK);
     options.costs = costs;
     if (random_chance(r, 2)) options.without = 1U << WEFT_STEP_EXCHANGE | 1U << WEFT_STEP_PERMUTE;
     if (weft_plan_create(from, to, &options, &plan) == WEFT_OK) {
@@ -310,55 +302,39 @@ static void compare_regular(struct lone_rank *lone, struct random *r, bool cross
                       texts[1], options.minimize, (unsigned long long)info.peak_bytes,
                       (unsigned long long)bytes);
     }
-    weft_plan_release(&plan);
-    weft_cost_table_release(&costs);
-    weft_spec_release(&from);
-    weft_spec_release(&to);
 }
 
-START_TEST(collectives_of_equal_shards_take_the_scratch_that_they_state)
+TEST(collectives_of_equal_shards_take_the_scratch_that_they_state)
 {
     compare_many(compare_regular, 600);
 }
-END_TEST
 
 /* Shards of one shape, of which the first is one run and the others are not. */
 static void compare_parts(struct lone_rank *lone, struct random *r, bool crosses)
 {
-    weft_cost_table *costs = NULL;
+    OWNED(weft_cost_table) *costs = NULL;
     weft_plan_options options = {.struct_size = sizeof options};
     weft_plan_info info = {.struct_size = sizeof info};
-    weft_spec *from = spec_of("2x2", "f32[8,24] S(1)[1],B(1;14,2,4,4)[0]");
-    weft_spec *to = spec_of("2x2", "f32[8,24] S(0)[1],S(0)[0]");
-    weft_plan *plan = NULL;
+    OWNED(weft_spec) *from = spec_of("2x2", "f32[8,24] S(1)[1],B(1;14,2,4,4)[0]");
+    OWNED(weft_spec) *to = spec_of("2x2", "f32[8,24] S(0)[1],S(0)[0]");
+    OWNED(weft_plan) *plan = NULL;
 
     (void)r;
     (void)crosses;
-    ck_assert_int_eq(weft_cost_table_find("default", &costs), WEFT_OK);
+    ck_assert_int_eq(weft_cost_table_open("default", &costs), WEFT_OK);
     options.costs = costs;
     ck_assert_int_eq(weft_plan_create(from, to, &options, &plan), WEFT_OK);
     ck_assert_int_eq(weft_plan_get(plan, &info), WEFT_OK);
     ck_assert_uint_eq(info.peak_bytes, bound_scratch(lone, plan, true));
     ck_assert_uint_eq(info.peak_bytes, 512);
-    weft_plan_release(&plan);
-    weft_cost_table_release(&costs);
-    weft_spec_release(&from);
-    weft_spec_release(&to);
 }
 
-START_TEST(shards_of_one_shape_may_have_other_runs)
+TEST(shards_of_one_shape_may_have_other_runs)
 {
     compare_many(compare_parts, 1);
 }
-END_TEST
 
-START_TEST(a_batch_states_the_scratch_that_binding_takes)
+TEST(a_batch_states_the_scratch_that_binding_takes)
 {
     compare_many(compare_batch, 300);
 }
-END_TEST
-
-SUITE(exec_scratch, collectives_of_equal_shards_take_the_scratch_that_they_state,
-      a_plan_states_the_scratch_that_binding_takes, a_batch_states_the_scratch_that_binding_takes,
-      shards_of_one_shape_may_have_other_runs, outputs_lie_at_two_ends_and_staging_between,
-      what_needs_no_scratch_has_none)

@@ -1,3 +1,4 @@
+#include "plan/figures/figures.h"
 #include "exec/exec.h"
 #include "support/layout.h"
 #include "support/suite.h"
@@ -29,7 +30,7 @@ static void drop(struct made_step *made)
     weft_spec_release(&made->to);
 }
 
-START_TEST(a_slice_reads_its_own_rank)
+TEST(a_slice_reads_its_own_rank)
 {
     struct made_step made = step_of(WEFT_STEP_SLICE, "2", "f32[8] R", "f32[8] S(0)");
     struct wf_share share = share_of(&made, 1);
@@ -42,9 +43,8 @@ START_TEST(a_slice_reads_its_own_rank)
     wf_share_free(&share);
     drop(&made);
 }
-END_TEST
 
-START_TEST(copies_become_one_value_and_identities)
+TEST(copies_become_one_value_and_identities)
 {
     struct made_step made = step_of(WEFT_STEP_PARTIAL, "2", "f32[8] R", "f32[8] P(min)");
     struct wf_share share = share_of(&made, 0);
@@ -58,9 +58,8 @@ START_TEST(copies_become_one_value_and_identities)
     wf_share_free(&share);
     drop(&made);
 }
-END_TEST
 
-START_TEST(copies_become_averages_as_they_are)
+TEST(copies_become_averages_as_they_are)
 {
     struct made_step made = step_of(WEFT_STEP_PARTIAL, "2", "f32[8] R", "f32[8] P(avg)");
     struct wf_share share = share_of(&made, 1);
@@ -69,9 +68,8 @@ START_TEST(copies_become_averages_as_they_are)
     wf_share_free(&share);
     drop(&made);
 }
-END_TEST
 
-START_TEST(a_shard_becomes_a_contribution_with_zeros_around_it)
+TEST(a_shard_becomes_a_contribution_with_zeros_around_it)
 {
     struct made_step made = step_of(WEFT_STEP_PARTIAL, "2", "f32[8] S(0)", "f32[8] P");
     struct wf_share share = share_of(&made, 1);
@@ -82,9 +80,8 @@ START_TEST(a_shard_becomes_a_contribution_with_zeros_around_it)
     wf_share_free(&share);
     drop(&made);
 }
-END_TEST
 
-START_TEST(a_gather_reads_the_others)
+TEST(a_gather_reads_the_others)
 {
     struct made_step made = step_of(WEFT_STEP_ALL_GATHER, "2", "f32[8] S(0)", "f32[8] R");
     struct wf_share share = share_of(&made, 0);
@@ -94,9 +91,8 @@ START_TEST(a_gather_reads_the_others)
     wf_share_free(&share);
     drop(&made);
 }
-END_TEST
 
-START_TEST(whole_shards_are_gathered_where_the_axes_are_innermost)
+TEST(whole_shards_are_gathered_where_the_axes_are_innermost)
 {
     struct made_step inner =
         step_of(WEFT_STEP_ALL_GATHER, "2x3", "f32[12] S(0),S(0)", "f32[12] S(0),R");
@@ -122,9 +118,8 @@ START_TEST(whole_shards_are_gathered_where_the_axes_are_innermost)
     drop(&outer);
     drop(&both);
 }
-END_TEST
 
-START_TEST(copies_are_sent_where_all_coordinates_want_a_shard)
+TEST(copies_are_sent_where_all_coordinates_want_a_shard)
 {
     static const struct {
         const char *from, *to;
@@ -143,9 +138,8 @@ START_TEST(copies_are_sent_where_all_coordinates_want_a_shard)
         drop(&made);
     }
 }
-END_TEST
 
-START_TEST(partials_are_scattered_where_they_become_innermost_shards)
+TEST(partials_are_scattered_where_they_become_innermost_shards)
 {
     struct made_step inner =
         step_of(WEFT_STEP_REDUCE_SCATTER, "2x3", "f32[12] S(0),P", "f32[12] S(0),S(0)");
@@ -173,10 +167,3 @@ START_TEST(partials_are_scattered_where_they_become_innermost_shards)
     drop(&outer);
     drop(&moved);
 }
-END_TEST
-
-SUITE(exec_share, a_slice_reads_its_own_rank, copies_become_one_value_and_identities,
-      copies_become_averages_as_they_are, a_shard_becomes_a_contribution_with_zeros_around_it,
-      a_gather_reads_the_others, whole_shards_are_gathered_where_the_axes_are_innermost,
-      copies_are_sent_where_all_coordinates_want_a_shard,
-      partials_are_scattered_where_they_become_innermost_shards)

@@ -14,9 +14,9 @@ static weft_plan *plan_between(const char *mesh, const char *from_text, const ch
     return plan;
 }
 
-START_TEST(shards_are_gathered)
+TEST(shards_are_gathered)
 {
-    weft_plan *plan = plan_between("2", "i32[3] S(0)", "i32[3] R");
+    OWNED(weft_plan) *plan = plan_between("2", "i32[3] S(0)", "i32[3] R");
     int32_t first[] = {0, 1}, second[] = {2}, results[2][3];
     const void *sources[] = {first, second};
     void *targets[] = {results[0], results[1]};
@@ -25,11 +25,9 @@ START_TEST(shards_are_gathered)
     for (int rank = 0; rank < 2; rank++)
         for (int i = 0; i < 3; i++)
             ck_assert_int_eq(results[rank][i], i);
-    weft_plan_release(&plan);
 }
-END_TEST
 
-START_TEST(contributions_are_reduced_and_identities_filled_in)
+TEST(contributions_are_reduced_and_identities_filled_in)
 {
     weft_plan *plan = plan_between("2", "i16[2] P(max)", "i16[2] R");
     int16_t first[] = {5, -3}, second[] = {4, 9}, results[2][2];
@@ -47,11 +45,10 @@ START_TEST(contributions_are_reduced_and_identities_filled_in)
     ck_assert_int_eq(results[1][1], INT16_MAX);
     weft_plan_release(&plan);
 }
-END_TEST
 
-START_TEST(a_batch_is_simulated_tensor_by_tensor)
+TEST(a_batch_is_simulated_tensor_by_tensor)
 {
-    weft_spec *rows = spec_of("2", "u8[4] S(0)"), *all = spec_of("2", "u8[4] R");
+    OWNED(weft_spec) *rows = spec_of("2", "u8[4] S(0)"), *all = spec_of("2", "u8[4] R");
     const weft_spec *from[] = {rows, all}, *to[] = {all, rows};
     uint8_t first[] = {1, 2}, second[] = {3, 4}, whole[] = {5, 6, 7, 8};
     uint8_t gathered[2][4], sliced[2][2];
@@ -59,7 +56,7 @@ START_TEST(a_batch_is_simulated_tensor_by_tensor)
     void *targets0[] = {gathered[0], gathered[1]}, *targets1[] = {sliced[0], sliced[1]};
     const void *const *sources[] = {sources0, sources1};
     void *const *targets[] = {targets0, targets1};
-    weft_plan *plan = NULL;
+    OWNED(weft_plan) *plan = NULL;
 
     ck_assert_int_eq(weft_plan_create_batch(2, from, to, NULL, &plan), WEFT_OK);
     ck_assert_int_eq(weft_simulate(plan, sources, targets), WEFT_OK);
@@ -68,11 +65,4 @@ START_TEST(a_batch_is_simulated_tensor_by_tensor)
     sources[1] = NULL;
     check_refused(weft_simulate(plan, sources, targets), WEFT_ERR_INVALID, "sources[1] is NULL");
     check_refused(weft_simulate(NULL, sources, targets), WEFT_ERR_INVALID, "plan");
-    weft_plan_release(&plan);
-    weft_spec_release(&rows);
-    weft_spec_release(&all);
 }
-END_TEST
-
-SUITE(exec_sim, shards_are_gathered, contributions_are_reduced_and_identities_filled_in,
-      a_batch_is_simulated_tensor_by_tensor)

@@ -6,38 +6,34 @@ static weft_status check_on(const char *layout, int32_t rank, int64_t outer, int
                             bool written)
 {
     const int64_t strides[] = {outer, inner};
-    weft_spec *spec = spec_of("4", layout);
+    OWNED(weft_spec) *spec = spec_of("4", layout);
     weft_status status = wf_strides_check("strides", spec, rank, strides, written);
 
-    weft_spec_release(&spec);
     return status;
 }
 
-START_TEST(strides_in_any_order_and_with_gaps_are_fine)
+TEST(strides_in_any_order_and_with_gaps_are_fine)
 {
     ck_assert_int_eq(check_on("f32[8,8] R", 0, 8, 1, true), WEFT_OK);
     ck_assert_int_eq(check_on("f32[8,8] R", 0, 1, 8, true), WEFT_OK);
     ck_assert_int_eq(check_on("f32[8,8] R", 0, 100, 3, true), WEFT_OK);
 }
-END_TEST
 
-START_TEST(only_a_source_may_stand_still)
+TEST(only_a_source_may_stand_still)
 {
     ck_assert_int_eq(check_on("f32[8,8] R", 0, 0, 1, false), WEFT_OK);
     check_refused(check_on("f32[8,8] R", 0, 8, 0, true), WEFT_ERR_INVALID,
                   "strides: dimension 1 has 8 elements at stride 0; a target stride of 0 would");
 }
-END_TEST
 
-START_TEST(no_stride_goes_backward)
+TEST(no_stride_goes_backward)
 {
     check_refused(check_on("f32[8,8] R", 0, -8, 1, false), WEFT_ERR_INVALID, "at stride -8");
     check_refused(check_on("f32[8,8] R", 0, 8, INT64_MIN, true), WEFT_ERR_INVALID,
                   "must not be negative");
 }
-END_TEST
 
-START_TEST(the_last_element_ends_before_two_to_the_63_bytes)
+TEST(the_last_element_ends_before_two_to_the_63_bytes)
 {
     const int64_t most = (INT64_MAX - 4 - 7 * 4) / 7 / 4;
 
@@ -47,17 +43,11 @@ START_TEST(the_last_element_ends_before_two_to_the_63_bytes)
     check_refused(check_on("f32[8,8] R", 0, INT64_MAX / 8, INT64_MAX / 8, false), WEFT_ERR_INVALID,
                   "beyond 2^63");
 }
-END_TEST
 
-START_TEST(strides_of_single_elements_and_of_nothing_do_not_matter)
+TEST(strides_of_single_elements_and_of_nothing_do_not_matter)
 {
     ck_assert_int_eq(check_on("f32[4,8] S(0)", 0, INT64_MAX, 1, true), WEFT_OK);
     ck_assert_int_eq(check_on("f32[1,8] R", 0, -1, 1, true), WEFT_OK);
     ck_assert_int_eq(check_on("f32[2,8] S(0)", 3, 0, INT64_MIN, true), WEFT_OK);
     ck_assert_int_eq(check_on("f32[8,8] R", 9, 0, -1, true), WEFT_OK);
 }
-END_TEST
-
-SUITE(exec_strides, strides_in_any_order_and_with_gaps_are_fine, only_a_source_may_stand_still,
-      no_stride_goes_backward, the_last_element_ends_before_two_to_the_63_bytes,
-      strides_of_single_elements_and_of_nothing_do_not_matter)

@@ -44,7 +44,7 @@ static struct wf_ways ways_of(const char *from, const char *to)
     return ways;
 }
 
-START_TEST(a_plan_asks_for_its_dtypes_and_reductions)
+TEST(a_plan_asks_for_its_dtypes_and_reductions)
 {
     struct wf_ways ways, other = {0};
 
@@ -61,7 +61,6 @@ START_TEST(a_plan_asks_for_its_dtypes_and_reductions)
     ways = ways_of("f32[8] R", "f32[8] S(0)"); /* local */
     ck_assert_uint_eq(asked, 0);
 }
-END_TEST
 
 static weft_status deny(void *device, const weft_support_query *query, uint32_t *level)
 {
@@ -70,7 +69,7 @@ static weft_status deny(void *device, const weft_support_query *query, uint32_t 
     return WEFT_OK;
 }
 
-START_TEST(an_exchange_that_nothing_carries_is_refused)
+TEST(an_exchange_that_nothing_carries_is_refused)
 {
     weft_comm_table denying = table;
     weft_comm bare = comm;
@@ -85,7 +84,3 @@ START_TEST(an_exchange_that_nothing_carries_is_refused)
     bare.size = 1;
     ck_assert_int_eq(wf_ways_require_exchange(&ways, &bare, WEFT_DTYPE_F32), WEFT_OK);
 }
-END_TEST
-
-SUITE(exec_ways, a_plan_asks_for_its_dtypes_and_reductions,
-      an_exchange_that_nothing_carries_is_refused)

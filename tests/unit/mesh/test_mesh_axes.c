@@ -1,9 +1,9 @@
 #include "support/layout.h"
 #include "support/suite.h"
 
-START_TEST(axes_have_sizes_and_names)
+TEST(axes_have_sizes_and_names)
 {
-    weft_mesh *mesh = mesh_of("dp=2,tp=4"), *plain = mesh_of("2x4");
+    OWNED(weft_mesh) *mesh = mesh_of("dp=2,tp=4"), *plain = mesh_of("2x4");
 
     ck_assert_int_eq(weft_mesh_axes(mesh), 2);
     ck_assert_int_eq(weft_mesh_size(mesh), 8);
@@ -13,15 +13,12 @@ START_TEST(axes_have_sizes_and_names)
     ck_assert_int_eq(weft_mesh_axis_size(mesh, 2), 0);
     ck_assert_int_eq(weft_mesh_axis_size(mesh, -1), 0);
     ck_assert_ptr_null(weft_mesh_axis_name(mesh, 2));
-    weft_mesh_release(&mesh);
-    weft_mesh_release(&plain);
 }
-END_TEST
 
-START_TEST(an_axis_is_found_by_name_or_index)
+TEST(an_axis_is_found_by_name_or_index)
 {
-    weft_mesh *mesh = mesh_of("dp=2,tp=4"), *plain = mesh_of("2x4");
-    weft_mesh *one = mesh_of("dp=2"), *three = mesh_of("dp=2,pp=2,tp=2");
+    OWNED(weft_mesh) *mesh = mesh_of("dp=2,tp=4"), *plain = mesh_of("2x4");
+    OWNED(weft_mesh) *one = mesh_of("dp=2"), *three = mesh_of("dp=2,pp=2,tp=2");
     int32_t axis = -7;
 
     ck_assert_int_eq(weft_mesh_find_axis(mesh, "tp", &axis), WEFT_OK);
@@ -38,16 +35,11 @@ START_TEST(an_axis_is_found_by_name_or_index)
     check_refused(weft_mesh_find_axis(three, "x", &axis), WEFT_ERR_NOT_FOUND,
                   "no axis \"x\": the axes are dp, pp and tp");
     ck_assert_int_eq(axis, 0);
-    weft_mesh_release(&one);
-    weft_mesh_release(&three);
-    weft_mesh_release(&mesh);
-    weft_mesh_release(&plain);
 }
-END_TEST
 
-START_TEST(a_list_of_axes_names_each_once)
+TEST(a_list_of_axes_names_each_once)
 {
-    weft_mesh *mesh = mesh_of("dp=2,cp=2,tp=2");
+    OWNED(weft_mesh) *mesh = mesh_of("dp=2,cp=2,tp=2");
     int32_t axes[WEFT_MAX_AXES], count = -7;
 
     ck_assert_int_eq(wf_mesh_read_axes(mesh, "tp,0", axes, &count), WEFT_OK);
@@ -60,11 +52,9 @@ START_TEST(a_list_of_axes_names_each_once)
     check_refused(wf_mesh_read_axes(mesh, "", axes, &count), WEFT_ERR_NOT_FOUND, "no axis \"\"");
     check_refused(wf_mesh_read_axes(mesh, "dp,", axes, &count), WEFT_ERR_NOT_FOUND, "no axis \"\"");
     ck_assert_int_eq(count, -7);
-    weft_mesh_release(&mesh);
 }
-END_TEST
 
-START_TEST(no_mesh_has_nothing)
+TEST(no_mesh_has_nothing)
 {
     int32_t number = -7;
 
@@ -81,9 +71,8 @@ START_TEST(no_mesh_has_nothing)
     ck_assert_int_eq(weft_mesh_host_of(NULL, 3), 0);
     ck_assert_int_eq(number, -7);
 }
-END_TEST
 
-START_TEST(missing_arguments_are_named)
+TEST(missing_arguments_are_named)
 {
     static const int32_t one[] = {1};
     weft_mesh *mesh = mesh_of("2"), *out = NULL;
@@ -94,7 +83,7 @@ START_TEST(missing_arguments_are_named)
     check_refused(weft_mesh_parse("2", NULL), WEFT_ERR_INVALID, "weft_mesh_parse: out is NULL");
     check_refused(weft_mesh_create(1, one, NULL, NULL), WEFT_ERR_INVALID, "out is NULL");
     check_refused(weft_mesh_print(NULL, text, 8, NULL), WEFT_ERR_INVALID, "mesh is NULL");
-    check_refused(weft_mesh_print(mesh, NULL, 8, NULL), WEFT_ERR_INVALID, "buffer is NULL");
+    check_refused(weft_mesh_print(mesh, NULL, 8, NULL), WEFT_ERR_INVALID, "text is NULL");
     check_refused(weft_mesh_find_axis(NULL, "a", &number), WEFT_ERR_INVALID, "mesh is NULL");
     check_refused(weft_mesh_find_axis(mesh, NULL, &number), WEFT_ERR_INVALID, "name is NULL");
     check_refused(weft_mesh_find_axis(mesh, "0", NULL), WEFT_ERR_INVALID, "axis is NULL");
@@ -115,7 +104,3 @@ START_TEST(missing_arguments_are_named)
     ck_assert_ptr_null(out);
     weft_mesh_release(&mesh);
 }
-END_TEST
-
-SUITE(mesh_axes, axes_have_sizes_and_names, an_axis_is_found_by_name_or_index,
-      a_list_of_axes_names_each_once, no_mesh_has_nothing, missing_arguments_are_named)

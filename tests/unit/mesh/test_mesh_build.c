@@ -2,7 +2,7 @@
 #include "support/layout.h"
 #include "support/suite.h"
 
-START_TEST(equal_meshes_are_one_object)
+TEST(equal_meshes_are_one_object)
 {
     weft_mesh *a = mesh_of("2x4"), *b = mesh_of("2x4@0-7"), *c = mesh_of("2x4@0,1,2,3,4,5,6,7");
     weft_mesh *named = mesh_of("dp=2,tp=4"), *hosts = mesh_of("2x4/4"), *wide = mesh_of("4x2");
@@ -25,20 +25,16 @@ START_TEST(equal_meshes_are_one_object)
     weft_mesh_release(NULL);
     ck_assert_int_eq(wf_mem_live(), 0);
 }
-END_TEST
 
-START_TEST(a_hash_is_the_same_on_every_machine)
+TEST(a_hash_is_the_same_on_every_machine)
 {
-    weft_mesh *mesh = mesh_of("dp=2,tp=4@8-15/4"), *listed = mesh_of("2x2@0,2,3,1");
+    OWNED(weft_mesh) *mesh = mesh_of("dp=2,tp=4@8-15/4"), *listed = mesh_of("2x2@0,2,3,1");
 
     ck_assert_uint_eq(weft_mesh_hash(mesh), UINT64_C(0x7dbe1e8d15f4e8a9));
     ck_assert_uint_eq(weft_mesh_hash(listed), UINT64_C(0xbd1e66611b1aae2));
-    weft_mesh_release(&mesh);
-    weft_mesh_release(&listed);
 }
-END_TEST
 
-START_TEST(a_million_ranks_take_the_memory_of_eight)
+TEST(a_million_ranks_take_the_memory_of_eight)
 {
     int64_t live = wf_mem_live();
     weft_mesh *small = mesh_of("2x4"), *large = mesh_of("1024x1024"), *spread, *list;
@@ -56,9 +52,8 @@ START_TEST(a_million_ranks_take_the_memory_of_eight)
     weft_mesh_release(&list);
     ck_assert_int_eq(wf_mem_live(), live);
 }
-END_TEST
 
-START_TEST(strides_are_found_in_lists)
+TEST(strides_are_found_in_lists)
 {
     static const struct {
         const char *text;
@@ -78,14 +73,12 @@ START_TEST(strides_are_found_in_lists)
     };
 
     for (size_t i = 0; i < WF_COUNT(cases); i++) {
-        weft_mesh *mesh = mesh_of(cases[i].text);
+        OWNED(weft_mesh) *mesh = mesh_of(cases[i].text);
         ck_assert_msg((mesh->ranks == NULL) == cases[i].regular, "%s", cases[i].text);
-        weft_mesh_release(&mesh);
     }
 }
-END_TEST
 
-START_TEST(text_that_is_not_a_mesh_is_refused)
+TEST(text_that_is_not_a_mesh_is_refused)
 {
     static const char *const same[] = {"a", "a"}, *const odd[] = {"a", "1b"};
     static const char *const missing[] = {"a", NULL};
@@ -135,11 +128,10 @@ START_TEST(text_that_is_not_a_mesh_is_refused)
     ck_assert_ptr_null(mesh);
     ck_assert_int_eq(wf_mem_live(), 0);
 }
-END_TEST
 
-START_TEST(the_largest_mesh_and_the_largest_rank_work)
+TEST(the_largest_mesh_and_the_largest_rank_work)
 {
-    weft_mesh *all = mesh_of("2147483647"), *last = mesh_of("2@2147483646-2147483647");
+    OWNED(weft_mesh) *all = mesh_of("2147483647"), *last = mesh_of("2@2147483646-2147483647");
     int32_t coord;
 
     ck_assert(weft_mesh_coord_of(all, INT32_MAX - 1, &coord) == WEFT_OK);
@@ -147,10 +139,7 @@ START_TEST(the_largest_mesh_and_the_largest_rank_work)
     ck_assert(weft_mesh_coord_of(all, INT32_MAX, &coord) != WEFT_OK);
     ck_assert(weft_mesh_coord_of(last, INT32_MAX, &coord) == WEFT_OK);
     ck_assert_int_eq(coord, 1);
-    weft_mesh_release(&all);
-    weft_mesh_release(&last);
 }
-END_TEST
 
 static weft_status create_listed(void *mesh)
 {
@@ -169,15 +158,9 @@ static void release(void *mesh)
     weft_mesh_release(mesh);
 }
 
-START_TEST(creation_survives_every_allocation_failure)
+TEST(creation_survives_every_allocation_failure)
 {
     weft_mesh *mesh = NULL;
 
     ck_assert_uint_ge(check_allocation_failures(create_listed, release, &mesh), 4);
 }
-END_TEST
-
-SUITE(mesh_build, equal_meshes_are_one_object, a_hash_is_the_same_on_every_machine,
-      a_million_ranks_take_the_memory_of_eight, strides_are_found_in_lists,
-      text_that_is_not_a_mesh_is_refused, the_largest_mesh_and_the_largest_rank_work,
-      creation_survives_every_allocation_failure)

@@ -5,48 +5,41 @@
 static weft_status concatenate(const char *within, const char *first, const char *second,
                                weft_mesh **out)
 {
-    weft_mesh *w = within != NULL ? mesh_of(within) : NULL, *a = mesh_of(first);
-    weft_mesh *b = mesh_of(second);
+    OWNED(weft_mesh) *w = within != NULL ? mesh_of(within) : NULL, *a = mesh_of(first);
+    OWNED(weft_mesh) *b = mesh_of(second);
     weft_status status = weft_mesh_concatenate(w, a, b, out);
 
-    weft_mesh_release(&w);
-    weft_mesh_release(&a);
-    weft_mesh_release(&b);
     return status;
 }
 
 static void check_together(const char *within, const char *first, const char *second,
                            const char *want)
 {
-    weft_mesh *out;
+    OWNED(weft_mesh) *out = NULL;
 
     ck_assert_msg(concatenate(within, first, second, &out) == WEFT_OK, "%s", weft_last_error());
     check_mesh_is(out, want);
-    weft_mesh_release(&out);
 }
 
-START_TEST(slices_put_together_are_the_larger_slice)
+TEST(slices_put_together_are_the_larger_slice)
 {
     check_together(NULL, "dp=2@0,4", "tp=2", "dp=2,tp=2@0,1,4,5");
     check_together(NULL, "dp=2@1,5", "tp=2@4-5", "dp=2,tp=2@0,1,4,5");
     check_together(NULL, "2x4", "2@0,8", "2x4x2@0,8,1,9,2,10,3,11,4,12,5,13,6,14,7,15");
 }
-END_TEST
 
-START_TEST(ranks_without_strides_need_the_mesh_around_them)
+TEST(ranks_without_strides_need_the_mesh_around_them)
 {
     check_together("2x2@0,5,3,9", "2@0,3", "2@0,5", "2x2@0,5,3,9");
     check_together("2x2@0,5,3,9", "2@5,9", "2@3,9", "2x2@0,5,3,9");
 }
-END_TEST
 
-START_TEST(strides_that_do_not_nest_make_a_list)
+TEST(strides_that_do_not_nest_make_a_list)
 {
     check_together(NULL, "3@0-4:2", "2@0,3", "3x2@0,3,2,5,4,7");
 }
-END_TEST
 
-START_TEST(what_does_not_cross_in_one_rank_is_refused)
+TEST(what_does_not_cross_in_one_rank_is_refused)
 {
     static const struct {
         const char *within, *first, *second, *text;
@@ -70,7 +63,6 @@ START_TEST(what_does_not_cross_in_one_rank_is_refused)
     ck_assert_ptr_null(out);
     ck_assert_int_eq(wf_mem_live(), 0);
 }
-END_TEST
 
 struct two {
     weft_mesh *within, *first, *second, *out;
@@ -88,7 +80,7 @@ static void undo(void *argument)
     weft_mesh_release(&((struct two *)argument)->out);
 }
 
-START_TEST(concatenation_survives_every_allocation_failure)
+TEST(concatenation_survives_every_allocation_failure)
 {
     struct two t = {
         .within = mesh_of("2x2@0,5,3,9"), .first = mesh_of("2@0,3"), .second = mesh_of("2@0,5")};
@@ -98,8 +90,3 @@ START_TEST(concatenation_survives_every_allocation_failure)
     weft_mesh_release(&t.first);
     weft_mesh_release(&t.second);
 }
-END_TEST
-
-SUITE(mesh_concatenate, slices_put_together_are_the_larger_slice,
-      ranks_without_strides_need_the_mesh_around_them, strides_that_do_not_nest_make_a_list,
-      what_does_not_cross_in_one_rank_is_refused, concatenation_survives_every_allocation_failure)

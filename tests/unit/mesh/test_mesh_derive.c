@@ -4,15 +4,13 @@
 
 static void check_slice(const char *mesh_text, const char *axes, int32_t rank, const char *want)
 {
-    weft_mesh *mesh = mesh_of(mesh_text), *slice;
+    OWNED(weft_mesh) *mesh = mesh_of(mesh_text), *slice = NULL;
 
     ck_assert_msg(weft_mesh_slice(mesh, axes, rank, &slice) == WEFT_OK, "%s", weft_last_error());
     check_mesh_is(slice, want);
-    weft_mesh_release(&slice);
-    weft_mesh_release(&mesh);
 }
 
-START_TEST(a_slice_keeps_axes_and_goes_through_its_rank)
+TEST(a_slice_keeps_axes_and_goes_through_its_rank)
 {
     check_slice("dp=2,cp=2,tp=2", "dp", 0, "dp=2@0,4");
     check_slice("dp=2,cp=2,tp=2", "dp", 3, "dp=2@3,7");
@@ -23,19 +21,16 @@ START_TEST(a_slice_keeps_axes_and_goes_through_its_rank)
     check_slice("2x4@0,2,4,6,1,3,5,7/4", "1", 3, "4@1-7:2/4");
     check_slice("2x2@0,5,3,9", "0", 9, "2@5,9");
 }
-END_TEST
 
 static void check_flat(const char *mesh_text, const char *axes, const char *name, const char *want)
 {
-    weft_mesh *mesh = mesh_of(mesh_text), *flat;
+    OWNED(weft_mesh) *mesh = mesh_of(mesh_text), *flat = NULL;
 
     ck_assert_msg(weft_mesh_flatten(mesh, axes, name, &flat) == WEFT_OK, "%s", weft_last_error());
     check_mesh_is(flat, want);
-    weft_mesh_release(&flat);
-    weft_mesh_release(&mesh);
 }
 
-START_TEST(flattened_axes_become_one)
+TEST(flattened_axes_become_one)
 {
     check_flat("2x4", NULL, NULL, "8");
     check_flat("2x4", NULL, "all", "all=8");
@@ -46,9 +41,8 @@ START_TEST(flattened_axes_become_one)
     check_flat("2x2@0,5,3,9", "1,0", NULL, "4@0,3,5,9");
     check_flat("2x2@0,5,3,9", "0", NULL, "2x2@0,5,3,9");
 }
-END_TEST
 
-START_TEST(groups_of_a_flattened_axis_are_where_they_should)
+TEST(groups_of_a_flattened_axis_are_where_they_should)
 {
     weft_mesh *mesh = mesh_of("dp=2,cp=2,tp=2"), *flat, *group;
 
@@ -70,21 +64,18 @@ START_TEST(groups_of_a_flattened_axis_are_where_they_should)
     weft_mesh_release(&flat);
     weft_mesh_release(&mesh);
 }
-END_TEST
 
 static void check_unflat(const char *mesh_text, int32_t axis, int32_t count, const int32_t *sizes,
                          const char *const *names, const char *want)
 {
-    weft_mesh *mesh = mesh_of(mesh_text), *out;
+    OWNED(weft_mesh) *mesh = mesh_of(mesh_text), *out = NULL;
 
-    ck_assert_msg(weft_mesh_unflatten(mesh, axis, count, sizes, names, &out) == WEFT_OK, "%s",
-                  weft_last_error());
+    ck_assert_msg(weft_mesh_unflatten(mesh, axis, (size_t)count, sizes, names, &out) == WEFT_OK,
+                  "%s", weft_last_error());
     check_mesh_is(out, want);
-    weft_mesh_release(&out);
-    weft_mesh_release(&mesh);
 }
 
-START_TEST(an_axis_is_taken_apart)
+TEST(an_axis_is_taken_apart)
 {
     static const char *const names[] = {"a", "b", "c"};
     static const int32_t twos[] = {2, 2, 2}, six[] = {3, 2}, ones[] = {1, 8, 1};
@@ -96,20 +87,17 @@ START_TEST(an_axis_is_taken_apart)
     check_unflat("6@0-2,8-10", 0, 2, six, NULL, "3x2@0-2,8-10"); /* through a stride: a list */
     check_unflat("6@5,0,1,2,3,4", 0, 2, six, NULL, "3x2@5,0-4");
 }
-END_TEST
 
 static void check_reshaped(const char *text, int32_t axes, const int32_t *sizes,
                            const char *const *names, const char *want)
 {
-    weft_mesh *mesh = mesh_of(text), *out = NULL;
+    OWNED(weft_mesh) *mesh = mesh_of(text), *out = NULL;
 
     ck_assert_int_eq(wf_mesh_reshape(mesh, axes, sizes, names, &out), WEFT_OK);
     check_mesh_is(out, want);
-    weft_mesh_release(&out);
-    weft_mesh_release(&mesh);
 }
 
-START_TEST(the_same_ranks_are_counted_in_another_way)
+TEST(the_same_ranks_are_counted_in_another_way)
 {
     static const int32_t sizes[] = {2, 2, 3};
     static const char *const names[] = {"a", "b", "c"};
@@ -120,15 +108,14 @@ START_TEST(the_same_ranks_are_counted_in_another_way)
     check_reshaped("2x2@3,1,0,2", 2, sizes, NULL, "2x2@3,1,0,2");
     check_reshaped("4@3,1,0,2", 2, sizes, NULL, "2x2@3,1,0,2");
 }
-END_TEST
 
-START_TEST(what_cannot_be_derived_is_refused)
+TEST(what_cannot_be_derived_is_refused)
 {
     static const char *const names[] = {"a", "b"};
     static const int32_t two_two[] = {2, 2}, two_zero[] = {2, 0};
     static const int32_t huge[] = {INT32_MAX, INT32_MAX};
     weft_mesh *mesh = mesh_of("dp=2,tp=4"), *plain = mesh_of("2x4"), *out = NULL;
-    weft_mesh *eight = mesh_of("1x1x1x1x1x1x1x1");
+    OWNED(weft_mesh) *eight = mesh_of("1x1x1x1x1x1x1x1");
 
     check_refused(weft_mesh_slice(mesh, "dp", 8, &out), WEFT_ERR_NOT_FOUND,
                   "the slice has rank 8, which is not in the mesh");
@@ -156,9 +143,7 @@ START_TEST(what_cannot_be_derived_is_refused)
     ck_assert_ptr_null(out);
     weft_mesh_release(&mesh);
     weft_mesh_release(&plain);
-    weft_mesh_release(&eight);
 }
-END_TEST
 
 /* ---- without memory ---- */
 
@@ -193,7 +178,7 @@ static void undo(void *argument)
     weft_mesh_release(&((struct derivation *)argument)->out);
 }
 
-START_TEST(derivations_survive_every_allocation_failure)
+TEST(derivations_survive_every_allocation_failure)
 {
     static const char *const meshes[] = {"2x3", "2x3@5,3,0,9,1,2"};
 
@@ -205,9 +190,3 @@ START_TEST(derivations_survive_every_allocation_failure)
         weft_mesh_release(&d.mesh);
     }
 }
-END_TEST
-
-SUITE(mesh_derive, a_slice_keeps_axes_and_goes_through_its_rank, flattened_axes_become_one,
-      groups_of_a_flattened_axis_are_where_they_should, an_axis_is_taken_apart,
-      the_same_ranks_are_counted_in_another_way, what_cannot_be_derived_is_refused,
-      derivations_survive_every_allocation_failure)

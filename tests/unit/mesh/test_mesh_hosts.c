@@ -1,7 +1,7 @@
 #include "support/layout.h"
 #include "support/suite.h"
 
-START_TEST(hosts_are_counted)
+TEST(hosts_are_counted)
 {
     static const struct {
         const char *mesh;
@@ -23,15 +23,13 @@ START_TEST(hosts_are_counted)
     };
 
     for (size_t i = 0; i < WF_COUNT(cases); i++) {
-        weft_mesh *mesh = mesh_of(cases[i].mesh);
+        OWNED(weft_mesh) *mesh = mesh_of(cases[i].mesh);
         ck_assert_msg(weft_mesh_hosts(mesh) == cases[i].hosts, "%s: %d", cases[i].mesh,
                       weft_mesh_hosts(mesh));
-        weft_mesh_release(&mesh);
     }
 }
-END_TEST
 
-START_TEST(a_slice_tells_what_an_axis_spans)
+TEST(a_slice_tells_what_an_axis_spans)
 {
     weft_mesh *mesh = mesh_of("dp=4,tp=8/8"), *slice;
 
@@ -47,6 +45,3 @@ START_TEST(a_slice_tells_what_an_axis_spans)
     weft_mesh_release(&slice);
     weft_mesh_release(&mesh);
 }
-END_TEST
-
-SUITE(mesh_hosts, hosts_are_counted, a_slice_tells_what_an_axis_spans)

@@ -57,11 +57,10 @@ static void check_hosts(const weft_mesh *mesh)
 
 static void check_text(const weft_mesh *mesh)
 {
-    weft_mesh *again;
+    OWNED(weft_mesh) *again = NULL;
 
     HOLDS(mesh, weft_mesh_parse(mesh_text(mesh), &again) == WEFT_OK);
     HOLDS(mesh, again == mesh);
-    weft_mesh_release(&again);
 }
 
 /* A mesh that is built from the attributes of MESH equals MESH. */
@@ -70,7 +69,7 @@ static void check_canonical(const weft_mesh *mesh)
     int32_t sizes[WEFT_MAX_AXES], ranks[2048];
     const char *names[WEFT_MAX_AXES];
     weft_mesh_options options = {.struct_size = sizeof options, .ranks = ranks};
-    weft_mesh *again;
+    OWNED(weft_mesh) *again = NULL;
 
     for (int32_t i = 0; i < weft_mesh_axes(mesh); i++) {
         sizes[i] = weft_mesh_axis_size(mesh, i);
@@ -82,7 +81,6 @@ static void check_canonical(const weft_mesh *mesh)
     options.devices_per_host = weft_mesh_devices_per_host(mesh);
     HOLDS(mesh, weft_mesh_create(weft_mesh_axes(mesh), sizes, &options, &again) == WEFT_OK);
     HOLDS(mesh, again == mesh);
-    weft_mesh_release(&again);
 }
 
 static void check_mesh(const weft_mesh *mesh)
@@ -222,7 +220,7 @@ static void check_concatenation(const weft_mesh *mesh)
     weft_mesh_release(&both);
 }
 
-START_TEST(meshes_and_what_is_made_of_them_agree_with_plain_arrays)
+TEST(meshes_and_what_is_made_of_them_agree_with_plain_arrays)
 {
     r = random_begin("meshes_and_what_is_made_of_them_agree_with_plain_arrays");
     for (int cases = test_cases(2000); cases > 0; cases--) {
@@ -246,6 +244,3 @@ START_TEST(meshes_and_what_is_made_of_them_agree_with_plain_arrays)
     }
     ck_assert_int_eq(wf_mem_live(), 0);
 }
-END_TEST
-
-SUITE(mesh_random, meshes_and_what_is_made_of_them_agree_with_plain_arrays)

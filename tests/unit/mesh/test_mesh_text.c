@@ -2,7 +2,7 @@
 #include "support/layout.h"
 #include "support/suite.h"
 
-START_TEST(every_form_reads_and_prints)
+TEST(every_form_reads_and_prints)
 {
     static const struct {
         const char *text, *printed; /* NULL: as read */
@@ -33,14 +33,12 @@ START_TEST(every_form_reads_and_prints)
     };
 
     for (size_t i = 0; i < WF_COUNT(cases); i++) {
-        weft_mesh *mesh = mesh_of(cases[i].text);
+        OWNED(weft_mesh) *mesh = mesh_of(cases[i].text);
         check_mesh_is(mesh, cases[i].printed != NULL ? cases[i].printed : cases[i].text);
-        weft_mesh_release(&mesh);
     }
 }
-END_TEST
 
-START_TEST(wrong_text_is_refused_with_position_and_reason)
+TEST(wrong_text_is_refused_with_position_and_reason)
 {
     static const struct {
         const char *text, *error;
@@ -97,11 +95,10 @@ START_TEST(wrong_text_is_refused_with_position_and_reason)
     ck_assert_ptr_null(mesh);
     ck_assert_int_eq(wf_mem_live(), 0);
 }
-END_TEST
 
-START_TEST(printing_fills_what_fits)
+TEST(printing_fills_what_fits)
 {
-    weft_mesh *mesh = mesh_of("dp=2,tp=4");
+    OWNED(weft_mesh) *mesh = mesh_of("dp=2,tp=4");
     char buffer[6] = "?????";
     size_t length = 0;
 
@@ -109,9 +106,37 @@ START_TEST(printing_fills_what_fits)
     ck_assert_uint_eq(length, 9);
     ck_assert_int_eq(weft_mesh_print(mesh, buffer, sizeof buffer, NULL), WEFT_OK);
     ck_assert_str_eq(buffer, "dp=2,");
-    weft_mesh_release(&mesh);
 }
-END_TEST
+
+TEST(one_size_follows_from_the_ranks_of_the_job)
+{
+    static const char *const texts[][2] = {
+        {"dp=*", "dp=12"},
+        {"*", "12"},
+        {"dp=*,tp=4", "dp=3,tp=4"},
+        {"3x*x2", "3x2x2"},
+        {"dp=*,tp=4/4", "dp=3,tp=4/4"},
+        {"4x*@0-22:2", "4x3@0-22:2"},
+        {"12", "12"},
+        {"tp=12,dp=*", "tp=12,dp=1"},
+    };
+    weft_mesh *mesh = NULL;
+    char text[64];
+
+    for (size_t i = 0; i < WF_COUNT(texts); i++) {
+        ck_assert_int_eq(weft_mesh_parse_for(texts[i][0], 12, &mesh), WEFT_OK);
+        ck_assert_int_eq(weft_mesh_print(mesh, text, sizeof text, NULL), WEFT_OK);
+        ck_assert_str_eq(text, texts[i][1]);
+        weft_mesh_release(&mesh);
+    }
+    check_refused(weft_mesh_parse_for("dp=*,tp=5", 12, &mesh), WEFT_ERR_PARSE,
+                  "12 ranks divided by 5, which leaves a rest");
+    check_refused(weft_mesh_parse_for("dp=*,tp=24", 12, &mesh), WEFT_ERR_PARSE, "leaves a rest");
+    check_refused(weft_mesh_parse_for("*x*", 12, &mesh), WEFT_ERR_PARSE, "a second axis of size *");
+    check_refused(weft_mesh_parse_for("dp=*", 0, &mesh), WEFT_ERR_INVALID, "ranks is 0");
+    check_refused(weft_mesh_parse_for("4x*@0-3", 12, &mesh), WEFT_ERR_PARSE, "list has 4 ranks");
+    check_refused(weft_mesh_parse("dp=*", &mesh), WEFT_ERR_PARSE, "call weft_mesh_parse_for");
+}
 
 static weft_status parse(void *mesh)
 {
@@ -130,16 +155,11 @@ static weft_status print(void *mesh)
     return weft_mesh_print(*(weft_mesh **)mesh, buffer, sizeof buffer, NULL);
 }
 
-START_TEST(text_survives_every_allocation_failure)
+TEST(text_survives_every_allocation_failure)
 {
-    weft_mesh *mesh = NULL;
+    OWNED(weft_mesh) *mesh = NULL;
 
     ck_assert_uint_ge(check_allocation_failures(parse, release, &mesh), 4);
     ck_assert_int_eq(parse(&mesh), WEFT_OK);
     ck_assert_uint_ge(check_allocation_failures(print, NULL, &mesh), 1);
-    weft_mesh_release(&mesh);
 }
-END_TEST
-
-SUITE(mesh_text, every_form_reads_and_prints, wrong_text_is_refused_with_position_and_reason,
-      printing_fills_what_fits, text_survives_every_allocation_failure)

@@ -15,13 +15,14 @@ START_TEST(circles_are_refused_by_the_formatter_too)
 {
     char text[64];
 
-    ck_assert_int_eq(weft_op_format("a is b; relu\nb is a", text, sizeof text, NULL),
+    ck_assert_int_eq(weft_op_rules_print("a is b; relu\nb is a", text, sizeof text, NULL),
                      WEFT_ERR_INVALID);
-    ck_assert_ptr_nonnull(strstr(weft_last_error(), "weft_op_format"));
+    ck_assert_ptr_nonnull(strstr(weft_last_error(), "weft_op_rules_print"));
     ck_assert_ptr_nonnull(strstr(weft_last_error(), "it is made of itself"));
-    ck_assert_int_eq(weft_op_format("a is a", text, sizeof text, NULL), WEFT_ERR_INVALID);
-    ck_assert_int_eq(weft_op_format("a is nosuch", text, sizeof text, NULL), WEFT_ERR_INVALID);
-    ck_assert_int_eq(weft_op_format("a is b; relu\nb is gelu", text, sizeof text, NULL), WEFT_OK);
+    ck_assert_int_eq(weft_op_rules_print("a is a", text, sizeof text, NULL), WEFT_ERR_INVALID);
+    ck_assert_int_eq(weft_op_rules_print("a is nosuch", text, sizeof text, NULL), WEFT_ERR_INVALID);
+    ck_assert_int_eq(weft_op_rules_print("a is b; relu\nb is gelu", text, sizeof text, NULL),
+                     WEFT_OK);
     ck_assert_str_eq(text, "a is b; relu\nb is gelu");
 }
 END_TEST
@@ -31,12 +32,13 @@ START_TEST(the_text_prints_back_to_itself)
     char text[256];
 
     ck_assert_int_eq(
-        weft_op_format(" a b  is linear( 3 ) ;gelu # comment", text, sizeof text, NULL), WEFT_OK);
+        weft_op_rules_print(" a b  is linear( 3 ) ;gelu # comment", text, sizeof text, NULL),
+        WEFT_OK);
     ck_assert_str_eq(text, "a b is linear(3); gelu");
     begin_rules(MLP);
     ck_assert_int_eq(weft_op_print("gelu_mlp", text, sizeof text, NULL), WEFT_OK);
     ck_assert_str_eq(text, MLP);
-    ck_assert_int_eq(weft_op_explain("gelu_mlp", text, sizeof text, NULL), WEFT_OK);
+    ck_assert_int_eq(weft_op_meaning_print("gelu_mlp", text, sizeof text, NULL), WEFT_OK);
     ck_assert_ptr_nonnull(strstr(text, "Its parts run one after another."));
     ck_assert_int_eq(weft_op_remove("gelu_mlp"), WEFT_OK);
 }

@@ -277,7 +277,7 @@ END_TEST
 
 START_TEST(exact_checks_change_no_input)
 {
-    weft_op_options options = {.struct_size = sizeof options, .flags = WEFT_OP_EXACT};
+    weft_op_options options = {.struct_size = sizeof options, .flags = WEFT_OP_FLAG_EXACT};
     struct op_text o;
 
     op_begin(&o, "add", "4", "f32[8] P(sum) ; f32[8] R", "", NULL);

@@ -200,9 +200,9 @@ static void try_case(const struct wf_rule *rule, const struct attr_case *one)
                           one->name);
             ck_assert_msg(strstr(weft_last_error(), "f32") != NULL &&
                               strstr(weft_last_error(), "bf16") != NULL &&
-                              strstr(weft_last_error(), "WEFT_OP_MIXED_DTYPES") != NULL,
+                              strstr(weft_last_error(), "WEFT_OP_CALL_MIXED_DTYPES") != NULL,
                           "%s", weft_last_error());
-            o.call.flags = WEFT_OP_MIXED_DTYPES;
+            o.call.flags = WEFT_OP_CALL_MIXED_DTYPES;
             ck_assert_msg(weft_op_check(&o.call, NULL, &choice) == WEFT_OK, "%s",
                           weft_last_error());
             weft_op_choice_release(&choice);
@@ -308,13 +308,13 @@ START_TEST(rules_of_the_program_state_their_dtypes)
                      WEFT_ERR_PARSE);
     op_begin(&o, "mlp", "2", "bf16[4,8] S(0) ; f32[6,8] R ; f32[2,6] R", "", NULL);
     ck_assert_int_eq(weft_op_check(&o.call, NULL, &choice), WEFT_ERR_INVALID);
-    o.call.flags = WEFT_OP_MIXED_DTYPES;
+    o.call.flags = WEFT_OP_CALL_MIXED_DTYPES;
     ck_assert_msg(weft_op_check(&o.call, NULL, &choice) == WEFT_OK, "%s", weft_last_error());
     weft_op_choice_release(&choice);
     op_end(&o);
     op_begin(&o, "mm", "2", "bf16[4,8] S(0) ; f32[8,6] R", "", NULL);
     ck_assert_int_eq(weft_op_backward_create(&o.call, NULL, &backward), WEFT_ERR_INVALID);
-    o.call.flags = WEFT_OP_MIXED_DTYPES;
+    o.call.flags = WEFT_OP_CALL_MIXED_DTYPES;
     ck_assert_msg(weft_op_backward_create(&o.call, NULL, &backward) == WEFT_OK, "%s",
                   weft_last_error());
     weft_op_backward_release(&backward);

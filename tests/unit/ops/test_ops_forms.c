@@ -62,7 +62,7 @@ END_TEST
 
 START_TEST(operators_without_a_rule_are_replicated_on_request)
 {
-    weft_op_options options = {.struct_size = sizeof options, .flags = WEFT_OP_FALLBACK};
+    weft_op_options options = {.struct_size = sizeof options, .flags = WEFT_OP_FLAG_FALLBACK};
     uint64_t before = weft_op_fallback_count();
     struct op_text o;
 

@@ -317,14 +317,14 @@ static bool run_strategies(struct random *r, struct op_text *o, const struct op_
 {
     struct numbers n = {.call = &o->call,
                         .kernel = c->kernel,
-                        .inputs = o->call.input_count,
+                        .inputs = (uint32_t)o->call.input_count,
                         .seed = (uint64_t)random_in(r, 0, 1 << 30)};
     weft_op_list *list = NULL;
     uint32_t count;
     bool hold = true;
 
     ck_assert_msg(weft_op_list_create(&o->call, NULL, &list) == WEFT_OK, "%s", weft_last_error());
-    count = weft_op_list_count(list);
+    count = (uint32_t)weft_op_list_count(list);
     ck_assert_uint_gt(count, 0);
     numbers_fill(&n, range, c->least);
     numbers_whole(&n, weft_op_list_choice(list, 0));
@@ -349,7 +349,7 @@ static bool run_proposal(struct random *r, struct op_text *o, const struct op_ca
 {
     struct numbers n = {.call = &o->call,
                         .kernel = c->kernel,
-                        .inputs = o->call.input_count,
+                        .inputs = (uint32_t)o->call.input_count,
                         .seed = (uint64_t)random_in(r, 0, 1 << 30)};
     weft_op_choice *choice = NULL;
     bool hold;

@@ -7,7 +7,7 @@
 
 START_TEST(partial_outputs_have_a_price)
 {
-    weft_op_options options = {.struct_size = sizeof options, .flags = WEFT_OP_PRICE_PARTIALS};
+    weft_op_options options = {.struct_size = sizeof options, .flags = WEFT_OP_FLAG_PRICE_PARTIALS};
     struct op_text o;
 
     /* c is larger than a: its reduction takes longer than the move of a */
@@ -140,7 +140,7 @@ START_TEST(no_strategy_of_the_list_is_cheaper_with_its_outputs)
                  p[3]);
         snprintf(layout, sizeof layout, "%s,%s", p[4], p[4]);
         op_begin(&o, name, "2x3", inputs, "", NULL);
-        options.flags = WEFT_OP_PRICE_PARTIALS;
+        options.flags = WEFT_OP_FLAG_PRICE_PARTIALS;
         if (random_in(&r, 0, 1) == 1) {
             ck_assert(weft_spec_with(o.inputs[0], layout, &target) == WEFT_OK);
             wanted[0] = target;
@@ -164,7 +164,7 @@ END_TEST
 
 START_TEST(parts_of_a_chain_have_prices_too)
 {
-    weft_op_options options = {.struct_size = sizeof options, .flags = WEFT_OP_PRICE_PARTIALS};
+    weft_op_options options = {.struct_size = sizeof options, .flags = WEFT_OP_FLAG_PRICE_PARTIALS};
     struct op_text o;
 
     ck_assert(weft_op_register("mm_neg is mm; neg") == WEFT_OK);
@@ -184,7 +184,8 @@ START_TEST(no_strategy_of_a_chain_is_cheaper)
 
     ck_assert(weft_op_register("mm_mm is mm; mm") == WEFT_OK);
     for (int i = 0; i < cases; i++) {
-        weft_op_options options = {.struct_size = sizeof options, .flags = WEFT_OP_PRICE_PARTIALS};
+        weft_op_options options = {.struct_size = sizeof options,
+                                   .flags = WEFT_OP_FLAG_PRICE_PARTIALS};
         weft_op_choice_info info = {.struct_size = sizeof info};
         weft_op_choice *choice = NULL;
         const char *p[6];
@@ -241,7 +242,7 @@ static weft_status propose_priced(void *argument)
     weft_op_choice *choice = NULL;
     weft_status status;
 
-    options.flags = WEFT_OP_PRICE_PARTIALS;
+    options.flags = WEFT_OP_FLAG_PRICE_PARTIALS;
     status = weft_op_propose(&o->call, &options, &choice);
     weft_op_choice_release(&choice);
     return status;

@@ -136,7 +136,7 @@ END_TEST
 static size_t append_indices(const weft_spec *spec, int32_t rank, int32_t dim, int64_t base,
                              int64_t *out, size_t count)
 {
-    weft_run run;
+    weft_index_run run;
 
     for (int64_t at = 0; weft_spec_run(spec, rank, dim, at, &run); at += run.length)
         for (int64_t i = 0; i < run.length; i++)

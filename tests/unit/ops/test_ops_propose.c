@@ -100,11 +100,11 @@ START_TEST(no_strategy_of_the_list_is_cheaper)
 }
 END_TEST
 
-static int32_t refuse_second(void *argument, int32_t output, uint32_t index, const weft_spec *spec)
+static bool refuse_second(void *user, bool is_output, size_t index, const weft_spec *spec)
 {
-    const weft_spec *forbidden = argument;
+    const weft_spec *forbidden = user;
 
-    return output != 0 || index != 1 || spec != forbidden;
+    return is_output || index != 1 || spec != forbidden;
 }
 
 START_TEST(callers_fix_and_forbid_layouts)
@@ -127,12 +127,12 @@ START_TEST(callers_fix_and_forbid_layouts)
     ck_assert_str_eq(op_answer(weft_op_propose, &o, &options, false), "S(0) ; R -> S(0)");
     options.fixed_inputs = NULL;
     options.allow = refuse_second;
-    options.argument = split;
+    options.user = split;
     ck_assert_str_eq(op_answer(weft_op_propose, &o, &options, false), "R ; S(1) -> S(1)");
     options.allow = NULL;
-    options.flags = WEFT_OP_NO_PARTIALS;
+    options.flags = WEFT_OP_FLAG_NO_PARTIALS;
     ck_assert_str_eq(op_answer(weft_op_propose, &o, &options, false), "R ; S(1) -> S(1)");
-    options.flags = WEFT_OP_NO_MOVES;
+    options.flags = WEFT_OP_FLAG_NO_MOVES;
     ck_assert_ptr_nonnull(
         strstr(op_answer(weft_op_propose, &o, &options, false), "b must be S(0)"));
     options.flags = 0;
@@ -186,7 +186,7 @@ START_TEST(lists_have_every_strategy_in_order)
         "R ; R -> R",           "S(0) ; R -> S(0)",     "S(1) ; S(0) -> P(sum)",
         "R ; S(1) -> S(1)",     "P(sum) ; R -> P(sum)", "P(avg) ; R -> P(avg)",
         "R ; P(sum) -> P(sum)", "R ; P(avg) -> P(avg)"};
-    weft_op_options options = {.struct_size = sizeof options, .flags = WEFT_OP_NO_PARTIALS};
+    weft_op_options options = {.struct_size = sizeof options, .flags = WEFT_OP_FLAG_NO_PARTIALS};
     weft_op_list *list = NULL;
     struct op_text o;
 

@@ -11,7 +11,7 @@ static const char *format_of(const char *text)
 {
     static char out[8192];
 
-    ck_assert_msg(weft_op_format(text, out, sizeof out, NULL) == WEFT_OK, "%s: %s", text,
+    ck_assert_msg(weft_op_rules_print(text, out, sizeof out, NULL) == WEFT_OK, "%s: %s", text,
                   weft_last_error());
     return out;
 }
@@ -58,9 +58,9 @@ START_TEST(the_examples_of_the_documents_read)
     length = fread(text, 1, sizeof text - 1, file);
     fclose(file);
     text[length] = '\0';
-    ck_assert_msg(weft_op_format(text, once, sizeof once, NULL) == WEFT_OK, "%s",
+    ck_assert_msg(weft_op_rules_print(text, once, sizeof once, NULL) == WEFT_OK, "%s",
                   weft_last_error());
-    ck_assert_msg(weft_op_format(once, text, sizeof text, NULL) == WEFT_OK, "%s",
+    ck_assert_msg(weft_op_rules_print(once, text, sizeof text, NULL) == WEFT_OK, "%s",
                   weft_last_error());
     ck_assert_str_eq(text, once);
     for (const char *at = text; *at != '\0'; at++)
@@ -101,7 +101,7 @@ START_TEST(errors_give_the_position_and_what_is_expected)
     };
 
     for (size_t i = 0; i < WF_COUNT(cases); i++) {
-        weft_status status = weft_op_format(cases[i].text, NULL, 0, NULL);
+        weft_status status = weft_op_rules_print(cases[i].text, NULL, 0, NULL);
         if (cases[i].text[0] == '\0') status = weft_op_register(cases[i].text);
         ck_assert_msg(status == WEFT_ERR_PARSE, "%s: %d", cases[i].text, (int)status);
         ck_assert_msg(strstr(weft_last_error(), cases[i].reason) != NULL, "%s: %s", cases[i].text,
@@ -130,7 +130,7 @@ START_TEST(incomplete_rules_are_refused)
     };
 
     for (size_t i = 0; i < WF_COUNT(cases); i++) {
-        ck_assert_int_eq(weft_op_format(cases[i].text, NULL, 0, NULL), WEFT_ERR_INVALID);
+        ck_assert_int_eq(weft_op_rules_print(cases[i].text, NULL, 0, NULL), WEFT_ERR_INVALID);
         ck_assert_msg(strstr(weft_last_error(), cases[i].reason) != NULL, "%s: %s", cases[i].text,
                       weft_last_error());
     }
@@ -146,12 +146,12 @@ START_TEST(rules_have_limits)
     for (int i = 0; i < 40; i++)
         wf_text_add(&text, " t%d[i]", i);
     wf_text_add(&text, " -> y[i]");
-    ck_assert_int_eq(weft_op_format(text.data, NULL, 0, NULL), WEFT_ERR_PARSE);
+    ck_assert_int_eq(weft_op_rules_print(text.data, NULL, 0, NULL), WEFT_ERR_PARSE);
     ck_assert_ptr_nonnull(strstr(weft_last_error(), "at most 24 tensors"));
     text.length = 0;
     for (int i = 0; i < 2000; i++)
         wf_text_add(&text, "name%d ", i);
-    ck_assert_int_eq(weft_op_format(text.data, NULL, 0, NULL), WEFT_ERR_PARSE);
+    ck_assert_int_eq(weft_op_rules_print(text.data, NULL, 0, NULL), WEFT_ERR_PARSE);
     ck_assert_ptr_nonnull(strstr(weft_last_error(), "at most 4000 bytes"));
     wf_text_free(&text);
 }
@@ -162,8 +162,8 @@ static weft_status format_it(void *unused)
     char out[200];
 
     (void)unused;
-    return weft_op_format("mm: a[m k] b[k n] -> c[m n]; sum k; lin a | b\nneg: a[..] -> b[..]", out,
-                          sizeof out, NULL);
+    return weft_op_rules_print("mm: a[m k] b[k n] -> c[m n]; sum k; lin a | b\nneg: a[..] -> b[..]",
+                               out, sizeof out, NULL);
 }
 
 START_TEST(every_allocation_may_fail)

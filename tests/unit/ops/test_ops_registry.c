@@ -54,7 +54,7 @@ START_TEST(explanations_of_linear_rows_name_infinities)
         for (int j = 0; j < rule->term_count; j++)
             expected = expected || rule->terms[j].clause <= WF_AFF;
         snprintf(name, sizeof name, "%.*s", WF_WORD(rule, rule->names[0]));
-        ck_assert_int_eq(weft_op_explain(name, text, sizeof text, NULL), WEFT_OK);
+        ck_assert_int_eq(weft_op_meaning_print(name, text, sizeof text, NULL), WEFT_OK);
         line = strstr(text, rule->body); /* of all lines of the name */
         ck_assert_ptr_nonnull(line);
         line = strstr(line, "\n  ");
@@ -76,7 +76,7 @@ START_TEST(names_are_listed_in_order)
     static char names[16384];
     size_t length, lines = 1;
 
-    accept(weft_op_print_names(names, sizeof names, &length));
+    accept(weft_op_names_print(names, sizeof names, &length));
     ck_assert_uint_lt(length, sizeof names);
     for (char *at = names, *next; (next = strchr(at, '\n')) != NULL; at = next + 1) {
         char *end = strchr(next + 1, '\n');
@@ -330,10 +330,10 @@ START_TEST(thousands_of_names_are_exchanged_and_listed)
     accept(weft_op_register(rules.data));
     accept(weft_op_replace(rules.data));
     wf_text_free(&rules);
-    accept(weft_op_print_names(NULL, 0, &length));
+    accept(weft_op_names_print(NULL, 0, &length));
     list = malloc(length + 1);
     ck_assert_ptr_nonnull(list);
-    accept(weft_op_print_names(list, length + 1, NULL));
+    accept(weft_op_names_print(list, length + 1, NULL));
     ck_assert_ptr_nonnull(strstr(list, "many0000\nmany0001\nmany0002\n"));
     ck_assert_ptr_nonnull(strstr(list, "\nmany0998\nmany0999\n"));
     free(list);

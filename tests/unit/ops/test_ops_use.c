@@ -17,14 +17,13 @@ struct answers {
     weft_op_query *seen; /* NULL: not wanted */
 };
 
-static weft_status answer_rows(void *argument, const weft_op_query *query, char *text,
-                               size_t capacity)
+static weft_status answer_rows(void *user, const weft_op_query *query, char *text, size_t size)
 {
-    struct answers *a = argument;
+    struct answers *a = user;
 
     atomic_fetch_add(&a->calls, 1);
     if (query->axis == 0 && a->seen != NULL) *a->seen = *query;
-    snprintf(text, capacity, "%s", query->parts == 2 ? a->text : "");
+    snprintf(text, size, "%s", query->parts == 2 ? a->text : "");
     return a->status;
 }
 
@@ -49,7 +48,7 @@ START_TEST(rows_of_a_function_join_those_of_the_rule)
     begin_use(&a, "S(1) -> S(1)\nP(max) -> P(min)");
     a.seen = &seen;
     ck_assert_str_eq(op_check("turned", "2", "f32[4,6] S(1)", "dim=1"), "S(1) -> S(1)");
-    ck_assert_uint_eq(seen.inputs + seen.outputs, 2);
+    ck_assert_uint_eq(seen.input_count + seen.output_count, 2);
     ck_assert_int_eq(seen.parts, 2);
     ck_assert_str_eq(op_check("turned", "2", "f32[4,6] S(0)", "dim=1"), "S(0) -> S(0)");
     ck_assert_str_eq(op_check("turned", "2", "f32[4,6] P(max)", "dim=1"), "P(max) -> P(min)");

@@ -31,12 +31,12 @@ static weft_plan_info info_of(const weft_plan *plan)
     return info;
 }
 
-START_TEST(small_tensors_travel_together_in_one_exchange)
+TEST(small_tensors_travel_together_in_one_exchange)
 {
-    weft_plan *alone, *plan;
+    OWNED(weft_plan) *alone = NULL, *plan = NULL;
     weft_plan_info one = {.struct_size = sizeof one}, all = {.struct_size = sizeof all};
-    weft_step_info step = {.struct_size = sizeof step};
-    struct pair pair;
+    weft_plan_step_info step = {.struct_size = sizeof step};
+    OWNED_PAIR pair = {0};
 
     open_pair(&pair, "8", NULL, "64,64", "S(0)", "S(1)");
     alone = plan_pair(&pair, NULL);
@@ -52,11 +52,7 @@ START_TEST(small_tensors_travel_together_in_one_exchange)
     ck_assert_ptr_null(step.from);
     ck_assert_uint_eq(step.kind, WEFT_STEP_EXCHANGE);
     ck_assert(weft_plan_step_get(plan, 1, &step) != WEFT_OK);
-    weft_plan_release(&alone);
-    weft_plan_release(&plan);
-    close_pair(&pair);
 }
-END_TEST
 
 static weft_plan *plan_two(weft_spec *const *from, weft_spec *const *to, uint32_t copies)
 {
@@ -73,13 +69,13 @@ static weft_plan *plan_two(weft_spec *const *from, weft_spec *const *to, uint32_
 }
 
 /* In both directions, the narrower dtype travels.  A sum is narrowed after it is reduced. */
-START_TEST(tensors_that_cast_travel_together_unless_they_reduce)
+TEST(tensors_that_cast_travel_together_unless_they_reduce)
 {
     weft_spec *from[] = {spec_of("8", "f32[64,64] S(0)"), spec_of("8", "bf16[64,64] S(0)")};
     weft_spec *to[] = {spec_of("8", "bf16[64,64] S(1)"), spec_of("8", "f32[64,64] S(1)")};
     weft_spec *sums[] = {spec_of("8", "f32[64,64] P"), spec_of("8", "f32[64,64] P")};
     weft_spec *parts[] = {spec_of("8", "bf16[64,64] S(0)"), spec_of("8", "f32[64,64] S(0)")};
-    weft_plan *plan = plan_two(from, to, 20), *reduced = plan_two(sums, parts, 20);
+    OWNED(weft_plan) *plan = plan_two(from, to, 20), *reduced = plan_two(sums, parts, 20);
     uint64_t received = 0, total = 0;
 
     ck_assert_uint_eq(info_of(plan).together, 40);
@@ -95,17 +91,14 @@ START_TEST(tensors_that_cast_travel_together_unless_they_reduce)
         weft_spec_release(&sums[i]);
         weft_spec_release(&parts[i]);
     }
-    weft_plan_release(&plan);
-    weft_plan_release(&reduced);
 }
-END_TEST
 
-START_TEST(large_tensors_keep_the_steps_of_their_own_plans)
+TEST(large_tensors_keep_the_steps_of_their_own_plans)
 {
     weft_plan_tensor_info tensor = {.struct_size = sizeof tensor};
-    weft_step_info step = {.struct_size = sizeof step};
-    struct pair pair;
-    weft_plan *plan;
+    weft_plan_step_info step = {.struct_size = sizeof step};
+    OWNED_PAIR pair = {0};
+    OWNED(weft_plan) *plan = NULL;
 
     open_pair(&pair, "8", NULL, "8192,8192", "P", "R");
     plan = plan_many(&pair, 3, NULL);
@@ -118,19 +111,16 @@ START_TEST(large_tensors_keep_the_steps_of_their_own_plans)
     ck_assert_ptr_eq(tensor.from, pair.from);
     ck_assert_ptr_nonnull(tensor.alone);
     ck_assert(weft_plan_tensor_get(plan, 3, &tensor) != WEFT_OK);
-    weft_plan_release(&plan);
-    close_pair(&pair);
 }
-END_TEST
 
-START_TEST(independent_tensors_stay_separate_with_shared_memory)
+TEST(independent_tensors_stay_separate_with_shared_memory)
 {
     weft_plan_options options = {.struct_size = sizeof options};
-    weft_cost_table *costs;
-    struct pair pair;
+    OWNED(weft_cost_table) *costs = NULL;
+    OWNED_PAIR pair = {0};
     weft_plan *plan;
 
-    ck_assert_int_eq(weft_cost_table_find("cpu", &costs), WEFT_OK);
+    ck_assert_int_eq(weft_cost_table_open("cpu", &costs), WEFT_OK);
     open_pair(&pair, "8", NULL, "64,64", "R", "S(1)");
     plan = plan_many(&pair, 100, &options); /* a hundred launches against one message */
     ck_assert_uint_eq(info_of(plan).together, 100);
@@ -139,15 +129,12 @@ START_TEST(independent_tensors_stay_separate_with_shared_memory)
     plan = plan_many(&pair, 100, &options);
     ck_assert_uint_eq(info_of(plan).together, 0);
     weft_plan_release(&plan);
-    close_pair(&pair);
-    weft_cost_table_release(&costs);
 }
-END_TEST
 
-START_TEST(one_tensor_is_not_fused)
+TEST(one_tensor_is_not_fused)
 {
     weft_plan_tensor_info tensor = {.struct_size = sizeof tensor};
-    struct pair pair;
+    OWNED_PAIR pair = {0};
     weft_plan *plan;
 
     open_pair(&pair, "8", NULL, "64,64", "S(0)", "S(1)");
@@ -161,11 +148,9 @@ START_TEST(one_tensor_is_not_fused)
     ck_assert_ptr_eq(tensor.alone, plan);
     ck_assert(weft_plan_tensor_get(plan, 1, &tensor) != WEFT_OK);
     weft_plan_release(&plan);
-    close_pair(&pair);
 }
-END_TEST
 
-START_TEST(a_batch_never_costs_more_than_its_tensors_one_by_one)
+TEST(a_batch_never_costs_more_than_its_tensors_one_by_one)
 {
     static const char *const layouts[][2] = {{"S(0),R", "R,S(1)"}, {"P,S(0)", "R,R"},
                                              {"R,R", "S(0),S(1)"}, {"S(0),S(0)", "R,R"},
@@ -176,14 +161,13 @@ START_TEST(a_batch_never_costs_more_than_its_tensors_one_by_one)
     weft_plan *plan;
 
     for (size_t i = 0; i < WF_COUNT(layouts); i++) {
-        weft_plan *alone;
+        OWNED(weft_plan) *alone = NULL;
         open_pair(&pairs[i], "2x4", NULL, i % 2 == 0 ? "64,64" : "4096,4096", layouts[i][0],
                   layouts[i][1]);
         from[i] = pairs[i].from;
         to[i] = pairs[i].to;
         alone = plan_pair(&pairs[i], NULL);
         sum += info_of(alone).cost_ns;
-        weft_plan_release(&alone);
     }
     ck_assert_int_eq(weft_plan_create_batch(WF_COUNT(layouts), from, to, NULL, &plan), WEFT_OK);
     ck_assert_uint_le(info_of(plan).cost_ns, sum);
@@ -191,13 +175,12 @@ START_TEST(a_batch_never_costs_more_than_its_tensors_one_by_one)
     for (size_t i = 0; i < WF_COUNT(layouts); i++)
         close_pair(&pairs[i]);
 }
-END_TEST
 
-START_TEST(a_memory_limit_keeps_messages_small)
+TEST(a_memory_limit_keeps_messages_small)
 {
     weft_plan_options options = {.struct_size = sizeof options, .memory_limit = 40000};
     const weft_spec *from, *to;
-    struct pair pair;
+    OWNED_PAIR pair = {0};
     weft_plan *plan;
 
     open_pair(&pair, "8", NULL, "64,64", "S(0)", "S(1)");
@@ -212,11 +195,9 @@ START_TEST(a_memory_limit_keeps_messages_small)
     ck_assert_int_eq(weft_plan_create_batch(1, &from, &to, &options, &plan), WEFT_ERR_INVALID);
     ck_assert_ptr_nonnull(strstr(weft_last_error(), "tensor 0"));
     ck_assert_ptr_nonnull(strstr(weft_last_error(), "the minimum is"));
-    close_pair(&pair);
 }
-END_TEST
 
-START_TEST(allocation_failure_is_an_error_without_a_leak)
+TEST(allocation_failure_is_an_error_without_a_leak)
 {
     const weft_spec *from[5], *to[5];
     weft_status status = WEFT_ERR_NO_MEMORY;
@@ -239,9 +220,8 @@ START_TEST(allocation_failure_is_an_error_without_a_leak)
     close_pair(&pair);
     ck_assert_int_eq(wf_mem_live(), 0);
 }
-END_TEST
 
-START_TEST(the_digest_tells_batches_apart)
+TEST(the_digest_tells_batches_apart)
 {
     struct pair a, b;
     weft_plan *first, *second, *third;
@@ -259,25 +239,21 @@ START_TEST(the_digest_tells_batches_apart)
     close_pair(&a);
     close_pair(&b);
 }
-END_TEST
 
-START_TEST(a_batch_prints_itself)
+TEST(a_batch_prints_itself)
 {
     char text[1024];
-    struct pair pair;
-    weft_plan *plan;
+    OWNED_PAIR pair = {0};
+    OWNED(weft_plan) *plan = NULL;
 
     open_pair(&pair, "8", NULL, "64,64", "S(0)", "S(1)");
     plan = plan_many(&pair, 5, NULL);
     ck_assert_int_eq(weft_plan_print(plan, text, sizeof text, NULL), WEFT_OK);
     ck_assert_ptr_nonnull(
         strstr(text, "1. exchange of 5 tensors together: a rank receives at most"));
-    weft_plan_release(&plan);
-    close_pair(&pair);
 }
-END_TEST
 
-START_TEST(wrong_arguments_are_refused)
+TEST(wrong_arguments_are_refused)
 {
     const weft_spec *none = NULL;
     weft_plan *plan = NULL;
@@ -287,12 +263,3 @@ START_TEST(wrong_arguments_are_refused)
     ck_assert_int_eq(weft_plan_create_batch(1, &none, &none, NULL, &plan), WEFT_ERR_INVALID);
     ck_assert_ptr_null(plan);
 }
-END_TEST
-
-SUITE(plan_batch, small_tensors_travel_together_in_one_exchange,
-      tensors_that_cast_travel_together_unless_they_reduce,
-      large_tensors_keep_the_steps_of_their_own_plans,
-      independent_tensors_stay_separate_with_shared_memory, one_tensor_is_not_fused,
-      a_batch_never_costs_more_than_its_tensors_one_by_one, a_memory_limit_keeps_messages_small,
-      allocation_failure_is_an_error_without_a_leak, the_digest_tells_batches_apart,
-      a_batch_prints_itself, wrong_arguments_are_refused)

@@ -21,7 +21,7 @@ static const char *outline(const weft_plan *plan)
 {
     static char text[256];
     static const char *const places[] = {"", ":before", ":after"};
-    weft_step_info step = {.struct_size = sizeof step};
+    weft_plan_step_info step = {.struct_size = sizeof step};
     size_t at = 0;
 
     text[0] = '\0';
@@ -50,7 +50,7 @@ static bool is_offered(const char *from, const char *to)
     return found == 2;
 }
 
-START_TEST(floats_cast_to_floats_and_integers_to_those_that_hold_them)
+TEST(floats_cast_to_floats_and_integers_to_those_that_hold_them)
 {
     for (uint32_t from = 0; from < WEFT_DTYPE_COUNT; from++)
         for (uint32_t to = 0; to < WEFT_DTYPE_COUNT; to++) {
@@ -76,7 +76,6 @@ START_TEST(floats_cast_to_floats_and_integers_to_those_that_hold_them)
             close_pair(&pair);
         }
 }
-END_TEST
 
 /* One mesh of 4 ranks, 64 x 64. */
 static const struct {
@@ -96,7 +95,7 @@ static const struct {
     {"f32[64,64] R", "bf16[64,64] S(1)", "slice:after", 0},
 };
 
-START_TEST(data_travels_narrow_and_is_reduced_wide)
+TEST(data_travels_narrow_and_is_reduced_wide)
 {
     weft_plan_options options = {.struct_size = sizeof options,
                                  .minimize = WEFT_MINIMIZE_BYTES,
@@ -117,14 +116,13 @@ START_TEST(data_travels_narrow_and_is_reduced_wide)
         close_pair(&pair);
     }
 }
-END_TEST
 
 /* 16 MiB of sums: what follows the reduction travels in 2 bytes instead of 4. */
-START_TEST(a_sum_is_scattered_wide_and_gathered_narrow)
+TEST(a_sum_is_scattered_wide_and_gathered_narrow)
 {
-    weft_step_info step = {.struct_size = sizeof step};
-    struct pair pair;
-    weft_plan *plan;
+    weft_plan_step_info step = {.struct_size = sizeof step};
+    OWNED_PAIR pair = {0};
+    OWNED(weft_plan) *plan = NULL;
 
     open_cast(&pair, "4", "4", "f32[2048,2048] P", "bf16[2048,2048] R");
     plan = plan_pair(&pair, NULL);
@@ -134,12 +132,9 @@ START_TEST(a_sum_is_scattered_wide_and_gathered_narrow)
     ck_assert_uint_eq(weft_spec_dtype(step.to), WEFT_DTYPE_BF16);
     ck_assert_int_eq(weft_plan_step_get(plan, 1, &step), WEFT_OK);
     ck_assert_uint_eq(step.bytes_received, 3 * 2 * (UINT64_C(1) << 20));
-    weft_plan_release(&plan);
-    close_pair(&pair);
 }
-END_TEST
 
-START_TEST(contributions_are_not_narrowed_before_their_reduction)
+TEST(contributions_are_not_narrowed_before_their_reduction)
 {
     static const char *const refused[] = {"sum", "avg", "max"};
     struct pair pair;
@@ -167,9 +162,8 @@ START_TEST(contributions_are_not_narrowed_before_their_reduction)
     weft_plan_release(&plan);
     close_pair(&pair);
 }
-END_TEST
 
-START_TEST(between_meshes_data_travels_narrow)
+TEST(between_meshes_data_travels_narrow)
 {
     static const struct {
         const char *from, *to, *steps;
@@ -194,7 +188,6 @@ START_TEST(between_meshes_data_travels_narrow)
         close_pair(&pair);
     }
 }
-END_TEST
 
 /* True if STEP creates a partial while the dtype is not yet that of TO. */
 static bool creates_before_cast(const struct wf_step *step, const weft_spec *to)
@@ -209,7 +202,7 @@ static bool creates_before_cast(const struct wf_step *step, const weft_spec *to)
 }
 
 /* The highest and the lowest value differ between dtypes.  A cast would not convert them. */
-START_TEST(new_minima_and_maxima_are_created_in_the_dtype_of_the_target)
+TEST(new_minima_and_maxima_are_created_in_the_dtype_of_the_target)
 {
     static const char *const cases[][4] = {
         {"2x2", "2x2", "f8e4m3[8] R,S(0)", "bf16[8] P(min),R"},
@@ -232,7 +225,6 @@ START_TEST(new_minima_and_maxima_are_created_in_the_dtype_of_the_target)
             close_pair(&pair);
         }
 }
-END_TEST
 
 /* A plan that reduces the source's maximum after it creates another one is not considered. */
 static void refuse_early_maximum(void *self, const struct wf_edge *edge)
@@ -241,18 +233,16 @@ static void refuse_early_maximum(void *self, const struct wf_edge *edge)
     ck_assert_uint_ne(edge->kind, WEFT_STEP_PARTIAL);
 }
 
-START_TEST(a_maximum_is_not_created_before_the_reductions_of_a_narrowing_cast)
+TEST(a_maximum_is_not_created_before_the_reductions_of_a_narrowing_cast)
 {
     weft_plan_options options = {.struct_size = sizeof options};
     struct wf_problem problem;
-    struct pair pair;
+    OWNED_PAIR pair = {0};
 
     open_cast(&pair, "2x2", "2x2", "f32[8] P(max),R", "f8e5m2[8] R,P(max)");
     ck_assert_int_eq(wf_problem_set(&problem, pair.from, pair.to, &options), WEFT_OK);
     wf_edges(&problem, &problem.source, refuse_early_maximum, NULL);
-    close_pair(&pair);
 }
-END_TEST
 
 /* ---- against exhaustive search ---- */
 
@@ -269,10 +259,10 @@ static void compare_answers(const struct pair *pair, const char *line, uint32_t 
     weft_plan_options options = {.struct_size = sizeof options, .minimize = minimize};
     weft_plan_info info = {.struct_size = sizeof info};
     struct wf_problem problem;
-    weft_cost_table *costs;
+    OWNED(weft_cost_table) *costs = NULL;
     weft_plan *plan;
 
-    ck_assert_int_eq(weft_cost_table_find(costs_name, &costs), WEFT_OK);
+    ck_assert_int_eq(weft_cost_table_open(costs_name, &costs), WEFT_OK);
     options.costs = costs;
     if (wf_problem_set(&problem, pair->from, pair->to, &options) == WEFT_OK &&
         !wf_state_same_codes(&problem, &problem.source, &problem.target)) {
@@ -285,10 +275,9 @@ static void compare_answers(const struct pair *pair, const char *line, uint32_t 
                       minimize == WEFT_MINIMIZE_BYTES ? "bytes" : "time", costs_name);
         weft_plan_release(&plan);
     }
-    weft_cost_table_release(&costs);
 }
 
-START_TEST(casts_are_planned_as_well_as_by_exhaustive_search)
+TEST(casts_are_planned_as_well_as_by_exhaustive_search)
 {
     static const char *const dtypes[][2] = {{"f32", "bf16"},   {"bf16", "f32"}, {"f64", "f8e5m2"},
                                             {"f8e4m3", "f64"}, {"f16", "bf16"}, {"i8", "i64"},
@@ -319,11 +308,3 @@ START_TEST(casts_are_planned_as_well_as_by_exhaustive_search)
         close_pair(&pair);
     }
 }
-END_TEST
-
-SUITE(plan_cast, floats_cast_to_floats_and_integers_to_those_that_hold_them,
-      data_travels_narrow_and_is_reduced_wide, a_sum_is_scattered_wide_and_gathered_narrow,
-      contributions_are_not_narrowed_before_their_reduction, between_meshes_data_travels_narrow,
-      new_minima_and_maxima_are_created_in_the_dtype_of_the_target,
-      a_maximum_is_not_created_before_the_reductions_of_a_narrowing_cast,
-      casts_are_planned_as_well_as_by_exhaustive_search)

@@ -5,7 +5,7 @@
 
 static uint32_t kinds_of(const weft_plan *plan, uint32_t *kinds, uint32_t most)
 {
-    weft_step_info step = {.struct_size = sizeof step};
+    weft_plan_step_info step = {.struct_size = sizeof step};
     uint32_t count = 0;
 
     for (; weft_plan_step_get(plan, count, &step) == WEFT_OK && count < most; count++)
@@ -13,11 +13,11 @@ static uint32_t kinds_of(const weft_plan *plan, uint32_t *kinds, uint32_t most)
     return count;
 }
 
-START_TEST(one_exchange_goes_between_the_meshes)
+TEST(one_exchange_goes_between_the_meshes)
 {
-    struct pair pair;
-    weft_step_info step = {.struct_size = sizeof step};
-    weft_plan *plan;
+    OWNED_PAIR pair = {0};
+    weft_plan_step_info step = {.struct_size = sizeof step};
+    OWNED(weft_plan) *plan = NULL;
 
     open_pair(&pair, "2@0-1", "2@2-3", "64", "S(0)", "S(0)");
     plan = plan_pair(&pair, NULL);
@@ -26,12 +26,9 @@ START_TEST(one_exchange_goes_between_the_meshes)
     ck_assert_uint_eq(step.axes, 0);
     ck_assert_uint_eq(step.bytes_received, 128);
     ck_assert(weft_plan_step_get(plan, 1, &step) != WEFT_OK);
-    weft_plan_release(&plan);
-    close_pair(&pair);
 }
-END_TEST
 
-START_TEST(many_copies_of_a_large_tensor_pass_it_on_among_themselves)
+TEST(many_copies_of_a_large_tensor_pass_it_on_among_themselves)
 {
     uint32_t kinds[4];
     struct pair pair;
@@ -51,30 +48,26 @@ START_TEST(many_copies_of_a_large_tensor_pass_it_on_among_themselves)
     weft_plan_release(&plan);
     close_pair(&pair);
 }
-END_TEST
 
-START_TEST(partials_of_a_large_tensor_are_reduced_before_they_travel)
+TEST(partials_of_a_large_tensor_are_reduced_before_they_travel)
 {
     uint32_t kinds[4];
-    struct pair pair;
-    weft_plan *plan;
+    OWNED_PAIR pair = {0};
+    OWNED(weft_plan) *plan = NULL;
 
     open_pair(&pair, "8@0-7/8", "8@8-15/8", "16777216", "P", "S(0)");
     plan = plan_pair(&pair, NULL);
     ck_assert_uint_eq(kinds_of(plan, kinds, 4), 2);
     ck_assert_uint_eq(kinds[0], WEFT_STEP_REDUCE_SCATTER);
     ck_assert_uint_eq(kinds[1], WEFT_STEP_EXCHANGE);
-    weft_plan_release(&plan);
-    close_pair(&pair);
 }
-END_TEST
 
-START_TEST(an_impossible_memory_limit_is_refused_with_the_least_possible)
+TEST(an_impossible_memory_limit_is_refused_with_the_least_possible)
 {
     weft_plan_options options = {.struct_size = sizeof options, .memory_limit = 1};
     unsigned long long least = 0;
     weft_plan_info info = {.struct_size = sizeof info};
-    struct pair pair;
+    OWNED_PAIR pair = {0};
     weft_plan *plan = NULL;
     const char *said;
 
@@ -91,11 +84,9 @@ START_TEST(an_impossible_memory_limit_is_refused_with_the_least_possible)
     weft_plan_release(&plan);
     options.memory_limit = least - 1;
     ck_assert_int_eq(weft_plan_create(pair.from, pair.to, &options, &plan), WEFT_ERR_INVALID);
-    close_pair(&pair);
 }
-END_TEST
 
-START_TEST(the_runner_up_is_another_plan_or_none)
+TEST(the_runner_up_is_another_plan_or_none)
 {
     weft_plan_options options = {.struct_size = sizeof options};
     weft_plan_info best = {.struct_size = sizeof best}, other = {.struct_size = sizeof other};
@@ -117,46 +108,39 @@ START_TEST(the_runner_up_is_another_plan_or_none)
                      WEFT_ERR_NOT_FOUND);
     close_pair(&pair);
 }
-END_TEST
 
-START_TEST(what_a_rank_sends_is_shared_by_the_copies)
+TEST(what_a_rank_sends_is_shared_by_the_copies)
 {
-    weft_step_info step = {.struct_size = sizeof step};
-    struct pair pair;
-    weft_plan *plan;
+    weft_plan_step_info step = {.struct_size = sizeof step};
+    OWNED_PAIR pair = {0};
+    OWNED(weft_plan) *plan = NULL;
 
     open_pair(&pair, "4@0-3", "4@4-7", "64", "R", "S(0)");
     plan = plan_pair(&pair, NULL);
     ck_assert(weft_plan_step_get(plan, 0, &step) == WEFT_OK);
     ck_assert_uint_eq(step.bytes_sent, 64);
     ck_assert_uint_eq(step.bytes_received, 64);
-    weft_plan_release(&plan);
-    close_pair(&pair);
 }
-END_TEST
 
-START_TEST(the_exchange_planner_takes_one_step_between_two_meshes)
+TEST(the_exchange_planner_takes_one_step_between_two_meshes)
 {
     weft_plan_options options = {.struct_size = sizeof options, .planner = WEFT_PLANNER_EXCHANGE};
-    struct pair pair;
-    weft_plan *plan = NULL;
+    OWNED_PAIR pair = {0};
+    OWNED(weft_plan) *plan = NULL;
 
     open_pair(&pair, "2@0-1", "2@2-3", "64", "S(0)", "R");
     plan = plan_pair(&pair, &options);
     ck_assert_uint_eq(plan->step_count, 1);
-    weft_plan_release(&plan);
-    close_pair(&pair);
 }
-END_TEST
 
 /* An exchange adds and averages integers at once, so no reducing step is needed before it. */
-START_TEST(integers_are_added_and_averaged_between_meshes_without_other_reductions)
+TEST(integers_are_added_and_averaged_between_meshes_without_other_reductions)
 {
     weft_plan_options options = {.struct_size = sizeof options,
                                  .without = UINT32_C(1) << WEFT_STEP_ALL_REDUCE |
                                             UINT32_C(1) << WEFT_STEP_REDUCE_SCATTER};
-    weft_mesh *from_mesh, *to_mesh;
-    weft_spec *from, *to;
+    OWNED(weft_mesh) *from_mesh = NULL, *to_mesh = NULL;
+    OWNED(weft_spec) *from = NULL, *to = NULL;
     weft_plan *plan = NULL;
 
     ck_assert_int_eq(weft_mesh_parse("2x2@0-3", &from_mesh), WEFT_OK);
@@ -171,14 +155,9 @@ START_TEST(integers_are_added_and_averaged_between_meshes_without_other_reductio
         if (limit > 0) ck_assert_ptr_null(strstr(weft_last_error(), "EiB"));
         weft_plan_release(&plan);
     }
-    weft_spec_release(&from);
-    weft_spec_release(&to);
-    weft_mesh_release(&from_mesh);
-    weft_mesh_release(&to_mesh);
 }
-END_TEST
 
-START_TEST(an_excluded_exchange_is_refused)
+TEST(an_excluded_exchange_is_refused)
 {
     weft_plan_options options = {.struct_size = sizeof options,
                                  .without = UINT32_C(1) << WEFT_STEP_EXCHANGE |
@@ -201,41 +180,34 @@ START_TEST(an_excluded_exchange_is_refused)
         close_pair(&pair);
     }
 }
-END_TEST
 
 /* Meshes that only reshape the same ranks need no exchange. */
-START_TEST(an_excluded_exchange_is_not_missed_between_ways_of_counting_ranks)
+TEST(an_excluded_exchange_is_not_missed_between_ways_of_counting_ranks)
 {
     weft_plan_options options = {.struct_size = sizeof options,
                                  .without = UINT32_C(1) << WEFT_STEP_EXCHANGE};
-    struct pair pair;
-    weft_plan *plan = NULL;
+    OWNED_PAIR pair = {0};
+    OWNED(weft_plan) *plan = NULL;
 
     open_pair(&pair, "4", "2x2", "64", "S(0)", "S(0),R");
     ck_assert_msg(weft_plan_create(pair.from, pair.to, &options, &plan) == WEFT_OK, "%s",
                   weft_last_error());
     ck_assert_uint_eq(plan->step_count, 1);
     ck_assert_uint_eq(plan->steps[0].kind, WEFT_STEP_ALL_GATHER);
-    weft_plan_release(&plan);
-    close_pair(&pair);
 }
-END_TEST
 
-START_TEST(the_planner_exchange_uses_one_exchange_also_for_memory)
+TEST(the_planner_exchange_uses_one_exchange_also_for_memory)
 {
     weft_plan_options options = {.struct_size = sizeof options,
                                  .planner = WEFT_PLANNER_EXCHANGE,
                                  .minimize = WEFT_MINIMIZE_MEMORY};
-    struct pair pair;
-    weft_plan *plan;
+    OWNED_PAIR pair = {0};
+    OWNED(weft_plan) *plan = NULL;
 
     open_pair(&pair, "2", "4@1-4", "4,9", "S(1)", "R");
     plan = plan_pair(&pair, &options);
     ck_assert_uint_eq(plan->step_count, 1);
-    weft_plan_release(&plan);
-    close_pair(&pair);
 }
-END_TEST
 
 /* ---- bytes and scratch ---- */
 
@@ -251,8 +223,8 @@ static void check_request(const struct request *q)
 {
     weft_plan_options options = {.struct_size = sizeof options, .minimize = q->minimize};
     weft_plan_info info = {.struct_size = sizeof info};
-    weft_plan *plan = NULL;
-    struct pair pair;
+    OWNED(weft_plan) *plan = NULL;
+    OWNED_PAIR pair = {0};
     uint64_t bytes;
 
     ck_assert_int_eq(weft_mesh_parse(q->mesh, &pair.mesh), WEFT_OK);
@@ -267,13 +239,11 @@ static void check_request(const struct request *q)
     ck_assert_msg(bytes < q->most || info.cost_ns <= q->ns_most, "%s -> %s: %llu ns", q->from,
                   q->to, (unsigned long long)info.cost_ns);
     ck_assert_uint_le(info.steps, 6);
-    weft_plan_release(&plan);
-    close_pair(&pair);
 }
 
 /* The plans that were found before the parts were planned in several ways had more bytes and eight
  * steps, or were slower in the same scratch. */
-START_TEST(the_parts_of_a_plan_are_chosen_together)
+TEST(the_parts_of_a_plan_are_chosen_together)
 {
     static const struct request requests[] = {
         {"2x3x1x2", "2@1,2", "u8[7,11] G(1;11,0),P(sum),B(0;0,0,7,0),O(0)", "i32[7,11] SS(1,4)",
@@ -289,15 +259,3 @@ START_TEST(the_parts_of_a_plan_are_chosen_together)
     for (size_t i = 0; i < WF_COUNT(requests); i++)
         check_request(&requests[i]);
 }
-END_TEST
-
-SUITE(plan_cross, the_parts_of_a_plan_are_chosen_together,
-      the_planner_exchange_uses_one_exchange_also_for_memory, an_excluded_exchange_is_refused,
-      an_excluded_exchange_is_not_missed_between_ways_of_counting_ranks,
-      integers_are_added_and_averaged_between_meshes_without_other_reductions,
-      one_exchange_goes_between_the_meshes,
-      many_copies_of_a_large_tensor_pass_it_on_among_themselves,
-      partials_of_a_large_tensor_are_reduced_before_they_travel,
-      an_impossible_memory_limit_is_refused_with_the_least_possible,
-      the_runner_up_is_another_plan_or_none, what_a_rank_sends_is_shared_by_the_copies,
-      the_exchange_planner_takes_one_step_between_two_meshes)

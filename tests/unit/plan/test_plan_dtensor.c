@@ -20,7 +20,7 @@ static void add_placement(const weft_placement *p, struct wf_text *out)
 /* "1:S(0)>R;0:P(sum)>S(1)" */
 static void add_steps(const weft_plan *plan, struct wf_text *out)
 {
-    weft_step_info step = {.struct_size = sizeof step};
+    weft_plan_step_info step = {.struct_size = sizeof step};
 
     wf_text_append(out, "", 0);
     for (uint32_t i = 0; weft_plan_step_get(plan, i, &step) == WEFT_OK; i++) {
@@ -37,9 +37,9 @@ static void expect_steps(char *const *field, uint32_t planner, const char *wante
     weft_plan_options options = {.struct_size = sizeof options, .planner = planner};
     struct wf_text steps = {0};
     char mesh_text[64], text[256];
-    weft_mesh *mesh;
-    weft_spec *from, *to;
-    weft_plan *plan;
+    OWNED(weft_mesh) *mesh = NULL;
+    OWNED(weft_spec) *from = NULL, *to = NULL;
+    OWNED(weft_plan) *plan = NULL;
 
     /* On CPU, DTensor assumes that every rank is on its own host. */
     snprintf(mesh_text, sizeof mesh_text, "%s/1", field[0]);
@@ -55,10 +55,6 @@ static void expect_steps(char *const *field, uint32_t planner, const char *wante
                   "--mesh %s --shape %s --from \"%s\" --to \"%s\": %s, recorded %s", field[0],
                   field[1], field[2], field[3], steps.data, wanted);
     wf_text_free(&steps);
-    weft_plan_release(&plan);
-    weft_spec_release(&from);
-    weft_spec_release(&to);
-    weft_mesh_release(&mesh);
 }
 
 static void for_each_pair(uint32_t planner, int column)
@@ -83,17 +79,12 @@ static void for_each_pair(uint32_t planner, int column)
     ck_assert_int_eq(pairs, 843);
 }
 
-START_TEST(the_greedy_planner_takes_the_recorded_steps)
+TEST(the_greedy_planner_takes_the_recorded_steps)
 {
     for_each_pair(DTENSOR_GREEDY, 4);
 }
-END_TEST
 
-START_TEST(the_graph_planner_takes_the_recorded_steps)
+TEST(the_graph_planner_takes_the_recorded_steps)
 {
     for_each_pair(DTENSOR_GRAPH, 5);
 }
-END_TEST
-
-SUITE(plan_dtensor, the_greedy_planner_takes_the_recorded_steps,
-      the_graph_planner_takes_the_recorded_steps)

@@ -13,14 +13,13 @@ struct listing {
 static void list_edge(void *self, const struct wf_edge *edge)
 {
     struct listing *listing = self;
-    weft_spec *spec;
+    OWNED(weft_spec) *spec = NULL;
 
     ck_assert_int_eq(wf_problem_spec(listing->problem, &edge->to, &spec), WEFT_OK);
     wf_text_add(&listing->text, "%s %x ", weft_step_name(edge->kind), edge->axes);
     wf_placements_add_text(weft_spec_placements(spec), weft_mesh_axes(weft_spec_mesh(spec)),
                            &listing->text);
     wf_text_char(&listing->text, '\n');
-    weft_spec_release(&spec);
 }
 
 static char *edges_of(const char *mesh, const char *shape, const char *from, const char *to)
@@ -37,7 +36,7 @@ static char *edges_of(const char *mesh, const char *shape, const char *from, con
     return text;
 }
 
-START_TEST(innermost_axes_leave_alone_or_together)
+TEST(innermost_axes_leave_alone_or_together)
 {
     char *edges = edges_of("2x2", "8,8", "S(0),S(0)", "R,R");
 
@@ -47,9 +46,8 @@ START_TEST(innermost_axes_leave_alone_or_together)
                             "all-to-all 3 S(1),S(1)\n");
     wf_free(edges);
 }
-END_TEST
 
-START_TEST(partials_are_reduced_in_every_combination)
+TEST(partials_are_reduced_in_every_combination)
 {
     char *edges = edges_of("2x2", "8", "P,P", "R,R");
 
@@ -61,18 +59,16 @@ START_TEST(partials_are_reduced_in_every_combination)
                             "reduce-scatter 1 S(0),P(sum)\n");
     wf_free(edges);
 }
-END_TEST
 
-START_TEST(reduced_axes_join_in_the_order_of_the_target)
+TEST(reduced_axes_join_in_the_order_of_the_target)
 {
     char *edges = edges_of("2x2", "8", "P,P", "S(0)[1],S(0)[0]");
 
     ck_assert_ptr_nonnull(strstr(edges, "reduce-scatter 3 S(0)[1],S(0)[0]\n"));
     wf_free(edges);
 }
-END_TEST
 
-START_TEST(copies_are_sliced_one_by_one_or_all_as_the_target_wants)
+TEST(copies_are_sliced_one_by_one_or_all_as_the_target_wants)
 {
     char *edges = edges_of("2x2", "8", "R,R", "SS(0,2),S(0)");
 
@@ -81,9 +77,8 @@ START_TEST(copies_are_sliced_one_by_one_or_all_as_the_target_wants)
                             "slice 2 R,S(0)\n");
     wf_free(edges);
 }
-END_TEST
 
-START_TEST(partials_are_made_only_where_the_target_has_them)
+TEST(partials_are_made_only_where_the_target_has_them)
 {
     char *copies = edges_of("2", "8", "R", "P(max)"), *shards = edges_of("2", "8", "S(0)", "P");
 
@@ -92,7 +87,6 @@ START_TEST(partials_are_made_only_where_the_target_has_them)
     wf_free(copies);
     wf_free(shards);
 }
-END_TEST
 
 static struct wf_edge exchange_of(const char *mesh, const char *shape, const char *from,
                                   const char *to)
@@ -108,16 +102,15 @@ static struct wf_edge exchange_of(const char *mesh, const char *shape, const cha
     return edge;
 }
 
-START_TEST(an_exchange_takes_every_axis_behind_the_first_difference)
+TEST(an_exchange_takes_every_axis_behind_the_first_difference)
 {
     /* Axis 1 keeps its turn, but the axes outside of it change. */
     ck_assert_uint_eq(exchange_of("2x2x2", "8", "S(0),S(0),R", "R,S(0)[1],S(0)[0]").axes, 7);
     /* Axis 0 is outside of the change. */
     ck_assert_uint_eq(exchange_of("2x2x2", "8", "S(0),S(0),R", "S(0),R,S(0)").axes, 6);
 }
-END_TEST
 
-START_TEST(an_even_change_of_order_is_a_permute)
+TEST(an_even_change_of_order_is_a_permute)
 {
     ck_assert_uint_eq(exchange_of("2x2", "8", "S(0)[1],S(0)[0]", "S(0),S(0)").kind,
                       WEFT_STEP_PERMUTE);
@@ -125,7 +118,6 @@ START_TEST(an_even_change_of_order_is_a_permute)
                       WEFT_STEP_EXCHANGE);
     ck_assert_uint_eq(exchange_of("2x2", "8,8", "S(0),S(1)", "S(1),S(0)").kind, WEFT_STEP_EXCHANGE);
 }
-END_TEST
 
 /* ---- the layouts on the way, as docs/planner.md lists them ---- */
 
@@ -180,17 +172,17 @@ static void visit_exchange(void *self, const struct wf_edge *edge)
     visit_edge(self, edge);
 }
 
-START_TEST(steps_lead_to_listed_layouts_only)
+TEST(steps_lead_to_listed_layouts_only)
 {
     struct random r = random_begin("steps_lead_to_listed_layouts_only");
     int32_t edges = 0;
 
     for (int cases = test_cases(1000); cases > 0; cases--) {
-        weft_mesh *mesh = random_mesh(&r);
+        OWNED(weft_mesh) *mesh = random_mesh(&r);
         int64_t shape[WEFT_MAX_DIMS];
         int32_t dims = random_shape(&r, shape);
-        weft_spec *from = random_spec(&r, mesh, dims, shape);
-        weft_spec *to = random_spec(&r, mesh, dims, shape);
+        OWNED(weft_spec) *from = random_spec(&r, mesh, dims, shape);
+        OWNED(weft_spec) *to = random_spec(&r, mesh, dims, shape);
         weft_plan_options options = {.struct_size = sizeof options,
                                      .minimize = (uint32_t)random_in(&r, 0, 2)};
         struct wf_problem problem;
@@ -205,17 +197,6 @@ START_TEST(steps_lead_to_listed_layouts_only)
                 edges += tour.edges;
             }
         }
-        weft_spec_release(&from);
-        weft_spec_release(&to);
-        weft_mesh_release(&mesh);
     }
     ck_assert_int_gt(edges, test_cases(1000));
 }
-END_TEST
-
-SUITE(plan_edges, steps_lead_to_listed_layouts_only, innermost_axes_leave_alone_or_together,
-      partials_are_reduced_in_every_combination, reduced_axes_join_in_the_order_of_the_target,
-      copies_are_sliced_one_by_one_or_all_as_the_target_wants,
-      partials_are_made_only_where_the_target_has_them,
-      an_exchange_takes_every_axis_behind_the_first_difference,
-      an_even_change_of_order_is_a_permute)

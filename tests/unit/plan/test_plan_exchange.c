@@ -21,7 +21,7 @@ static struct wf_price price_of(const char *mesh, const char *shape, const char 
     return price;
 }
 
-START_TEST(what_is_received_is_what_the_busiest_rank_reads)
+TEST(what_is_received_is_what_the_busiest_rank_reads)
 {
     static const char *const pairs[][4] = {{"2x4", "16,16", "S(0),R", "R,S(1)"},
                                            {"2x4", "16,16", "S(0),S(1)", "S(1),S(0)"},
@@ -40,9 +40,8 @@ START_TEST(what_is_received_is_what_the_busiest_rank_reads)
                       (unsigned long long)exact);
     }
 }
-END_TEST
 
-START_TEST(messages_that_lie_in_the_tensor_need_no_scratch)
+TEST(messages_that_lie_in_the_tensor_need_no_scratch)
 {
     uint64_t exact, shard = 16 * 16 * 4 / 4;
 
@@ -54,7 +53,3 @@ START_TEST(messages_that_lie_in_the_tensor_need_no_scratch)
     ck_assert_uint_eq(price_of("4", "16,16", "SS(0,2)", "S(0)", &exact).scratch, 2 * shard);
     ck_assert_uint_eq(price_of("4", "16,16", "P", "S(0)", &exact).scratch, 4 * shard);
 }
-END_TEST
-
-SUITE(plan_exchange, what_is_received_is_what_the_busiest_rank_reads,
-      messages_that_lie_in_the_tensor_need_no_scratch)

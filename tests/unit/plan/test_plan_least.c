@@ -16,18 +16,16 @@ static uint64_t bound_of(const weft_plan *plan)
 static void check_bound(const char *mesh, const char *to_mesh, const char *shape, const char *from,
                         const char *to, uint64_t bound)
 {
-    struct pair pair;
-    weft_plan *plan;
+    OWNED_PAIR pair = {0};
+    OWNED(weft_plan) *plan = NULL;
 
     open_pair(&pair, mesh, to_mesh, shape, from, to);
     plan = plan_pair(&pair, NULL);
     ck_assert_msg(bound_of(plan) == bound, "%s -> %s: %llu", from, to,
                   (unsigned long long)bound_of(plan));
-    weft_plan_release(&plan);
-    close_pair(&pair);
 }
 
-START_TEST(a_rank_receives_what_it_wants_and_does_not_hold)
+TEST(a_rank_receives_what_it_wants_and_does_not_hold)
 {
     check_bound("4", NULL, "8", "S(0)", "R", 24);
     check_bound("4", NULL, "8", "R", "S(0)", 0);
@@ -37,19 +35,17 @@ START_TEST(a_rank_receives_what_it_wants_and_does_not_hold)
     check_bound("2", "2@2-3", "8", "R", "S(0)", 16);
     check_bound("2", "2@1-2", "8", "R", "R", 32);
 }
-END_TEST
 
-START_TEST(a_reduction_needs_a_message_per_contribution_and_per_rank)
+TEST(a_reduction_needs_a_message_per_contribution_and_per_rank)
 {
     check_bound("4", NULL, "8", "P", "S(0)", 24);
     check_bound("4", NULL, "8", "P", "R", 48);
     check_bound("2x3", NULL, "7,10", "P,P", "S(0),S(1)", 236); /* 5 * 280 / 6, in elements */
     check_bound("2x2", NULL, "8", "P,R", "R,R", 32);
 }
-END_TEST
 
 /* The ranks along a partial axis may share the work. */
-START_TEST(partials_need_the_value_once)
+TEST(partials_need_the_value_once)
 {
     check_bound("2x2", NULL, "8", "P,P", "R,P", 16);
     check_bound("2x2", NULL, "8", "P,S(0)", "P,R", 8);
@@ -57,7 +53,6 @@ START_TEST(partials_need_the_value_once)
     check_bound("4", NULL, "8", "R", "P(avg)", 0);
     check_bound("2", "2@2-3", "8", "R", "P", 16);
 }
-END_TEST
 
 /* No plan is below the bound, and without reductions and new partials an exchange reaches it. */
 static void check_random(struct random *r, bool crosses)
@@ -66,10 +61,12 @@ static void check_random(struct random *r, bool crosses)
     weft_plan_info info = {.struct_size = sizeof info};
     int64_t shape[WEFT_MAX_DIMS];
     int32_t dims = random_shape(r, shape);
-    weft_mesh *mesh = random_mesh(r), *other = crosses ? random_mesh(r) : weft_mesh_retain(mesh);
-    weft_spec *from = random_spec(r, mesh, dims, shape), *to = random_spec(r, other, dims, shape);
+    OWNED(weft_mesh) *mesh = random_mesh(r),
+                     *other = crosses ? random_mesh(r) : weft_mesh_retain(mesh);
+    OWNED(weft_spec) *from = random_spec(r, mesh, dims, shape),
+                     *to = random_spec(r, other, dims, shape);
     static char source[8192];
-    weft_plan *plan = NULL;
+    OWNED(weft_plan) *plan = NULL;
     bool copies = true;
 
     for (int32_t a = 0; a < weft_mesh_axes(mesh); a++)
@@ -86,27 +83,21 @@ static void check_random(struct random *r, bool crosses)
                       as_command(to), (unsigned long long)info.bytes_received_max,
                       (unsigned long long)bound_of(plan));
     }
-    weft_plan_release(&plan);
-    weft_spec_release(&from);
-    weft_spec_release(&to);
-    weft_mesh_release(&mesh);
-    weft_mesh_release(&other);
 }
 
-START_TEST(no_plan_is_below_the_bound)
+TEST(no_plan_is_below_the_bound)
 {
     struct random r = {.state = test_seed_begin("plan_least") | 1};
 
     for (int i = test_cases(3000); i > 0; i--)
         check_random(&r, i % 2 == 0);
 }
-END_TEST
 
-START_TEST(a_batch_needs_what_its_tensors_need)
+TEST(a_batch_needs_what_its_tensors_need)
 {
     static const char *const pairs[][2] = {{"f32[8] S(0)", "f32[8] R"}, {"f32[8] P", "f32[8] R"}};
     const weft_spec *from[2], *to[2];
-    weft_mesh *mesh;
+    OWNED(weft_mesh) *mesh = NULL;
     weft_plan *batch;
 
     ck_assert_int_eq(weft_mesh_parse("4", &mesh), WEFT_OK);
@@ -121,14 +112,12 @@ START_TEST(a_batch_needs_what_its_tensors_need)
         weft_spec_release((weft_spec **)&from[i]);
         weft_spec_release((weft_spec **)&to[i]);
     }
-    weft_mesh_release(&mesh);
 }
-END_TEST
 
-START_TEST(wrong_arguments_are_refused)
+TEST(wrong_arguments_are_refused)
 {
-    struct pair pair;
-    weft_plan *plan;
+    OWNED_PAIR pair = {0};
+    OWNED(weft_plan) *plan = NULL;
     uint64_t bytes = 7;
 
     open_pair(&pair, "2", NULL, "8", "S(0)", "R");
@@ -136,13 +125,10 @@ START_TEST(wrong_arguments_are_refused)
     ck_assert_int_eq(weft_plan_lower_bound(NULL, &bytes), WEFT_ERR_INVALID);
     ck_assert_int_eq(weft_plan_lower_bound(plan, NULL), WEFT_ERR_INVALID);
     ck_assert_uint_eq(bytes, 7);
-    weft_plan_release(&plan);
-    close_pair(&pair);
 }
-END_TEST
 
 /* With too many ranks to count them, the figures are those of some ranks. */
-START_TEST(estimates_are_not_below_the_bound)
+TEST(estimates_are_not_below_the_bound)
 {
     static const struct {
         const char *mesh, *to_mesh, *shape, *from, *to;
@@ -172,9 +158,3 @@ START_TEST(estimates_are_not_below_the_bound)
         close_pair(&pair);
     }
 }
-END_TEST
-
-SUITE(plan_least, estimates_are_not_below_the_bound,
-      a_rank_receives_what_it_wants_and_does_not_hold,
-      a_reduction_needs_a_message_per_contribution_and_per_rank, partials_need_the_value_once,
-      no_plan_is_below_the_bound, a_batch_needs_what_its_tensors_need, wrong_arguments_are_refused)

@@ -92,7 +92,7 @@ static void compare_with_incumbent(char *line, const weft_cost_table *costs)
     struct wf_price greedy, graph;
     struct wf_problem problem;
     weft_plan_info info = {.struct_size = sizeof info};
-    struct pair pair;
+    OWNED_PAIR pair = {0};
     char *field[6], *rest = line;
 
     for (size_t i = 0; i < WF_COUNT(field); i++)
@@ -115,20 +115,19 @@ static void compare_with_incumbent(char *line, const weft_cost_table *costs)
                   field[0], field[1], field[2], field[3],
                   (unsigned long long)info.bytes_received_max,
                   (unsigned long long)least(greedy.received, graph.received));
-    close_pair(&pair);
 }
 
-START_TEST(no_recorded_pair_costs_more_than_with_either_planner_of_the_incumbent)
+TEST(no_recorded_pair_costs_more_than_with_either_planner_of_the_incumbent)
 {
     static const char *const tables[] = {"dtensor", "default", "cpu"};
     char line[1024];
 
     for (size_t t = 0; t < WF_COUNT(tables); t++) {
         FILE *file = fopen(WEFT_TEST_DATA "/plans.txt", "r");
-        weft_cost_table *costs;
+        OWNED(weft_cost_table) *costs = NULL;
         int pairs = 0;
         ck_assert_ptr_nonnull(file);
-        ck_assert_int_eq(weft_cost_table_find(tables[t], &costs), WEFT_OK);
+        ck_assert_int_eq(weft_cost_table_open(tables[t], &costs), WEFT_OK);
         while (fgets(line, sizeof line, file) != NULL) {
             if (line[0] == '#') continue;
             line[strcspn(line, "\n")] = '\0';
@@ -137,10 +136,8 @@ START_TEST(no_recorded_pair_costs_more_than_with_either_planner_of_the_incumbent
         }
         fclose(file);
         ck_assert_int_eq(pairs, 843);
-        weft_cost_table_release(&costs);
     }
 }
-END_TEST
 
 /* ---- scratch ---- */
 
@@ -158,7 +155,7 @@ static void check_scratch(char *line, bool large, const weft_cost_table *costs)
 {
     weft_plan_options options = {.struct_size = sizeof options, .costs = costs};
     uint64_t source, target, most;
-    struct pair pair;
+    OWNED_PAIR pair = {0};
     char *field[4], *rest = line;
 
     for (size_t i = 0; i < WF_COUNT(field); i++)
@@ -175,15 +172,14 @@ static void check_scratch(char *line, bool large, const weft_cost_table *costs)
         plan_info(&pair, &options).peak_bytes <= most + most / 10,
         "--mesh %s --shape %s --from \"%s\" --to \"%s\" --costs cpu: more than %llu bytes",
         field[0], field[1], field[2], field[3], (unsigned long long)most);
-    close_pair(&pair);
 }
 
-START_TEST(scratch_stays_under_a_shard_where_one_pass_does_it)
+TEST(scratch_stays_under_a_shard_where_one_pass_does_it)
 {
     char line[1024];
-    weft_cost_table *costs;
+    OWNED(weft_cost_table) *costs = NULL;
 
-    ck_assert_int_eq(weft_cost_table_find("cpu", &costs), WEFT_OK);
+    ck_assert_int_eq(weft_cost_table_open("cpu", &costs), WEFT_OK);
     for (int large = 0; large < 2; large++) {
         FILE *file = fopen(WEFT_TEST_DATA "/plans.txt", "r");
         ck_assert_ptr_nonnull(file);
@@ -191,9 +187,7 @@ START_TEST(scratch_stays_under_a_shard_where_one_pass_does_it)
             if (line[0] != '#') check_scratch(line, large, costs);
         fclose(file);
     }
-    weft_cost_table_release(&costs);
 }
-END_TEST
 
 /* ---- comparison with exhaustive search ---- */
 
@@ -235,13 +229,13 @@ struct question {
 static void compare_answers(const struct question *q)
 {
     weft_plan_options options = {.struct_size = sizeof options, .minimize = q->minimize};
-    weft_cost_table *costs;
+    OWNED(weft_cost_table) *costs = NULL;
     struct wf_problem problem;
     weft_plan_info info = {.struct_size = sizeof info};
-    struct pair pair;
+    OWNED_PAIR pair = {0};
 
     open_pair_of(&pair, q->dtype, q->mesh, NULL, q->shape, q->from, q->to);
-    ck_assert_int_eq(weft_cost_table_find(q->costs, &costs), WEFT_OK);
+    ck_assert_int_eq(weft_cost_table_open(q->costs, &costs), WEFT_OK);
     options.costs = costs;
     ck_assert_int_eq(wf_problem_set(&problem, pair.from, pair.to, &options), WEFT_OK);
     info = plan_info(&pair, &options);
@@ -257,8 +251,6 @@ static void compare_answers(const struct question *q)
         : q->minimize == WEFT_MINIMIZE_MEMORY ? "memory"
                                               : "time",
         q->costs);
-    weft_cost_table_release(&costs);
-    close_pair(&pair);
 }
 
 /* Meshes of up to RANKS ranks, and shapes that do not divide evenly. */
@@ -344,7 +336,7 @@ static void add_partial(char *text, size_t capacity, int axis, long code)
 }
 
 /* Averages of integers together with sums.  An axis that stays partial keeps its kind. */
-START_TEST(averages_of_integers_are_planned_as_well_as_by_exhaustive_search)
+TEST(averages_of_integers_are_planned_as_well_as_by_exhaustive_search)
 {
     for (long i = 0; i < 4096; i++) {
         struct question q = {.dtype = "i32", .mesh = "2x3x2", .shape = "37"};
@@ -362,10 +354,9 @@ START_TEST(averages_of_integers_are_planned_as_well_as_by_exhaustive_search)
         if (possible) compare_answers(&q);
     }
 }
-END_TEST
 
 /* All of one and two axes; of three, every WEFT_TEST_PAIRS_STEP-th (1: all 161,000). */
-START_TEST(every_pair_is_planned_as_well_as_by_exhaustive_search)
+TEST(every_pair_is_planned_as_well_as_by_exhaustive_search)
 {
     long step = (long)test_number("WEFT_TEST_PAIRS_STEP", 31), pairs = 0;
     struct question q;
@@ -376,28 +367,25 @@ START_TEST(every_pair_is_planned_as_well_as_by_exhaustive_search)
                 compare_answers(&q);
     printf("%ld pairs\n", pairs);
 }
-END_TEST
 
-START_TEST(the_search_finds_what_exhaustive_search_finds)
+TEST(the_search_finds_what_exhaustive_search_finds)
 {
     uint64_t state = test_seed_begin("the_search_finds_what_exhaustive_search_finds");
 
     for (int plans = test_cases(400); plans > 0; plans--)
         compare_with_exhaustive(&state);
 }
-END_TEST
 
 /* WEFT_TEST_CASES=4000 or WEFT_TEST_TIMES=10 compares more. */
-START_TEST(no_sequence_of_steps_receives_less_than_the_plan_by_bytes)
+TEST(no_sequence_of_steps_receives_less_than_the_plan_by_bytes)
 {
     uint64_t state = test_seed_begin("no_sequence_of_steps_receives_less_than_the_plan_by_bytes");
 
     for (int plans = test_cases(400); plans > 0; plans--)
         compare_exact(&state, 16, WEFT_MINIMIZE_BYTES);
 }
-END_TEST
 
-START_TEST(no_sequence_of_steps_takes_less_scratch_than_the_plan_by_memory)
+TEST(no_sequence_of_steps_takes_less_scratch_than_the_plan_by_memory)
 {
     uint64_t state =
         test_seed_begin("no_sequence_of_steps_takes_less_scratch_than_the_plan_by_memory");
@@ -405,12 +393,3 @@ START_TEST(no_sequence_of_steps_takes_less_scratch_than_the_plan_by_memory)
     for (int plans = test_cases(100); plans > 0; plans--)
         compare_exact(&state, 8, WEFT_MINIMIZE_MEMORY);
 }
-END_TEST
-
-SUITE(plan_optimal, no_sequence_of_steps_receives_less_than_the_plan_by_bytes,
-      no_sequence_of_steps_takes_less_scratch_than_the_plan_by_memory,
-      no_recorded_pair_costs_more_than_with_either_planner_of_the_incumbent,
-      the_search_finds_what_exhaustive_search_finds,
-      averages_of_integers_are_planned_as_well_as_by_exhaustive_search,
-      every_pair_is_planned_as_well_as_by_exhaustive_search,
-      scratch_stays_under_a_shard_where_one_pass_does_it)

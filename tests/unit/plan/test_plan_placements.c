@@ -11,9 +11,9 @@ enum { SEARCHED_RANKS = 12 }; /* more would take minutes by exhaustive search */
 static void check_steps(const char *from_mesh, const char *from_text, const char *to_mesh,
                         const char *to_text, const char *want)
 {
-    weft_spec *from = spec_of(from_mesh, from_text), *to = spec_of(to_mesh, to_text);
+    OWNED(weft_spec) *from = spec_of(from_mesh, from_text), *to = spec_of(to_mesh, to_text);
     struct wf_text steps = {0};
-    weft_plan *plan = NULL;
+    OWNED(weft_plan) *plan = NULL;
 
     ck_assert_msg(weft_plan_create(from, to, NULL, &plan) == WEFT_OK, "%s", weft_last_error());
     for (uint32_t i = 0; i < plan->step_count; i++)
@@ -21,12 +21,9 @@ static void check_steps(const char *from_mesh, const char *from_text, const char
     ck_assert_msg(strcmp(steps.data != NULL ? steps.data : "", want) == 0, "%s -> %s: %s, not %s",
                   from_text, to_text, steps.data, want);
     wf_text_free(&steps);
-    weft_plan_release(&plan);
-    weft_spec_release(&from);
-    weft_spec_release(&to);
 }
 
-START_TEST(owners_have_steps_of_their_own)
+TEST(owners_have_steps_of_their_own)
 {
     static const struct {
         const char *mesh, *from, *to, *steps;
@@ -52,9 +49,8 @@ START_TEST(owners_have_steps_of_their_own)
     for (size_t i = 0; i < WF_COUNT(cases); i++)
         check_steps(cases[i].mesh, cases[i].from, cases[i].mesh, cases[i].to, cases[i].steps);
 }
-END_TEST
 
-START_TEST(listed_sizes_have_the_steps_of_shards)
+TEST(listed_sizes_have_the_steps_of_shards)
 {
     static const struct {
         const char *mesh, *from, *to, *steps;
@@ -77,23 +73,20 @@ START_TEST(listed_sizes_have_the_steps_of_shards)
     for (size_t i = 0; i < WF_COUNT(cases); i++)
         check_steps(cases[i].mesh, cases[i].from, cases[i].mesh, cases[i].to, cases[i].steps);
 }
-END_TEST
 
-START_TEST(an_owner_of_a_reshaped_mesh_is_found)
+TEST(an_owner_of_a_reshaped_mesh_is_found)
 {
     check_steps("8", "f32[16] O(5)", "2x4", "f32[16] R,R", "broadcast");
     check_steps("8", "f32[16] O(5)", "2x4", "f32[16] O(1),O(1)", "");
     check_steps("2x4", "f32[16] O(1),O(1)", "8", "f32[16] O(5)", "");
     check_steps("2x4", "f32[16] O(1),R", "8", "f32[16] O(5)", "slice");
 }
-END_TEST
 
-START_TEST(other_meshes_are_reached_by_an_exchange)
+TEST(other_meshes_are_reached_by_an_exchange)
 {
     check_steps("4", "f32[16] O(1)", "2@4-5", "f32[16] O(1)", "exchange");
     check_steps("4", "f32[16] G(0;9,2,5,0)", "3", "f32[16] B(0;7,9)", "exchange");
 }
-END_TEST
 
 /* True if no sequence of steps has less of what is minimised. */
 static bool is_least(const struct wf_problem *problem, const weft_plan_options *options)
@@ -111,7 +104,7 @@ static bool is_least(const struct wf_problem *problem, const weft_plan_options *
 }
 
 /* The bounds that the search uses hold for the new placements and steps too. */
-START_TEST(the_search_finds_what_exhaustive_search_finds)
+TEST(the_search_finds_what_exhaustive_search_finds)
 {
     static const char *const tables[] = {"dtensor", "default", "cpu"};
     static const char *const wishes[] = {"time", "bytes", "memory"};
@@ -119,15 +112,15 @@ START_TEST(the_search_finds_what_exhaustive_search_finds)
     int compared = 0;
 
     for (int cases = test_cases(1500); cases > 0; cases--) {
-        weft_mesh *mesh = random_mesh(&r);
+        OWNED(weft_mesh) *mesh = random_mesh(&r);
         int64_t shape[WEFT_MAX_DIMS];
         int32_t dims = random_shape(&r, shape);
-        weft_spec *from = random_spec(&r, mesh, dims, shape);
-        weft_spec *to = random_spec(&r, mesh, dims, shape);
-        weft_cost_table *costs = NULL;
+        OWNED(weft_spec) *from = random_spec(&r, mesh, dims, shape);
+        OWNED(weft_spec) *to = random_spec(&r, mesh, dims, shape);
+        OWNED(weft_cost_table) *costs = NULL;
         weft_plan_options options = {.struct_size = sizeof options};
         struct wf_problem problem;
-        ck_assert_int_eq(weft_cost_table_find(tables[random_in(&r, 0, 2)], &costs), WEFT_OK);
+        ck_assert_int_eq(weft_cost_table_open(tables[random_in(&r, 0, 2)], &costs), WEFT_OK);
         options.costs = costs;
         options.minimize = (uint32_t)random_in(&r, 0, 2);
         if ((has_new_kinds(from) || has_new_kinds(to)) && weft_mesh_axes(mesh) <= 3 &&
@@ -141,17 +134,8 @@ START_TEST(the_search_finds_what_exhaustive_search_finds)
                           wishes[options.minimize], weft_last_error());
             compared++;
         }
-        weft_cost_table_release(&costs);
-        weft_spec_release(&from);
-        weft_spec_release(&to);
-        weft_mesh_release(&mesh);
     }
     printf("%d plans compared\n", compared);
     ck_assert_int_ge(compared, test_cases(1500) / 50);
     ck_assert_int_eq(wf_mem_live(), 0);
 }
-END_TEST
-
-SUITE(plan_placements, owners_have_steps_of_their_own, listed_sizes_have_the_steps_of_shards,
-      an_owner_of_a_reshaped_mesh_is_found, other_meshes_are_reached_by_an_exchange,
-      the_search_finds_what_exhaustive_search_finds)

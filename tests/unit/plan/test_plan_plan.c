@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-START_TEST(equal_layouts_need_no_steps)
+TEST(equal_layouts_need_no_steps)
 {
-    struct pair pair;
+    OWNED_PAIR pair = {0};
     weft_plan *plan;
     weft_plan_info info = {.struct_size = sizeof info};
 
@@ -16,31 +16,26 @@ START_TEST(equal_layouts_need_no_steps)
     ck_assert_uint_eq(info.cost_ns, 0);
     weft_plan_release(&plan);
     ck_assert_ptr_null(plan);
-    close_pair(&pair);
 }
-END_TEST
 
-START_TEST(empty_tensors_need_no_steps)
+TEST(empty_tensors_need_no_steps)
 {
-    struct pair pair;
-    weft_plan *plan;
+    OWNED_PAIR pair = {0};
+    OWNED(weft_plan) *plan = NULL;
     weft_plan_info info = {.struct_size = sizeof info};
 
     open_pair(&pair, "2x2", NULL, "0,8", "S(0),R", "R,S(1)");
     plan = plan_pair(&pair, NULL);
     ck_assert_int_eq(weft_plan_get(plan, &info), WEFT_OK);
     ck_assert_uint_eq(info.steps, 0);
-    weft_plan_release(&plan);
-    close_pair(&pair);
 }
-END_TEST
 
 /* 4 EiB from each of a million ranks: the exchange must not become cheap because its bytes
  * overflow. */
-START_TEST(what_is_too_much_stays_too_much)
+TEST(what_is_too_much_stays_too_much)
 {
     weft_plan_options options = {.struct_size = sizeof options, .planner = WEFT_PLANNER_EXCHANGE};
-    struct pair pair;
+    OWNED_PAIR pair = {0};
     weft_plan *plan;
     weft_plan_info best = {.struct_size = sizeof best}, exchange = {.struct_size = sizeof exchange};
 
@@ -57,18 +52,16 @@ START_TEST(what_is_too_much_stays_too_much)
     options.memory_limit = 1024;
     ck_assert_int_eq(weft_plan_create(pair.from, pair.to, &options, &plan), WEFT_ERR_INVALID);
     ck_assert_ptr_nonnull(strstr(weft_last_error(), "at least 2^64 - 1 bytes"));
-    close_pair(&pair);
 }
-END_TEST
 
-START_TEST(steps_lead_from_the_source_to_the_target)
+TEST(steps_lead_from_the_source_to_the_target)
 {
     weft_plan_options options = {.struct_size = sizeof options,
                                  .without = UINT32_C(1) << WEFT_STEP_EXCHANGE};
-    weft_step_info step = {.struct_size = sizeof step};
+    weft_plan_step_info step = {.struct_size = sizeof step};
     weft_plan_info info = {.struct_size = sizeof info};
-    struct pair pair;
-    weft_plan *plan;
+    OWNED_PAIR pair = {0};
+    OWNED(weft_plan) *plan = NULL;
     const weft_spec *at;
     uint64_t cost = 0, received = 0, peak = 0;
 
@@ -88,12 +81,9 @@ START_TEST(steps_lead_from_the_source_to_the_target)
     ck_assert_uint_eq(info.cost_ns, cost);
     ck_assert_uint_eq(info.bytes_received_max, received);
     ck_assert_uint_eq(info.peak_bytes, peak);
-    weft_plan_release(&plan);
-    close_pair(&pair);
 }
-END_TEST
 
-START_TEST(shapes_must_agree)
+TEST(shapes_must_agree)
 {
     struct pair pair, other;
     weft_plan *plan = NULL;
@@ -109,11 +99,10 @@ START_TEST(shapes_must_agree)
     close_pair(&pair);
     close_pair(&other);
 }
-END_TEST
 
-START_TEST(allocation_failure_is_an_error_without_a_leak)
+TEST(allocation_failure_is_an_error_without_a_leak)
 {
-    struct pair pair;
+    OWNED_PAIR pair = {0};
     weft_plan *plan = NULL;
     int64_t live;
 
@@ -130,11 +119,9 @@ START_TEST(allocation_failure_is_an_error_without_a_leak)
     }
     weft_plan_release(&plan);
     ck_assert_int_eq(wf_mem_live(), live);
-    close_pair(&pair);
 }
-END_TEST
 
-START_TEST(digests_tell_plans_apart)
+TEST(digests_tell_plans_apart)
 {
     weft_plan_options exchange = {.struct_size = sizeof exchange, .planner = WEFT_PLANNER_EXCHANGE};
     struct pair pair;
@@ -160,9 +147,8 @@ START_TEST(digests_tell_plans_apart)
     weft_plan_release(&b);
     close_pair(&pair);
 }
-END_TEST
 
-START_TEST(every_planner_keeps_to_the_memory_limit)
+TEST(every_planner_keeps_to_the_memory_limit)
 {
     for (uint32_t planner = 0; planner <= WEFT_PLANNER_EXCHANGE; planner++) {
         weft_plan_options options = {.struct_size = sizeof options, .planner = planner};
@@ -185,30 +171,27 @@ START_TEST(every_planner_keeps_to_the_memory_limit)
         close_pair(&pair);
     }
 }
-END_TEST
 
-START_TEST(unknown_planners_are_refused)
+TEST(unknown_planners_are_refused)
 {
     weft_plan_options options = {.struct_size = sizeof options,
                                  .planner = WEFT_PLANNER_EXCHANGE + 1};
-    struct pair pair;
+    OWNED_PAIR pair = {0};
     weft_plan *plan = NULL;
 
     open_pair(&pair, "2", NULL, "8", "S(0)", "R");
     ck_assert_int_eq(weft_plan_create(pair.from, pair.to, &options, &plan), WEFT_ERR_INVALID);
     ck_assert_str_eq(weft_last_error(), "weft_plan_options.planner is 2; expected "
                                         "WEFT_PLANNER_SEARCH (0) or WEFT_PLANNER_EXCHANGE (1)");
-    close_pair(&pair);
 }
-END_TEST
 
-START_TEST(null_is_refused_by_every_accessor)
+TEST(null_is_refused_by_every_accessor)
 {
     weft_plan_info info = {.steps = 7};
-    weft_step_info step = {.struct_size = sizeof step};
+    weft_plan_step_info step = {.struct_size = sizeof step};
     weft_plan_tensor_info tensor = {.struct_size = sizeof tensor};
-    struct pair pair;
-    weft_plan *plan;
+    OWNED_PAIR pair = {0};
+    OWNED(weft_plan) *plan = NULL;
 
     ck_assert_int_eq(weft_plan_get(NULL, &info), WEFT_ERR_INVALID);
     ck_assert_uint_eq(info.steps, 7);
@@ -224,13 +207,4 @@ START_TEST(null_is_refused_by_every_accessor)
     ck_assert(weft_plan_step_get(plan, 0, NULL) != WEFT_OK);
     ck_assert(weft_plan_tensor_get(plan, 0, NULL) != WEFT_OK);
     ck_assert_int_eq(weft_plan_print(plan, NULL, 8, NULL), WEFT_ERR_INVALID);
-    weft_plan_release(&plan);
-    close_pair(&pair);
 }
-END_TEST
-
-SUITE(plan_plan, null_is_refused_by_every_accessor, equal_layouts_need_no_steps,
-      empty_tensors_need_no_steps, what_is_too_much_stays_too_much,
-      steps_lead_from_the_source_to_the_target, shapes_must_agree,
-      allocation_failure_is_an_error_without_a_leak, digests_tell_plans_apart,
-      every_planner_keeps_to_the_memory_limit, unknown_planners_are_refused)

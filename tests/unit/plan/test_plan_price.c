@@ -32,7 +32,7 @@ static struct wf_price price_of(uint32_t kind, const char *mesh, const char *sha
     return wanted.price;
 }
 
-START_TEST(gathering_receives_what_the_others_have)
+TEST(gathering_receives_what_the_others_have)
 {
     struct wf_price price = price_of(WEFT_STEP_ALL_GATHER, "4", "8,16", "S(0)", "R");
 
@@ -45,9 +45,8 @@ START_TEST(gathering_receives_what_the_others_have)
     price = price_of(WEFT_STEP_ALL_GATHER, "4", "8,16", "S(1)", "R");
     ck_assert_uint_eq(price.scratch, 8 * 16 * 4);
 }
-END_TEST
 
-START_TEST(what_does_not_arrive_in_place_takes_scratch)
+TEST(what_does_not_arrive_in_place_takes_scratch)
 {
     uint64_t all = 12 * 4;
 
@@ -59,35 +58,26 @@ START_TEST(what_does_not_arrive_in_place_takes_scratch)
     ck_assert_uint_eq(price_of(WEFT_STEP_REDUCE_SCATTER, "4", "12", "P", "SS(0,2)").scratch,
                       all + 4 * 4 * 4);
 }
-END_TEST
 
-START_TEST(reducing_receives_a_shard_from_each_or_twice_a_share)
+TEST(reducing_receives_a_shard_from_each_or_twice_a_share)
 {
     ck_assert_uint_eq(price_of(WEFT_STEP_REDUCE_SCATTER, "4", "8,16", "P", "S(0)").received,
                       8 * 16 * 4 / 4 * 3);
     ck_assert_uint_eq(price_of(WEFT_STEP_ALL_REDUCE, "4", "8,16", "P", "R").received,
                       2 * 8 * 16 * 4 / 4 * 3);
 }
-END_TEST
 
-START_TEST(changing_the_dimension_receives_a_shard_less_what_was_there)
+TEST(changing_the_dimension_receives_a_shard_less_what_was_there)
 {
     struct wf_price price = price_of(WEFT_STEP_ALL_TO_ALL, "4", "8,16", "S(0)", "S(1)");
 
     ck_assert_uint_eq(price.received, 8 * 16 * 4 / 4 * 3 / 4);
     ck_assert_uint_eq(price.sent, price.received);
 }
-END_TEST
 
-START_TEST(local_steps_receive_nothing)
+TEST(local_steps_receive_nothing)
 {
     ck_assert_uint_eq(price_of(WEFT_STEP_SLICE, "4", "8,16", "R", "S(1)").received, 0);
     ck_assert_uint_eq(price_of(WEFT_STEP_PARTIAL, "4", "8,16", "R", "P").received, 0);
     ck_assert_uint_gt(price_of(WEFT_STEP_SLICE, "4", "8,16", "R", "S(1)").ns, 0);
 }
-END_TEST
-
-SUITE(plan_price, gathering_receives_what_the_others_have,
-      what_does_not_arrive_in_place_takes_scratch,
-      reducing_receives_a_shard_from_each_or_twice_a_share,
-      changing_the_dimension_receives_a_shard_less_what_was_there, local_steps_receive_nothing)

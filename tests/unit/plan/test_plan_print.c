@@ -6,8 +6,8 @@
 static void check_text(const char *mesh, const char *to_mesh, const char *shape, const char *from,
                        const char *to, const char *want)
 {
-    struct pair pair;
-    weft_plan *plan;
+    OWNED_PAIR pair = {0};
+    OWNED(weft_plan) *plan = NULL;
     char text[2048];
     size_t length;
 
@@ -16,11 +16,9 @@ static void check_text(const char *mesh, const char *to_mesh, const char *shape,
     ck_assert_int_eq(weft_plan_print(plan, text, sizeof text, &length), WEFT_OK);
     ck_assert_uint_eq(length, strlen(text));
     ck_assert_msg(strstr(text, want) != NULL, "\"%s\" is not in:\n%s", want, text);
-    weft_plan_release(&plan);
-    close_pair(&pair);
 }
 
-START_TEST(steps_are_lines_that_people_read)
+TEST(steps_are_lines_that_people_read)
 {
     check_text("dp=2,tp=4", NULL, "4096,4096", "S(0),R", "R,S(1)",
                "1. slice over tp: nothing travels   S(0),R -> S(0),S(1)   ");
@@ -34,12 +32,11 @@ START_TEST(steps_are_lines_that_people_read)
     check_text("2", NULL, "1048576", "S(0)", "R",
                "at most 2.0 MiB received by a rank (1.00 of the least possible), 0 B of scratch, ");
 }
-END_TEST
 
-START_TEST(a_short_buffer_is_filled_and_the_length_returned)
+TEST(a_short_buffer_is_filled_and_the_length_returned)
 {
-    struct pair pair;
-    weft_plan *plan;
+    OWNED_PAIR pair = {0};
+    OWNED(weft_plan) *plan = NULL;
     char text[9];
     size_t length;
 
@@ -48,19 +45,12 @@ START_TEST(a_short_buffer_is_filled_and_the_length_returned)
     ck_assert_int_eq(weft_plan_print(plan, text, sizeof text, &length), WEFT_OK);
     ck_assert_str_eq(text, "nothing ");
     ck_assert_uint_gt(length, 40);
-    weft_plan_release(&plan);
-    close_pair(&pair);
 }
-END_TEST
 
-START_TEST(null_is_not_a_plan_to_print)
+TEST(null_is_not_a_plan_to_print)
 {
     size_t length;
 
     ck_assert_int_eq(weft_plan_print(NULL, NULL, 0, &length), WEFT_ERR_INVALID);
     ck_assert_int_eq(weft_cost_table_print(NULL, NULL, 0, &length), WEFT_ERR_INVALID);
 }
-END_TEST
-
-SUITE(plan_print, steps_are_lines_that_people_read,
-      a_short_buffer_is_filled_and_the_length_returned, null_is_not_a_plan_to_print)

@@ -5,8 +5,8 @@
 static void check_one(const char *mesh, const char *to_mesh, const char *shape, const char *from,
                       const char *to, const char *both)
 {
-    struct pair pair;
-    weft_spec *a = NULL, *b = NULL;
+    OWNED_PAIR pair = {0};
+    OWNED(weft_spec) *a = NULL, *b = NULL;
     char have[256] = "", mine[96], theirs[96];
 
     open_pair(&pair, mesh, to_mesh, shape, from, to);
@@ -18,12 +18,9 @@ static void check_one(const char *mesh, const char *to_mesh, const char *shape, 
         snprintf(have, sizeof have, "%s -> %s", mine, theirs);
     }
     ck_assert_msg(strcmp(have, both) == 0, "%s %s -> %s %s: %s", mesh, from, to_mesh, to, have);
-    weft_spec_release(&a);
-    weft_spec_release(&b);
-    close_pair(&pair);
 }
 
-START_TEST(axes_are_cut_where_the_other_mesh_has_them)
+TEST(axes_are_cut_where_the_other_mesh_has_them)
 {
     check_one("8", "2x4", "64", "S(0)", "R,S(0)", "f32[64] S(0),S(0) -> f32[64] R,S(0)");
     check_one("4x2", "2x4", "64", "P,R", "S(0),R", "f32[64] P(sum),P(sum),R -> f32[64] S(0),R,R");
@@ -33,9 +30,8 @@ START_TEST(axes_are_cut_where_the_other_mesh_has_them)
               "f32[8] S(0)[1],S(0)[0] -> f32[8] S(0),S(0)");
     check_one("1", "x=1", "8", "P", "S(0)", "f32[8] P(sum) -> f32[8] S(0)");
 }
-END_TEST
 
-START_TEST(other_layouts_and_other_meshes_stay_two)
+TEST(other_layouts_and_other_meshes_stay_two)
 {
     check_one("8", "2x4", "9", "S(0)", "R,S(0)", "");      /* chunks of chunks of 9 differ */
     check_one("8", "2x4", "64", "SS(0,2)", "R,S(0)", "");  /* no strides of strides */
@@ -45,13 +41,12 @@ START_TEST(other_layouts_and_other_meshes_stay_two)
     check_one("4/2", "2x2", "64", "S(0)", "S(0),R", "");   /* on other hosts */
     check_one("4", "2x2x2", "64", "S(0)", "S(0),R,R", ""); /* more of them */
 }
-END_TEST
 
-START_TEST(a_replica_on_every_rank_needs_no_steps)
+TEST(a_replica_on_every_rank_needs_no_steps)
 {
-    struct pair pair;
+    OWNED_PAIR pair = {0};
     weft_plan_info info = {.struct_size = sizeof info};
-    weft_plan *plan;
+    OWNED(weft_plan) *plan = NULL;
 
     open_pair(&pair, "4", "2x2", "64", "S(0)", "S(0),S(0)");
     plan = plan_pair(&pair, NULL);
@@ -59,23 +54,17 @@ START_TEST(a_replica_on_every_rank_needs_no_steps)
     ck_assert_uint_eq(info.steps, 0);
     ck_assert_ptr_eq(info.from, pair.from);
     ck_assert_ptr_eq(info.to, pair.to);
-    weft_plan_release(&plan);
-    close_pair(&pair);
 }
-END_TEST
 
-START_TEST(partials_may_still_change_their_kind_between_meshes)
+TEST(partials_may_still_change_their_kind_between_meshes)
 {
-    struct pair pair;
-    weft_plan *plan;
+    OWNED_PAIR pair = {0};
+    OWNED(weft_plan) *plan = NULL;
 
     open_pair(&pair, "4", "2x2", "64", "P(max)", "P,P");
     plan = plan_pair(&pair, NULL);
     ck_assert_uint_gt(plan->step_count, 0);
-    weft_plan_release(&plan);
-    close_pair(&pair);
 }
-END_TEST
 
 struct refining {
     struct pair pair;
@@ -97,7 +86,7 @@ static void undo(void *argument)
     weft_spec_release(&r->b);
 }
 
-START_TEST(allocation_failure_is_an_error_without_a_leak)
+TEST(allocation_failure_is_an_error_without_a_leak)
 {
     struct refining r = {.a = NULL, .b = NULL};
 
@@ -105,9 +94,3 @@ START_TEST(allocation_failure_is_an_error_without_a_leak)
     check_allocation_failures(refine, undo, &r);
     close_pair(&r.pair);
 }
-END_TEST
-
-SUITE(plan_refine, axes_are_cut_where_the_other_mesh_has_them,
-      other_layouts_and_other_meshes_stay_two, a_replica_on_every_rank_needs_no_steps,
-      partials_may_still_change_their_kind_between_meshes,
-      allocation_failure_is_an_error_without_a_leak)

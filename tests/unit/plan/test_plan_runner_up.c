@@ -13,41 +13,35 @@ static weft_plan *runner_up(const struct pair *pair, const weft_plan_options *op
     return other;
 }
 
-START_TEST(it_does_without_the_dearest_kind_of_step)
+TEST(it_does_without_the_dearest_kind_of_step)
 {
-    struct pair pair;
-    weft_plan *other;
+    OWNED_PAIR pair = {0};
+    OWNED(weft_plan) *other = NULL;
 
     open_pair(&pair, "2x4", NULL, "4096,4096", "S(0),R", "R,S(1)");
     other = runner_up(&pair, NULL);
     for (uint32_t i = 0; i < other->step_count; i++)
         ck_assert_uint_ne(other->steps[i].kind, WEFT_STEP_ALL_GATHER);
-    weft_plan_release(&other);
-    close_pair(&pair);
 }
-END_TEST
 
-START_TEST(between_two_meshes_it_is_the_next_best)
+TEST(between_two_meshes_it_is_the_next_best)
 {
-    struct pair pair;
-    weft_plan *other;
+    OWNED_PAIR pair = {0};
+    OWNED(weft_plan) *other = NULL;
 
     open_pair(&pair, "2", "2@2-3", "64,64", "S(0)", "R");
     other = runner_up(&pair, NULL);
     ck_assert_uint_gt(other->step_count, 0);
-    weft_plan_release(&other);
-    close_pair(&pair);
 }
-END_TEST
 
-START_TEST(it_is_priced_as_the_plan_and_has_no_memory_limit)
+TEST(it_is_priced_as_the_plan_and_has_no_memory_limit)
 {
     weft_plan_options options = {.struct_size = sizeof options, .memory_limit = 8 << 20};
     weft_cost_table *costs;
     struct pair pair;
     weft_plan *best, *other;
 
-    ck_assert_int_eq(weft_cost_table_find("cpu", &costs), WEFT_OK);
+    ck_assert_int_eq(weft_cost_table_open("cpu", &costs), WEFT_OK);
     options.costs = costs;
     open_pair(&pair, "2x4", NULL, "4096,4096", "S(0),R", "R,S(1)");
     best = plan_pair(&pair, &options);
@@ -61,13 +55,12 @@ START_TEST(it_is_priced_as_the_plan_and_has_no_memory_limit)
     close_pair(&pair);
     ck_assert_ptr_null(weft_plan_costs(NULL));
 }
-END_TEST
 
-START_TEST(where_there_is_none_the_error_says_why)
+TEST(where_there_is_none_the_error_says_why)
 {
     weft_plan_options exchange = {.struct_size = sizeof exchange, .planner = WEFT_PLANNER_EXCHANGE};
     weft_plan *nothing, *batch, *other = NULL;
-    struct pair pair;
+    OWNED_PAIR pair = {0};
 
     open_pair(&pair, "4", NULL, "64", "R", "R");
     nothing = plan_pair(&pair, NULL);
@@ -83,10 +76,4 @@ START_TEST(where_there_is_none_the_error_says_why)
     ck_assert_ptr_null(other);
     weft_plan_release(&batch);
     weft_plan_release(&nothing);
-    close_pair(&pair);
 }
-END_TEST
-
-SUITE(plan_runner_up, it_does_without_the_dearest_kind_of_step,
-      between_two_meshes_it_is_the_next_best, it_is_priced_as_the_plan_and_has_no_memory_limit,
-      where_there_is_none_the_error_says_why)

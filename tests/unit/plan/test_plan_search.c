@@ -13,11 +13,11 @@ static weft_plan_info plan_info(const struct pair *pair, const weft_plan_options
     return info;
 }
 
-START_TEST(a_memory_limit_changes_the_plan_or_says_the_least_possible)
+TEST(a_memory_limit_changes_the_plan_or_says_the_least_possible)
 {
     weft_plan_options options = {.struct_size = sizeof options};
     weft_plan *plan = NULL;
-    struct pair pair;
+    OWNED_PAIR pair = {0};
     uint64_t fast, lean;
 
     open_pair(&pair, "2x4", NULL, "1024,1024", "S(0),S(1)", "S(1),S(0)");
@@ -31,11 +31,9 @@ START_TEST(a_memory_limit_changes_the_plan_or_says_the_least_possible)
     ck_assert_int_eq(weft_plan_create(pair.from, pair.to, &options, &plan), WEFT_ERR_INVALID);
     ck_assert_ptr_null(plan);
     ck_assert_ptr_nonnull(strstr(weft_last_error(), "the minimum is"));
-    close_pair(&pair);
 }
-END_TEST
 
-START_TEST(planning_does_not_depend_on_the_number_of_ranks)
+TEST(planning_does_not_depend_on_the_number_of_ranks)
 {
     struct pair small, large;
     weft_plan *a, *b;
@@ -54,16 +52,15 @@ START_TEST(planning_does_not_depend_on_the_number_of_ranks)
     close_pair(&small);
     close_pair(&large);
 }
-END_TEST
 
-START_TEST(excluded_kinds_are_not_used)
+TEST(excluded_kinds_are_not_used)
 {
     weft_plan_options options = {.struct_size = sizeof options,
                                  .without = UINT32_C(1) << WEFT_STEP_ALL_GATHER |
                                             UINT32_C(1) << WEFT_STEP_EXCHANGE};
-    weft_step_info step = {.struct_size = sizeof step};
-    struct pair pair;
-    weft_plan *plan = NULL;
+    weft_plan_step_info step = {.struct_size = sizeof step};
+    OWNED_PAIR pair = {0};
+    OWNED(weft_plan) *plan = NULL;
 
     open_pair(&pair, "4", NULL, "64,64", "S(0)", "R");
     ck_assert_int_eq(weft_plan_create(pair.from, pair.to, &options, &plan), WEFT_ERR_UNSUPPORTED);
@@ -74,10 +71,7 @@ START_TEST(excluded_kinds_are_not_used)
     ck_assert_int_eq(weft_plan_create(pair.from, pair.to, &options, &plan), WEFT_OK);
     for (uint32_t i = 0; weft_plan_step_get(plan, i, &step) == WEFT_OK; i++)
         ck_assert_uint_ne(step.kind, WEFT_STEP_ALL_GATHER);
-    weft_plan_release(&plan);
-    close_pair(&pair);
 }
-END_TEST
 
 /* ---- bytes ---- */
 
@@ -86,7 +80,7 @@ static weft_plan_info plan_by_bytes(const char *mesh, const char *shape, const c
 {
     weft_plan_options options = {.struct_size = sizeof options, .minimize = WEFT_MINIMIZE_BYTES};
     weft_plan_info info = {.struct_size = sizeof info};
-    struct pair pair;
+    OWNED_PAIR pair = {0};
     weft_plan *plan;
 
     open_pair(&pair, mesh, NULL, shape, from, to);
@@ -94,13 +88,12 @@ static weft_plan_info plan_by_bytes(const char *mesh, const char *shape, const c
     ck_assert_int_eq(weft_plan_get(plan, &info), WEFT_OK);
     ck_assert_int_eq(weft_plan_print(plan, text, capacity, NULL), WEFT_OK);
     weft_plan_release(&plan);
-    close_pair(&pair);
     return info;
 }
 
 /* A plain split before the sizes or strides of the target, and an exchange before replicas and sums
  * of it, receive less. */
-START_TEST(bytes_are_least_through_other_layouts)
+TEST(bytes_are_least_through_other_layouts)
 {
     static const struct {
         const char *mesh, *shape, *from, *to;
@@ -131,26 +124,22 @@ START_TEST(bytes_are_least_through_other_layouts)
         ck_assert(info.least && strstr(text, "not shown to be the least") == NULL);
     }
 }
-END_TEST
 
-START_TEST(scratch_is_least_through_other_layouts)
+TEST(scratch_is_least_through_other_layouts)
 {
     weft_plan_options options = {.struct_size = sizeof options, .minimize = WEFT_MINIMIZE_MEMORY};
     weft_plan_info info = {.struct_size = sizeof info};
-    struct pair pair;
-    weft_plan *plan;
+    OWNED_PAIR pair = {0};
+    OWNED(weft_plan) *plan = NULL;
 
     open_pair_of(&pair, "i64", "4", NULL, "4,23", "P", "SS(0,2)");
     plan = plan_pair(&pair, &options);
     ck_assert_int_eq(weft_plan_get(plan, &info), WEFT_OK);
     ck_assert_uint_eq(info.peak_bytes, 256); /* a plain split of one row, then an exchange */
-    weft_plan_release(&plan);
-    close_pair(&pair);
 }
-END_TEST
 
 /* Six axes have too many paths. */
-START_TEST(a_search_that_ends_early_is_marked)
+TEST(a_search_that_ends_early_is_marked)
 {
     char text[4096];
     weft_plan_info info = plan_by_bytes("2x2x2x2x2x2", "37,41,43", "P,P,P,P,P,P",
@@ -161,15 +150,14 @@ START_TEST(a_search_that_ends_early_is_marked)
     info = plan_by_bytes("5x13", "37,41", "S(0),S(1)", "R,R", text, sizeof text);
     ck_assert(!info.least); /* 65 ranks */
 }
-END_TEST
 
 /* Counting the scratch of all steps would take too long.  What is estimated instead must not limit
  * the plans that are searched afterwards. */
-START_TEST(a_search_by_memory_that_ends_early_finds_a_plan)
+TEST(a_search_by_memory_that_ends_early_finds_a_plan)
 {
     weft_plan_options options = {.struct_size = sizeof options, .minimize = WEFT_MINIMIZE_MEMORY};
     weft_plan *plan = NULL, *next = NULL;
-    struct pair pair;
+    OWNED_PAIR pair = {0};
 
     open_pair(&pair, "2x2x2x2x2x2", NULL, "37,41,43", "S(2),S(0),S(1),S(0),S(1),S(2)",
               "S(0),S(1),S(2),S(1),S(2),S(0)");
@@ -183,11 +171,9 @@ START_TEST(a_search_by_memory_that_ends_early_finds_a_plan)
     weft_plan_release(&plan);
     options.without = 1U << WEFT_STEP_EXCHANGE;
     ck_assert_int_eq(weft_plan_create(pair.from, pair.to, &options, &plan), WEFT_ERR_INVALID);
-    close_pair(&pair);
 }
-END_TEST
 
-START_TEST(long_plans_are_shown_to_be_the_least)
+TEST(long_plans_are_shown_to_be_the_least)
 {
     static const struct {
         const char *mesh, *shape, *from, *to;
@@ -207,16 +193,9 @@ START_TEST(long_plans_are_shown_to_be_the_least)
             open_pair(&pair, cases[i].mesh, NULL, cases[i].shape, cases[i].from, cases[i].to);
             plan = plan_pair(&pair, &options);
             ck_assert_int_eq(weft_plan_get(plan, &info), WEFT_OK);
-            ck_assert_msg(info.steps <= 6 || info.least, "%s -> %s: %u steps", cases[i].from,
+            ck_assert_msg(info.steps <= 6 || info.least, "%s -> %s: %zu steps", cases[i].from,
                           cases[i].to, info.steps);
             weft_plan_release(&plan);
             close_pair(&pair);
         }
 }
-END_TEST
-
-SUITE(plan_search, scratch_is_least_through_other_layouts, long_plans_are_shown_to_be_the_least,
-      a_search_by_memory_that_ends_early_finds_a_plan, bytes_are_least_through_other_layouts,
-      a_search_that_ends_early_is_marked,
-      a_memory_limit_changes_the_plan_or_says_the_least_possible,
-      planning_does_not_depend_on_the_number_of_ranks, excluded_kinds_are_not_used)

@@ -2,7 +2,7 @@
 #include "support/suite.h"
 
 /* Sum of the lengths at all coordinates, and the maximum and minimum. */
-START_TEST(split_lengths_add_up_and_shrink_along_the_axis)
+TEST(split_lengths_add_up_and_shrink_along_the_axis)
 {
     for (int64_t length = 0; length < 40; length++)
         for (int64_t ranks = 1; ranks < 9; ranks++)
@@ -17,10 +17,9 @@ START_TEST(split_lengths_add_up_and_shrink_along_the_axis)
                 ck_assert_int_eq(sum, length);
             }
 }
-END_TEST
 
 /* The shapes that shard/ computes, at the first and the last coordinates. */
-START_TEST(shapes_are_those_of_the_layout)
+TEST(shapes_are_those_of_the_layout)
 {
     static const struct {
         const char *mesh, *shape, *from;
@@ -51,40 +50,36 @@ START_TEST(shapes_are_those_of_the_layout)
         close_pair(&pair);
     }
 }
-END_TEST
 
-START_TEST(only_sums_and_averages_stand_side_by_side)
+TEST(only_sums_and_averages_stand_side_by_side)
 {
     struct wf_problem problem;
-    struct pair pair;
+    OWNED_PAIR pair = {0};
 
     open_problem(&problem, &pair, "2x2", "8", "P(sum),R", "R,R");
     ck_assert(wf_state_takes_partial(&problem, &problem.source, WEFT_REDUCE_SUM));
     ck_assert(wf_state_takes_partial(&problem, &problem.source, WEFT_REDUCE_AVG));
     ck_assert(!wf_state_takes_partial(&problem, &problem.source, WEFT_REDUCE_MAX));
     ck_assert(wf_state_takes_partial(&problem, &problem.target, WEFT_REDUCE_MAX));
-    close_pair(&pair);
 }
-END_TEST
 
 /* The tensor is i32 on 2x2x2. */
 static void check_reduces(const char *from, const char *to, uint32_t axes, bool may)
 {
     weft_plan_options options = {.struct_size = sizeof options};
     struct wf_problem problem;
-    struct pair pair;
+    OWNED_PAIR pair = {0};
 
     open_pair_of(&pair, "i32", "2x2x2", NULL, "8", from, to);
     ck_assert_int_eq(wf_problem_set(&problem, pair.from, pair.to, &options), WEFT_OK);
     ck_assert_msg(wf_state_reduces(&problem, &problem.source, axes) == may, "%s, axes %u", from,
                   axes);
-    close_pair(&pair);
 }
 
-START_TEST(integers_are_averaged_along_all_axes_at_once)
+TEST(integers_are_averaged_along_all_axes_at_once)
 {
     struct wf_problem problem;
-    struct pair pair;
+    OWNED_PAIR pair = {0};
 
     check_reduces("P(avg),P(avg),R", "R,R,R", 3, true);
     check_reduces("P(avg),P(avg),R", "R,R,R", 1, false);
@@ -96,9 +91,4 @@ START_TEST(integers_are_averaged_along_all_axes_at_once)
     check_reduces("P(max),P(max),R", "R,R,R", 1, true);
     open_problem(&problem, &pair, "2x2", "8", "P(avg),P(avg)", "R,R");
     ck_assert(wf_state_reduces(&problem, &problem.source, 1)); /* of floats */
-    close_pair(&pair);
 }
-END_TEST
-
-SUITE(plan_state, split_lengths_add_up_and_shrink_along_the_axis, shapes_are_those_of_the_layout,
-      only_sums_and_averages_stand_side_by_side, integers_are_averaged_along_all_axes_at_once)

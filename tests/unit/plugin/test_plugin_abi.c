@@ -58,17 +58,18 @@ static uint32_t judged(void)
 {
     verdict = (struct wf_verdict){0};
     tables = (struct wf_tables){0};
-    if (wf_abi_check(&plugin, &image, "/x.so", &tables, &verdict)) return WEFT_REASON_USABLE;
+    if (wf_abi_check(&plugin, &image, "/x.so", &tables, &verdict))
+        return WEFT_BACKEND_REASON_USABLE;
     ck_assert_ptr_null(tables.plugin.name);
-    ck_assert_uint_ne(verdict.reason, WEFT_REASON_USABLE);
+    ck_assert_uint_ne(verdict.reason, WEFT_BACKEND_REASON_USABLE);
     ck_assert_msg(strncmp(verdict.text, "/x.so", 5) == 0, "%s", verdict.text);
     return verdict.reason;
 }
 
-START_TEST(good_tables_are_copied)
+TEST(good_tables_are_copied)
 {
     make_good();
-    ck_assert_uint_eq(judged(), WEFT_REASON_USABLE);
+    ck_assert_uint_eq(judged(), WEFT_BACKEND_REASON_USABLE);
     ck_assert_str_eq(tables.plugin.name, "mine");
     ck_assert_ptr_eq(tables.plugin.device, &tables.device);
     ck_assert_ptr_eq(tables.plugin.comm, &tables.comm);
@@ -77,44 +78,40 @@ START_TEST(good_tables_are_copied)
     ck_assert_mem_eq(&tables.comm, &comm, sizeof comm);
     ck_assert_mem_eq(&tables.kernel, &kernel, sizeof kernel);
 }
-END_TEST
 
-START_TEST(optional_tables_may_be_absent_and_the_device_may_not)
+TEST(optional_tables_may_be_absent_and_the_device_may_not)
 {
     make_good();
     plugin.comm = NULL;
     plugin.symm = NULL;
     plugin.kernel = NULL;
-    ck_assert_uint_eq(judged(), WEFT_REASON_USABLE);
+    ck_assert_uint_eq(judged(), WEFT_BACKEND_REASON_USABLE);
     ck_assert_ptr_null(tables.plugin.comm);
     plugin.device = NULL;
-    ck_assert_uint_eq(judged(), WEFT_REASON_MALFORMED);
+    ck_assert_uint_eq(judged(), WEFT_BACKEND_REASON_MALFORMED);
 }
-END_TEST
 
-START_TEST(the_version_is_judged_before_anything_behind_it_is_read)
+TEST(the_version_is_judged_before_anything_behind_it_is_read)
 {
     make_good();
     plugin.name = (const char *)1;
     plugin.struct_size = 0;
     plugin.abi_major = WEFT_ABI_MAJOR + 1;
-    ck_assert_uint_eq(judged(), WEFT_REASON_ABI_MAJOR);
+    ck_assert_uint_eq(judged(), WEFT_BACKEND_REASON_ABI_MAJOR);
     make_good();
     plugin.host_minor_needed = WEFT_ABI_MINOR + 1;
-    ck_assert_uint_eq(judged(), WEFT_REASON_ABI_MINOR);
+    ck_assert_uint_eq(judged(), WEFT_BACKEND_REASON_ABI_MINOR);
 }
-END_TEST
 
-START_TEST(a_newer_plugin_that_can_do_with_this_host_is_taken)
+TEST(a_newer_plugin_that_can_do_with_this_host_is_taken)
 {
     make_good();
     plugin.abi_minor = WEFT_ABI_MINOR + 3;
-    ck_assert_uint_eq(judged(), WEFT_REASON_USABLE);
+    ck_assert_uint_eq(judged(), WEFT_BACKEND_REASON_USABLE);
     ck_assert_uint_eq(tables.plugin.abi_minor, WEFT_ABI_MINOR + 3);
 }
-END_TEST
 
-START_TEST(a_longer_descriptor_is_taken_up_to_what_is_known)
+TEST(a_longer_descriptor_is_taken_up_to_what_is_known)
 {
     static struct {
         weft_plugin known;
@@ -128,9 +125,8 @@ START_TEST(a_longer_descriptor_is_taken_up_to_what_is_known)
     ck_assert(wf_abi_check(&longer.known, &image, "/x.so", &tables, &verdict));
     ck_assert_uint_eq(tables.plugin.struct_size, sizeof(weft_plugin));
 }
-END_TEST
 
-START_TEST(sizes_that_lie_are_malformed)
+TEST(sizes_that_lie_are_malformed)
 {
     static const uint32_t lies[] = {0,          1,         15, 16, 24, sizeof(weft_plugin) - 1,
                                     0x7fffffff, UINT32_MAX};
@@ -138,18 +134,17 @@ START_TEST(sizes_that_lie_are_malformed)
     for (size_t i = 0; i < WF_COUNT(lies); i++) {
         make_good();
         plugin.struct_size = lies[i];
-        ck_assert_uint_eq(judged(), WEFT_REASON_MALFORMED);
+        ck_assert_uint_eq(judged(), WEFT_BACKEND_REASON_MALFORMED);
         make_good();
         device.struct_size = lies[i];
-        ck_assert_uint_eq(judged(), WEFT_REASON_MALFORMED);
+        ck_assert_uint_eq(judged(), WEFT_BACKEND_REASON_MALFORMED);
         make_good();
         kernel.struct_size = lies[i];
-        ck_assert_uint_eq(judged(), WEFT_REASON_MALFORMED);
+        ck_assert_uint_eq(judged(), WEFT_BACKEND_REASON_MALFORMED);
     }
 }
-END_TEST
 
-START_TEST(a_table_that_ends_beyond_the_image_is_malformed)
+TEST(a_table_that_ends_beyond_the_image_is_malformed)
 {
     make_good();
     /* An image that ends in the middle of the comm table, with the rest in another segment. */
@@ -162,12 +157,11 @@ START_TEST(a_table_that_ends_beyond_the_image_is_malformed)
             image.count++;
             break;
         }
-    ck_assert_uint_eq(judged(), WEFT_REASON_MALFORMED);
+    ck_assert_uint_eq(judged(), WEFT_BACKEND_REASON_MALFORMED);
     ck_assert_ptr_nonnull(strstr(verdict.text, "beyond the plugin's own memory"));
 }
-END_TEST
 
-START_TEST(pointers_out_of_the_image_are_malformed)
+TEST(pointers_out_of_the_image_are_malformed)
 {
     weft_comm_table on_stack;
     weft_plugin moved;
@@ -175,19 +169,18 @@ START_TEST(pointers_out_of_the_image_are_malformed)
     make_good();
     on_stack = comm;
     plugin.comm = &on_stack;
-    ck_assert_uint_eq(judged(), WEFT_REASON_MALFORMED);
+    ck_assert_uint_eq(judged(), WEFT_BACKEND_REASON_MALFORMED);
     plugin.comm = (const weft_comm_table *)8;
-    ck_assert_uint_eq(judged(), WEFT_REASON_MALFORMED);
+    ck_assert_uint_eq(judged(), WEFT_BACKEND_REASON_MALFORMED);
     plugin.comm = (const weft_comm_table *)(const void *)((const char *)&comm + 4);
-    ck_assert_uint_eq(judged(), WEFT_REASON_MALFORMED);
+    ck_assert_uint_eq(judged(), WEFT_BACKEND_REASON_MALFORMED);
     make_good();
     moved = plugin;
     ck_assert(!wf_abi_check(&moved, &image, "/x.so", &tables, &verdict));
-    ck_assert_uint_eq(verdict.reason, WEFT_REASON_MALFORMED);
+    ck_assert_uint_eq(verdict.reason, WEFT_BACKEND_REASON_MALFORMED);
 }
-END_TEST
 
-START_TEST(strings_are_one_line_of_the_image)
+TEST(strings_are_one_line_of_the_image)
 {
     static char endless[300];
     char on_stack[] = "x";
@@ -195,45 +188,42 @@ START_TEST(strings_are_one_line_of_the_image)
     memset(endless, 'x', sizeof endless - 1);
     make_good();
     plugin.version = NULL;
-    ck_assert_uint_eq(judged(), WEFT_REASON_MALFORMED);
+    ck_assert_uint_eq(judged(), WEFT_BACKEND_REASON_MALFORMED);
     plugin.version = on_stack;
-    ck_assert_uint_eq(judged(), WEFT_REASON_MALFORMED);
+    ck_assert_uint_eq(judged(), WEFT_BACKEND_REASON_MALFORMED);
     plugin.version = endless;
-    ck_assert_uint_eq(judged(), WEFT_REASON_MALFORMED);
+    ck_assert_uint_eq(judged(), WEFT_BACKEND_REASON_MALFORMED);
     plugin.version = "two\nlines";
-    ck_assert_uint_eq(judged(), WEFT_REASON_MALFORMED);
+    ck_assert_uint_eq(judged(), WEFT_BACKEND_REASON_MALFORMED);
     make_good();
     plugin.name = "Mine";
-    ck_assert_uint_eq(judged(), WEFT_REASON_MALFORMED);
+    ck_assert_uint_eq(judged(), WEFT_BACKEND_REASON_MALFORMED);
     plugin.name = "auto";
-    ck_assert_uint_eq(judged(), WEFT_REASON_MALFORMED);
+    ck_assert_uint_eq(judged(), WEFT_BACKEND_REASON_MALFORMED);
     plugin.name = "";
-    ck_assert_uint_eq(judged(), WEFT_REASON_MALFORMED);
+    ck_assert_uint_eq(judged(), WEFT_BACKEND_REASON_MALFORMED);
 }
-END_TEST
 
-START_TEST(fingerprints_are_compared_and_both_are_named)
+TEST(fingerprints_are_compared_and_both_are_named)
 {
     make_good();
     symm.signature = UINT64_C(0xabc);
-    ck_assert_uint_eq(judged(), WEFT_REASON_FINGERPRINT);
+    ck_assert_uint_eq(judged(), WEFT_BACKEND_REASON_FINGERPRINT);
     ck_assert_ptr_nonnull(strstr(verdict.text, "symm"));
     ck_assert_ptr_nonnull(strstr(verdict.text, "0000000000000abc"));
     make_good();
     comm.signature = WEFT_DEVICE_SIGNATURE;
-    ck_assert_uint_eq(judged(), WEFT_REASON_FINGERPRINT);
+    ck_assert_uint_eq(judged(), WEFT_BACKEND_REASON_FINGERPRINT);
 }
-END_TEST
 
 /* 1.0 changed before it was released. */
-START_TEST(plugins_of_an_unreleased_header_are_refused_by_their_fingerprint)
+TEST(plugins_of_an_unreleased_header_are_refused_by_their_fingerprint)
 {
     make_good();
     comm.signature = UINT64_C(0x515084483af48e11); /* of the first header that said 1.0 */
-    ck_assert_uint_eq(judged(), WEFT_REASON_FINGERPRINT);
+    ck_assert_uint_eq(judged(), WEFT_BACKEND_REASON_FINGERPRINT);
     ck_assert_ptr_nonnull(strstr(verdict.text, "differs from ABI 1.0; build it again"));
 }
-END_TEST
 
 #define OFFSET(table, function) offsetof(weft_##table##_table, function)
 
@@ -273,26 +263,17 @@ static void check_slots(void *table, size_t size, const size_t *optional)
             if (*o == at) required = false;
         make_good();
         memcpy((char *)table + at, &none, sizeof none);
-        ck_assert_msg(judged() == (required ? WEFT_REASON_MALFORMED : WEFT_REASON_USABLE),
+        ck_assert_msg(judged() ==
+                          (required ? WEFT_BACKEND_REASON_MALFORMED : WEFT_BACKEND_REASON_USABLE),
                       "offset %zu: %s", at, verdict.text);
         if (required) ck_assert_ptr_nonnull(strstr(verdict.text, "which is required"));
     }
 }
 
-START_TEST(every_function_that_is_not_optional_is_required)
+TEST(every_function_that_is_not_optional_is_required)
 {
     check_slots(&device, sizeof device, device_optional);
     check_slots(&comm, sizeof comm, comm_optional);
     check_slots(&symm, sizeof symm, symm_optional);
     check_slots(&kernel, sizeof kernel, kernel_optional);
 }
-END_TEST
-
-SUITE(plugin_abi, good_tables_are_copied, optional_tables_may_be_absent_and_the_device_may_not,
-      the_version_is_judged_before_anything_behind_it_is_read,
-      a_newer_plugin_that_can_do_with_this_host_is_taken,
-      a_longer_descriptor_is_taken_up_to_what_is_known, sizes_that_lie_are_malformed,
-      a_table_that_ends_beyond_the_image_is_malformed, pointers_out_of_the_image_are_malformed,
-      strings_are_one_line_of_the_image, fingerprints_are_compared_and_both_are_named,
-      plugins_of_an_unreleased_header_are_refused_by_their_fingerprint,
-      every_function_that_is_not_optional_is_required)

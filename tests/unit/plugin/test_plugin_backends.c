@@ -22,7 +22,7 @@ static weft_backends *find(const char *backend, const char *directories)
 }
 
 /* The name of the plugin that serves ROLE for BACKEND, or the error. */
-static const char *serving(const char *backend, enum weft_role role)
+static const char *serving(const char *backend, enum weft_backend_role role)
 {
     weft_backends *backends = find(backend, ALL);
     static char name[64];
@@ -37,7 +37,7 @@ static const char *serving(const char *backend, enum weft_role role)
 }
 
 /* The text that choosing BACKEND writes to standard error. */
-static const char *told_for(const char *backend, enum weft_role role)
+static const char *told_for(const char *backend, enum weft_backend_role role)
 {
     catch_begin();
     serving(backend, role);
@@ -46,97 +46,92 @@ static const char *told_for(const char *backend, enum weft_role role)
 
 static const char *told(const char *backend)
 {
-    return told_for(backend, WEFT_ROLE_COMM);
+    return told_for(backend, WEFT_BACKEND_ROLE_COMM);
 }
 
-START_TEST(auto_takes_the_highest_score)
+TEST(auto_takes_the_highest_score)
 {
-    ck_assert_str_eq(serving("auto", WEFT_ROLE_COMM), "better");
-    ck_assert_str_eq(serving("^better", WEFT_ROLE_COMM), "good");
+    ck_assert_str_eq(serving("auto", WEFT_BACKEND_ROLE_COMM), "better");
+    ck_assert_str_eq(serving("^better", WEFT_BACKEND_ROLE_COMM), "good");
 }
-END_TEST
 
-START_TEST(auto_never_takes_a_score_of_zero)
+TEST(auto_never_takes_a_score_of_zero)
 {
-    ck_assert_ptr_nonnull(strstr(serving("^better,^good,^symm", WEFT_ROLE_COMM),
+    ck_assert_ptr_nonnull(strstr(serving("^better,^good,^symm", WEFT_BACKEND_ROLE_COMM),
                                  "by-name: usable: its score is 0, so auto does not choose it"));
-    ck_assert_str_eq(serving("by-name", WEFT_ROLE_COMM), "by-name");
+    ck_assert_str_eq(serving("by-name", WEFT_BACKEND_ROLE_COMM), "by-name");
 }
-END_TEST
 
-START_TEST(a_list_is_tried_in_order)
+TEST(a_list_is_tried_in_order)
 {
-    ck_assert_str_eq(serving("good,better", WEFT_ROLE_COMM), "good");
-    ck_assert_str_eq(serving("no-device,good", WEFT_ROLE_COMM), "good");
-    ck_assert_str_eq(serving("nosuch,auto", WEFT_ROLE_COMM), "better");
-    ck_assert_str_eq(serving(P "/any-file/mine.so,good", WEFT_ROLE_COMM), "mine");
+    ck_assert_str_eq(serving("good,better", WEFT_BACKEND_ROLE_COMM), "good");
+    ck_assert_str_eq(serving("no-device,good", WEFT_BACKEND_ROLE_COMM), "good");
+    ck_assert_str_eq(serving("nosuch,auto", WEFT_BACKEND_ROLE_COMM), "better");
+    ck_assert_str_eq(serving(P "/any-file/mine.so,good", WEFT_BACKEND_ROLE_COMM), "mine");
 }
-END_TEST
 
-START_TEST(a_name_that_cannot_serve_is_an_error_with_its_reason)
+TEST(a_name_that_cannot_serve_is_an_error_with_its_reason)
 {
-    const char *error = serving("no-library", WEFT_ROLE_COMM);
+    const char *error = serving("no-library", WEFT_BACKEND_ROLE_COMM);
 
     ck_assert_ptr_nonnull(strstr(error, "WEFT_BACKEND is \"no-library\", and no plugin can serve"));
     ck_assert_ptr_nonnull(strstr(error, "vendor library missing: libvendor.so.2 not found"));
     ck_assert_ptr_null(strstr(error, "better"));
-    error = serving("memory-only", WEFT_ROLE_COMM);
+    error = serving("memory-only", WEFT_BACKEND_ROLE_COMM);
     ck_assert_ptr_nonnull(strstr(error, "has no comm table"));
-    error = serving("nosuch", WEFT_ROLE_COMM);
+    error = serving("nosuch", WEFT_BACKEND_ROLE_COMM);
     ck_assert_ptr_nonnull(
         strstr(error, "known plugins: good, better, by-name, memory-only, no-library"));
 }
-END_TEST
 
-START_TEST(auto_without_any_lists_every_candidate)
+TEST(auto_without_any_lists_every_candidate)
 {
     weft_backends *backends = find("auto", P "/no-library:" P "/no-device");
     size_t index = 77;
 
-    ck_assert_int_eq(weft_backends_choose(backends, WEFT_ROLE_COMM, &index), WEFT_ERR_NO_BACKEND);
+    ck_assert_int_eq(weft_backends_choose(backends, WEFT_BACKEND_ROLE_COMM, &index),
+                     WEFT_ERR_NO_BACKEND);
     ck_assert_uint_eq(index, 77);
     ck_assert_ptr_nonnull(strstr(weft_last_error(), "no-library: vendor library missing"));
     ck_assert_ptr_nonnull(strstr(weft_last_error(), "no-device: no device"));
     weft_backends_release(&backends);
     backends = find("auto", "/no/such/place");
-    ck_assert_int_eq(weft_backends_choose(backends, WEFT_ROLE_COMM, &index), WEFT_ERR_NO_BACKEND);
+    ck_assert_int_eq(weft_backends_choose(backends, WEFT_BACKEND_ROLE_COMM, &index),
+                     WEFT_ERR_NO_BACKEND);
     ck_assert_ptr_nonnull(strstr(weft_last_error(), "no plugin is in /no/such/place"));
     weft_backends_release(&backends);
 }
-END_TEST
 
-START_TEST(symmetric_memory_needs_a_table_for_it)
+TEST(symmetric_memory_needs_a_table_for_it)
 {
-    ck_assert_ptr_nonnull(strstr(serving("good", WEFT_ROLE_SYMM), "has no symm table"));
-    ck_assert_str_eq(serving("symm", WEFT_ROLE_SYMM), "symm");
+    ck_assert_ptr_nonnull(strstr(serving("good", WEFT_BACKEND_ROLE_SYMM), "has no symm table"));
+    ck_assert_str_eq(serving("symm", WEFT_BACKEND_ROLE_SYMM), "symm");
 }
-END_TEST
 
-START_TEST(two_plugins_share_the_roles_only_when_both_are_named)
+TEST(two_plugins_share_the_roles_only_when_both_are_named)
 {
-    ck_assert_str_eq(serving("good,symm", WEFT_ROLE_COMM), "good");
-    ck_assert_str_eq(serving("good,symm", WEFT_ROLE_SYMM), "symm");
-    ck_assert_ptr_nonnull(strstr(serving("auto", WEFT_ROLE_SYMM), "another plugin communicates"));
+    ck_assert_str_eq(serving("good,symm", WEFT_BACKEND_ROLE_COMM), "good");
+    ck_assert_str_eq(serving("good,symm", WEFT_BACKEND_ROLE_SYMM), "symm");
     ck_assert_ptr_nonnull(
-        strstr(serving("good,auto", WEFT_ROLE_SYMM), "no plugin can serve symmetric"));
-    ck_assert_str_eq(serving("^good,^better", WEFT_ROLE_COMM), "symm");
-    ck_assert_str_eq(serving("^good,^better", WEFT_ROLE_SYMM), "symm");
-}
-END_TEST
-
-START_TEST(a_second_name_goes_before_the_memory_of_the_first)
-{
-    ck_assert_str_eq(serving("symm,symm-too", WEFT_ROLE_COMM), "symm");
-    ck_assert_str_eq(serving("symm,symm-too", WEFT_ROLE_SYMM), "symm-too");
-    ck_assert_str_eq(serving("symm-too,good,symm", WEFT_ROLE_SYMM), "symm");
-    ck_assert_str_eq(serving("no-device,symm,good", WEFT_ROLE_SYMM), "symm");
-    ck_assert_str_eq(serving("symm,no-device,auto", WEFT_ROLE_SYMM), "symm");
+        strstr(serving("auto", WEFT_BACKEND_ROLE_SYMM), "another plugin communicates"));
     ck_assert_ptr_nonnull(
-        strstr(serving("nosuch", WEFT_ROLE_SYMM), "no plugin can serve symmetric"));
+        strstr(serving("good,auto", WEFT_BACKEND_ROLE_SYMM), "no plugin can serve symmetric"));
+    ck_assert_str_eq(serving("^good,^better", WEFT_BACKEND_ROLE_COMM), "symm");
+    ck_assert_str_eq(serving("^good,^better", WEFT_BACKEND_ROLE_SYMM), "symm");
 }
-END_TEST
 
-START_TEST(a_fallback_is_reported_in_one_line)
+TEST(a_second_name_goes_before_the_memory_of_the_first)
+{
+    ck_assert_str_eq(serving("symm,symm-too", WEFT_BACKEND_ROLE_COMM), "symm");
+    ck_assert_str_eq(serving("symm,symm-too", WEFT_BACKEND_ROLE_SYMM), "symm-too");
+    ck_assert_str_eq(serving("symm-too,good,symm", WEFT_BACKEND_ROLE_SYMM), "symm");
+    ck_assert_str_eq(serving("no-device,symm,good", WEFT_BACKEND_ROLE_SYMM), "symm");
+    ck_assert_str_eq(serving("symm,no-device,auto", WEFT_BACKEND_ROLE_SYMM), "symm");
+    ck_assert_ptr_nonnull(
+        strstr(serving("nosuch", WEFT_BACKEND_ROLE_SYMM), "no plugin can serve symmetric"));
+}
+
+TEST(a_fallback_is_reported_in_one_line)
 {
     const char *line = told("auto");
 
@@ -151,25 +146,23 @@ START_TEST(a_fallback_is_reported_in_one_line)
     ck_assert_str_eq(told("good,better"), "");
     ck_assert_str_eq(told("^no-library,^no-device"), "");
 }
-END_TEST
 
-START_TEST(a_second_plugin_that_cannot_serve_is_reported_in_one_line)
+TEST(a_second_plugin_that_cannot_serve_is_reported_in_one_line)
 {
-    const char *line = told_for("symm,no-device,nosuch", WEFT_ROLE_SYMM);
+    const char *line = told_for("symm,no-device,nosuch", WEFT_BACKEND_ROLE_SYMM);
 
     ck_assert_ptr_nonnull(strstr(line,
                                  "notice: WEFT_BACKEND is \"symm,no-device,nosuch\": symmetric "
                                  "memory comes from symm instead of no-device (no device), nosuch "
                                  "(not found)"));
     ck_assert_ptr_eq(strchr(line, '\n'), line + strlen(line) - 1);
-    line = told_for("no-library,symm,no-device,symm-too,nosuch", WEFT_ROLE_SYMM);
+    line = told_for("no-library,symm,no-device,symm-too,nosuch", WEFT_BACKEND_ROLE_SYMM);
     ck_assert_ptr_nonnull(strstr(line, "comes from symm-too instead of no-device (no device);"));
-    ck_assert_str_eq(told_for("symm,symm-too", WEFT_ROLE_SYMM), "");
-    ck_assert_str_eq(told_for("symm,good", WEFT_ROLE_SYMM), "");
+    ck_assert_str_eq(told_for("symm,symm-too", WEFT_BACKEND_ROLE_SYMM), "");
+    ck_assert_str_eq(told_for("symm,good", WEFT_BACKEND_ROLE_SYMM), "");
 }
-END_TEST
 
-START_TEST(information_lives_in_the_list)
+TEST(information_lives_in_the_list)
 {
     weft_backends *backends = find("auto", P "/good:" P "/major");
     weft_backend_info info = {.struct_size = sizeof info};
@@ -183,7 +176,7 @@ START_TEST(information_lives_in_the_list)
     ck_assert_uint_eq(info.abi_minor, WEFT_ABI_MINOR);
     ck_assert_int_eq(weft_backends_get(backends, 1, &info), WEFT_OK);
     ck_assert_ptr_null(info.version);
-    ck_assert_uint_eq(info.reason, WEFT_REASON_ABI_MAJOR);
+    ck_assert_uint_eq(info.reason, WEFT_BACKEND_REASON_ABI_MAJOR);
     ck_assert_int_eq(weft_backends_get(backends, 2, &info), WEFT_ERR_INVALID);
     ck_assert_int_eq(weft_backends_get(backends, 0, &small), WEFT_OK);
     ck_assert_str_eq(small.name, "good");
@@ -193,54 +186,50 @@ START_TEST(information_lives_in_the_list)
     weft_backends_release(&backends);
     weft_backends_release(&backends);
 }
-END_TEST
 
-START_TEST(null_arguments_are_errors_not_crashes)
+TEST(null_arguments_are_errors_not_crashes)
 {
     weft_backends *backends = find("auto", P "/good");
     weft_backend_info info = {.struct_size = sizeof info};
     size_t index;
 
     ck_assert_uint_eq(weft_backends_count(NULL), 0);
-    ck_assert_ptr_null(weft_backends_trace(NULL, 0));
+    ck_assert_uint_eq(weft_backends_trace_count(NULL), 0);
     ck_assert_int_eq(weft_backends_get(NULL, 0, &info), WEFT_ERR_INVALID);
     ck_assert_int_eq(weft_backends_get(backends, 0, NULL), WEFT_ERR_INVALID);
-    ck_assert_int_eq(weft_backends_choose(NULL, WEFT_ROLE_COMM, &index), WEFT_ERR_INVALID);
-    ck_assert_int_eq(weft_backends_choose(backends, WEFT_ROLE_COMM, NULL), WEFT_ERR_INVALID);
+    ck_assert_int_eq(weft_backends_choose(NULL, WEFT_BACKEND_ROLE_COMM, &index), WEFT_ERR_INVALID);
+    ck_assert_int_eq(weft_backends_choose(backends, WEFT_BACKEND_ROLE_COMM, NULL),
+                     WEFT_ERR_INVALID);
     weft_backends_release(&backends);
     weft_backends_release(NULL);
 }
-END_TEST
 
-START_TEST(tables_are_given_only_of_what_is_usable)
+TEST(tables_are_given_only_of_what_is_usable)
 {
-    weft_backends *backends = find("auto", P "/good:" P "/no-device:" P "/major");
+    OWNED(weft_backends) *backends = find("auto", P "/good:" P "/no-device:" P "/major");
 
     ck_assert_str_eq(wf_backends_plugin(backends, 0)->name, "good");
     ck_assert_ptr_null(wf_backends_plugin(backends, 1));
     ck_assert_str_eq(weft_backends_plugin(backends, 1)->name, "no-device");
     ck_assert_ptr_null(weft_backends_plugin(backends, 2));
     ck_assert_ptr_null(wf_backends_plugin(backends, 99));
-    weft_backends_release(&backends);
 }
-END_TEST
 
-START_TEST(every_reason_has_words)
+TEST(every_reason_has_words)
 {
-    for (uint32_t i = 0; i < WEFT_REASON_COUNT; i++)
-        ck_assert_str_ne(weft_reason_text(i), "unknown");
-    ck_assert_str_eq(weft_reason_text(WEFT_REASON_COUNT), "unknown");
+    for (uint32_t i = 0; i < WEFT_BACKEND_REASON_COUNT; i++)
+        ck_assert_str_ne(weft_backend_reason_text(i), "unknown");
+    ck_assert_str_eq(weft_backend_reason_text(WEFT_BACKEND_REASON_COUNT), "unknown");
 }
-END_TEST
 
 static weft_status choose(void *backends)
 {
     size_t index;
 
-    return weft_backends_choose(backends, WEFT_ROLE_COMM, &index);
+    return weft_backends_choose(backends, WEFT_BACKEND_ROLE_COMM, &index);
 }
 
-START_TEST(every_allocation_may_fail)
+TEST(every_allocation_may_fail)
 {
     weft_backends *backends = find("no-device,good", ALL);
     int level = wf_log_level();
@@ -255,37 +244,32 @@ START_TEST(every_allocation_may_fail)
     weft_backends_release(&backends);
     wf_log_set_level(level);
 }
-END_TEST
 
-START_TEST(the_list_tells_its_choice_tables_and_lines)
+TEST(the_list_tells_its_choice_tables_and_lines)
 {
     weft_backends *backends = find("good", ALL);
     const char *origin = NULL;
-    size_t index = 0, lines = 0, chosen = 0;
+    weft_backend_trace_info line = {.struct_size = sizeof line};
+    size_t lines = 0, others = 0, chosen = 0;
 
     ck_assert_str_eq(weft_backends_wanted(backends, &origin), "good");
     ck_assert_str_eq(origin, "WEFT_BACKEND");
     ck_assert_str_eq(weft_backends_wanted(backends, NULL), "good");
-    ck_assert_int_eq(weft_backends_choose(backends, WEFT_ROLE_COMM, &chosen), WEFT_OK);
+    ck_assert_int_eq(weft_backends_choose(backends, WEFT_BACKEND_ROLE_COMM, &chosen), WEFT_OK);
     ck_assert_str_eq(weft_backends_plugin(backends, chosen)->name, "good");
-    for (size_t i = 0; weft_backends_trace(backends, i) != NULL; i++)
-        lines += weft_backends_trace_candidate(backends, i, &index) && index == chosen;
-    ck_assert_uint_gt(lines, 0);
-    ck_assert(!weft_backends_trace_candidate(backends, SIZE_MAX, &index));
-    ck_assert(!weft_backends_trace_candidate(backends, 0, NULL));
+    for (size_t i = 0; i < weft_backends_trace_count(backends); i++) {
+        ck_assert_int_eq(weft_backends_trace_get(backends, i, &line), WEFT_OK);
+        ck_assert_str_ne(line.text, "");
+        lines += line.candidate == chosen;
+        others += line.candidate == SIZE_MAX;
+    }
+    ck_assert(lines > 0 && others > 0);
+    ck_assert_int_eq(weft_backends_trace_get(backends, lines + 1000, &line), WEFT_ERR_INVALID);
+    ck_assert_ptr_nonnull(strstr(weft_last_error(), "but the trace has "));
+    ck_assert_int_eq(weft_backends_trace_get(backends, 0, NULL), WEFT_ERR_INVALID);
     ck_assert_ptr_null(weft_backends_plugin(backends, SIZE_MAX));
     weft_backends_release(&backends);
     ck_assert_ptr_null(weft_backends_plugin(NULL, 0));
     ck_assert_ptr_null(weft_backends_wanted(NULL, NULL));
-    ck_assert(!weft_backends_trace_candidate(NULL, 0, &index));
+    ck_assert_int_eq(weft_backends_trace_get(NULL, 0, &line), WEFT_ERR_INVALID);
 }
-END_TEST
-
-SUITE(plugin_backends, auto_takes_the_highest_score, auto_never_takes_a_score_of_zero,
-      a_list_is_tried_in_order, a_name_that_cannot_serve_is_an_error_with_its_reason,
-      auto_without_any_lists_every_candidate, symmetric_memory_needs_a_table_for_it,
-      two_plugins_share_the_roles_only_when_both_are_named,
-      a_second_name_goes_before_the_memory_of_the_first, a_fallback_is_reported_in_one_line,
-      a_second_plugin_that_cannot_serve_is_reported_in_one_line, information_lives_in_the_list,
-      null_arguments_are_errors_not_crashes, tables_are_given_only_of_what_is_usable,
-      every_reason_has_words, every_allocation_may_fail, the_list_tells_its_choice_tables_and_lines)

@@ -21,7 +21,7 @@ static const char *parsed(const char *text)
     return out;
 }
 
-START_TEST(the_grammar_is_read)
+TEST(the_grammar_is_read)
 {
     ck_assert_str_eq(parsed("auto"), "a:auto");
     ck_assert_str_eq(parsed("nccl"), "n:nccl");
@@ -31,16 +31,14 @@ START_TEST(the_grammar_is_read)
     ck_assert_str_eq(parsed("/a.so,/b.so,nccl"), "p:/a.so p:/b.so n:nccl");
     ck_assert_str_eq(parsed("nccl,^rccl,auto"), "n:nccl x:rccl a:auto");
 }
-END_TEST
 
-START_TEST(exclusions_alone_end_in_auto)
+TEST(exclusions_alone_end_in_auto)
 {
     ck_assert_str_eq(parsed("^nccl"), "x:nccl a:auto");
     ck_assert_str_eq(parsed("^nccl,^rccl"), "x:nccl x:rccl a:auto");
 }
-END_TEST
 
-START_TEST(what_cannot_be_meant_is_refused_in_words)
+TEST(what_cannot_be_meant_is_refused_in_words)
 {
     static const struct {
         const char *text, *words;
@@ -82,9 +80,8 @@ START_TEST(what_cannot_be_meant_is_refused_in_words)
         ck_assert_uint_eq(choice.count, 0);
     }
 }
-END_TEST
 
-START_TEST(names_have_a_form)
+TEST(names_have_a_form)
 {
     char long_name[65];
 
@@ -97,7 +94,6 @@ START_TEST(names_have_a_form)
     ck_assert(!wf_plugin_name_valid("a_b", 3));
     ck_assert(!wf_plugin_name_valid("A", 1));
 }
-END_TEST
 
 static weft_status parse(void *choice)
 {
@@ -109,13 +105,9 @@ static void drop(void *choice)
     wf_choice_free(choice);
 }
 
-START_TEST(every_allocation_may_fail)
+TEST(every_allocation_may_fail)
 {
     struct wf_choice choice = {0};
 
     ck_assert_uint_ge(check_allocation_failures(parse, drop, &choice), 8);
 }
-END_TEST
-
-SUITE(plugin_choice, the_grammar_is_read, exclusions_alone_end_in_auto,
-      what_cannot_be_meant_is_refused_in_words, names_have_a_form, every_allocation_may_fail)

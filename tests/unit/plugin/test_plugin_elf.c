@@ -36,39 +36,36 @@ static bool passes_with(size_t offset, const void *bytes, size_t count)
     return passed;
 }
 
-START_TEST(a_shared_object_of_this_machine_passes)
+TEST(a_shared_object_of_this_machine_passes)
 {
     ck_assert_msg(passes(good), "%s", verdict.text);
 }
-END_TEST
 
-START_TEST(another_machine_is_named_on_both_sides)
+TEST(another_machine_is_named_on_both_sides)
 {
     uint16_t s390 = EM_S390, unknown = 0xfe01;
 
     ck_assert(!passes_with(offsetof(Elf64_Ehdr, e_machine), &s390, sizeof s390));
-    ck_assert_uint_eq(verdict.reason, WEFT_REASON_WRONG_ARCHITECTURE);
+    ck_assert_uint_eq(verdict.reason, WEFT_BACKEND_REASON_WRONG_ARCHITECTURE);
     ck_assert_ptr_nonnull(strstr(verdict.text, "is built for s390, 64-bit"));
     ck_assert_ptr_nonnull(strstr(verdict.text, "this process is "));
     ck_assert(!passes_with(offsetof(Elf64_Ehdr, e_machine), &unknown, sizeof unknown));
     ck_assert_ptr_nonnull(strstr(verdict.text, "ELF machine 65025"));
 }
-END_TEST
 
-START_TEST(another_width_or_byte_order_is_another_machine)
+TEST(another_width_or_byte_order_is_another_machine)
 {
     uint8_t narrow = ELFCLASS32, swapped = ELFDATA2MSB;
 
     ck_assert(!passes_with(EI_CLASS, &narrow, 1));
-    ck_assert_uint_eq(verdict.reason, WEFT_REASON_WRONG_ARCHITECTURE);
+    ck_assert_uint_eq(verdict.reason, WEFT_BACKEND_REASON_WRONG_ARCHITECTURE);
     ck_assert_ptr_nonnull(strstr(verdict.text, "32-bit"));
     ck_assert(!passes_with(EI_DATA, &swapped, 1));
-    ck_assert_uint_eq(verdict.reason, WEFT_REASON_WRONG_ARCHITECTURE);
+    ck_assert_uint_eq(verdict.reason, WEFT_BACKEND_REASON_WRONG_ARCHITECTURE);
     ck_assert_ptr_nonnull(strstr(verdict.text, "big-endian"));
 }
-END_TEST
 
-START_TEST(a_file_that_is_not_elf_is_refused)
+TEST(a_file_that_is_not_elf_is_refused)
 {
     static const char script[] = "#!/bin/sh\n"
                                  "echo this script is long enough to be an ELF header, I hope\n";
@@ -77,20 +74,18 @@ START_TEST(a_file_that_is_not_elf_is_refused)
     ck_assert(!passes(folder_write(&folder, "empty", "", 0)));
     ck_assert(!passes(folder_write(&folder, "short", "\177ELF", 4)));
     ck_assert(!passes(folder_write(&folder, "script", script, sizeof script - 1)));
-    ck_assert_uint_eq(verdict.reason, WEFT_REASON_NOT_READABLE);
+    ck_assert_uint_eq(verdict.reason, WEFT_BACKEND_REASON_NOT_READABLE);
     ck_assert_ptr_nonnull(strstr(verdict.text, "begins with 23 21 2f 62; expected 7f 45 4c 46"));
     folder_remove(&folder);
 }
-END_TEST
 
-START_TEST(an_object_file_is_not_a_shared_object)
+TEST(an_object_file_is_not_a_shared_object)
 {
     uint16_t relocatable = ET_REL;
 
     ck_assert(!passes_with(offsetof(Elf64_Ehdr, e_type), &relocatable, sizeof relocatable));
-    ck_assert_uint_eq(verdict.reason, WEFT_REASON_NOT_READABLE);
+    ck_assert_uint_eq(verdict.reason, WEFT_BACKEND_REASON_NOT_READABLE);
 }
-END_TEST
 
 /* The offset of the last byte that the dynamic linker maps. */
 static size_t mapped_end(const char *file)
@@ -112,7 +107,7 @@ static size_t mapped_end(const char *file)
 }
 
 /* dlopen of such a file may raise SIGBUS. */
-START_TEST(a_file_that_is_cut_short_is_refused_at_every_length)
+TEST(a_file_that_is_cut_short_is_refused_at_every_length)
 {
     struct folder folder = folder_create();
     size_t end = mapped_end(good);
@@ -126,9 +121,8 @@ START_TEST(a_file_that_is_cut_short_is_refused_at_every_length)
     ck_assert_ptr_nonnull(strstr(verdict.text, "cut short"));
     folder_remove(&folder);
 }
-END_TEST
 
-START_TEST(program_headers_that_lead_nowhere_are_refused)
+TEST(program_headers_that_lead_nowhere_are_refused)
 {
     uint64_t far = UINT64_MAX - 8;
     uint16_t none = 0, odd = 7;
@@ -136,11 +130,5 @@ START_TEST(program_headers_that_lead_nowhere_are_refused)
     ck_assert(!passes_with(offsetof(Elf64_Ehdr, e_phoff), &far, sizeof far));
     ck_assert(!passes_with(offsetof(Elf64_Ehdr, e_phnum), &none, sizeof none));
     ck_assert(!passes_with(offsetof(Elf64_Ehdr, e_phentsize), &odd, sizeof odd));
-    ck_assert_uint_eq(verdict.reason, WEFT_REASON_NOT_READABLE);
+    ck_assert_uint_eq(verdict.reason, WEFT_BACKEND_REASON_NOT_READABLE);
 }
-END_TEST
-
-SUITE(plugin_elf, a_shared_object_of_this_machine_passes, another_machine_is_named_on_both_sides,
-      another_width_or_byte_order_is_another_machine, a_file_that_is_not_elf_is_refused,
-      an_object_file_is_not_a_shared_object, a_file_that_is_cut_short_is_refused_at_every_length,
-      program_headers_that_lead_nowhere_are_refused)

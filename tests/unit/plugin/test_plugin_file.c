@@ -1,4 +1,4 @@
-#include "common/trust.h"
+#include "kit/trust.h"
 #include "plugin/plugin.h"
 #include "support/folder.h"
 #include "support/suite.h"
@@ -21,41 +21,38 @@ static bool opens(const char *file, bool secure)
     return true;
 }
 
-START_TEST(a_file_of_our_own_opens)
+TEST(a_file_of_our_own_opens)
 {
     folder = folder_create();
     ck_assert_msg(opens(folder_write(&folder, "a", "x", 1), false), "%s", verdict.text);
     folder_remove(&folder);
 }
-END_TEST
 
-START_TEST(what_is_not_there_is_not_found)
+TEST(what_is_not_there_is_not_found)
 {
     folder = folder_create();
     ck_assert(!opens(folder_path(&folder, "none"), false));
-    ck_assert_uint_eq(verdict.reason, WEFT_REASON_NOT_FOUND);
+    ck_assert_uint_eq(verdict.reason, WEFT_BACKEND_REASON_NOT_FOUND);
     ck_assert_int_eq(symlink("nowhere", folder_path(&folder, "dangling")), 0);
     ck_assert(!opens(folder_path(&folder, "dangling"), false));
-    ck_assert_uint_eq(verdict.reason, WEFT_REASON_NOT_FOUND);
+    ck_assert_uint_eq(verdict.reason, WEFT_BACKEND_REASON_NOT_FOUND);
     folder_remove(&folder);
 }
-END_TEST
 
-START_TEST(only_regular_files_are_readable)
+TEST(only_regular_files_are_readable)
 {
     folder = folder_create();
     ck_assert_int_eq(mkdir(folder_path(&folder, "d"), 0755), 0);
     ck_assert(!opens(folder_path(&folder, "d"), false));
-    ck_assert_uint_eq(verdict.reason, WEFT_REASON_NOT_READABLE);
+    ck_assert_uint_eq(verdict.reason, WEFT_BACKEND_REASON_NOT_READABLE);
     ck_assert_ptr_nonnull(strstr(verdict.text, "a directory"));
     ck_assert_int_eq(mkfifo(folder_path(&folder, "pipe"), 0644), 0);
     ck_assert(!opens(folder_path(&folder, "pipe"), false)); /* and does not wait for a writer */
-    ck_assert_uint_eq(verdict.reason, WEFT_REASON_NOT_READABLE);
+    ck_assert_uint_eq(verdict.reason, WEFT_BACKEND_REASON_NOT_READABLE);
     folder_remove(&folder);
 }
-END_TEST
 
-START_TEST(a_file_without_read_permission_is_not_readable)
+TEST(a_file_without_read_permission_is_not_readable)
 {
     folder = folder_create();
     ck_assert_int_eq(chmod(folder_write(&folder, "a", "x", 1), 0200), 0);
@@ -63,35 +60,32 @@ START_TEST(a_file_without_read_permission_is_not_readable)
         printf("not checked: root may read everything\n");
     } else {
         ck_assert(!opens(folder_path(&folder, "a"), false));
-        ck_assert_uint_eq(verdict.reason, WEFT_REASON_NOT_READABLE);
+        ck_assert_uint_eq(verdict.reason, WEFT_BACKEND_REASON_NOT_READABLE);
     }
     folder_remove(&folder);
 }
-END_TEST
 
-START_TEST(what_anybody_may_change_is_not_trusted)
+TEST(what_anybody_may_change_is_not_trusted)
 {
     folder = folder_create();
     ck_assert_int_eq(chmod(folder_write(&folder, "a", "x", 1), 0666), 0);
     ck_assert(!opens(folder_path(&folder, "a"), false));
-    ck_assert_uint_eq(verdict.reason, WEFT_REASON_NOT_TRUSTED);
+    ck_assert_uint_eq(verdict.reason, WEFT_BACKEND_REASON_NOT_TRUSTED);
     ck_assert_ptr_nonnull(strstr(verdict.text, "mode 0666"));
     ck_assert_ptr_nonnull(strstr(verdict.text, "expected mode 0644"));
     folder_remove(&folder);
 }
-END_TEST
 
-START_TEST(a_privileged_program_minds_the_group_too)
+TEST(a_privileged_program_minds_the_group_too)
 {
     folder = folder_create();
     ck_assert_int_eq(chmod(folder_write(&folder, "a", "x", 1), 0664), 0);
     ck_assert(!opens(folder_path(&folder, "a"), true));
-    ck_assert_uint_eq(verdict.reason, WEFT_REASON_NOT_TRUSTED);
+    ck_assert_uint_eq(verdict.reason, WEFT_BACKEND_REASON_NOT_TRUSTED);
     folder_remove(&folder);
 }
-END_TEST
 
-START_TEST(a_file_of_another_user_is_not_trusted)
+TEST(a_file_of_another_user_is_not_trusted)
 {
     struct wf_trusted trusted;
 
@@ -102,7 +96,7 @@ START_TEST(a_file_of_another_user_is_not_trusted)
         printf("not checked: only root may give files away\n");
     } else {
         ck_assert(!opens(folder_path(&folder, "a"), false));
-        ck_assert_uint_eq(verdict.reason, WEFT_REASON_NOT_TRUSTED);
+        ck_assert_uint_eq(verdict.reason, WEFT_BACKEND_REASON_NOT_TRUSTED);
         ck_assert_ptr_nonnull(strstr(verdict.text, "user 4711"));
         /* It may belong to the owner of libweft, who could change the library anyway. */
         ck_assert_int_eq(chown(folder_path(&folder, "libweft.so"), 4711, 4711), 0);
@@ -112,9 +106,3 @@ START_TEST(a_file_of_another_user_is_not_trusted)
     }
     folder_remove(&folder);
 }
-END_TEST
-
-SUITE(plugin_file, a_file_of_our_own_opens, what_is_not_there_is_not_found,
-      only_regular_files_are_readable, a_file_without_read_permission_is_not_readable,
-      what_anybody_may_change_is_not_trusted, a_privileged_program_minds_the_group_too,
-      a_file_of_another_user_is_not_trusted)

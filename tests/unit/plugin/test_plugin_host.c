@@ -1,15 +1,14 @@
 #include "plugin/plugin.h"
 #include "support/suite.h"
 
-START_TEST(the_host_tells_its_size_and_version)
+TEST(the_host_tells_its_size_and_version)
 {
     ck_assert_uint_eq(wf_host.struct_size, sizeof(weft_host));
     ck_assert_uint_eq(wf_host.abi_major, WEFT_ABI_MAJOR);
     ck_assert_uint_eq(wf_host.abi_minor, WEFT_ABI_MINOR);
 }
-END_TEST
 
-START_TEST(errors_carry_the_vendor_s_words_and_code)
+TEST(errors_carry_the_vendor_s_words_and_code)
 {
     int64_t code = 0;
 
@@ -21,9 +20,8 @@ START_TEST(errors_carry_the_vendor_s_words_and_code)
     ck_assert_str_eq(weft_last_error(), weft_status_text(WEFT_ERR_TIMEOUT));
     ck_assert_ptr_null(weft_last_error_vendor(NULL));
 }
-END_TEST
 
-START_TEST(memory_is_counted_and_may_run_out)
+TEST(memory_is_counted_and_may_run_out)
 {
     int64_t live = wf_mem_live();
     void *block = wf_host.allocate(100);
@@ -37,9 +35,8 @@ START_TEST(memory_is_counted_and_may_run_out)
     ck_assert_ptr_null(wf_host.allocate(100));
     wf_mem_fail_at(0);
 }
-END_TEST
 
-START_TEST(knobs_are_given_and_nothing_else_of_the_environment)
+TEST(knobs_are_given_and_nothing_else_of_the_environment)
 {
     setenv("WEFT_NCCL_LIB", "/opt/libnccl.so.2", 1);
     ck_assert_str_eq(wf_host.knob("WEFT_NCCL_LIB"), "/opt/libnccl.so.2");
@@ -48,9 +45,8 @@ START_TEST(knobs_are_given_and_nothing_else_of_the_environment)
     ck_assert_ptr_null(wf_host.knob("PATH"));
     ck_assert_ptr_null(wf_host.knob(NULL));
 }
-END_TEST
 
-START_TEST(logging_survives_odd_arguments)
+TEST(logging_survives_odd_arguments)
 {
     int level = wf_log_level();
 
@@ -59,8 +55,3 @@ START_TEST(logging_survives_odd_arguments)
     wf_host.log(WF_LOG_DEBUG, NULL);
     wf_log_set_level(level);
 }
-END_TEST
-
-SUITE(plugin_host, the_host_tells_its_size_and_version, errors_carry_the_vendor_s_words_and_code,
-      memory_is_counted_and_may_run_out, knobs_are_given_and_nothing_else_of_the_environment,
-      logging_survives_odd_arguments)

@@ -6,7 +6,7 @@
 static const char constant[] = "a constant of this program";
 static char zeroes[64];
 
-START_TEST(a_program_holds_its_own_data_and_code)
+TEST(a_program_holds_its_own_data_and_code)
 {
     struct wf_image image = own_image();
 
@@ -15,9 +15,8 @@ START_TEST(a_program_holds_its_own_data_and_code)
     ck_assert(wf_image_executes(&image, (const void *)(uintptr_t)&own_image));
     ck_assert(!wf_image_executes(&image, zeroes));
 }
-END_TEST
 
-START_TEST(heap_stack_and_nothing_are_not_its_own)
+TEST(heap_stack_and_nothing_are_not_its_own)
 {
     char on_stack[16] = "x";
     char *on_heap = malloc(16);
@@ -30,9 +29,8 @@ START_TEST(heap_stack_and_nothing_are_not_its_own)
     ck_assert(!wf_image_holds(&image, constant, 0));
     free(on_heap);
 }
-END_TEST
 
-START_TEST(a_range_may_not_leave_its_segment)
+TEST(a_range_may_not_leave_its_segment)
 {
     struct wf_image image = own_image();
     const char *end;
@@ -43,9 +41,8 @@ START_TEST(a_range_may_not_leave_its_segment)
     ck_assert(wf_image_holds(&image, end - 1, 1));
     ck_assert(!wf_image_holds(&image, end - 1, 2));
 }
-END_TEST
 
-START_TEST(a_string_ends_within_its_segment_and_its_length)
+TEST(a_string_ends_within_its_segment_and_its_length)
 {
     struct wf_image image = own_image();
 
@@ -60,9 +57,8 @@ START_TEST(a_string_ends_within_its_segment_and_its_length)
     image.count = 1;
     ck_assert(!wf_image_holds_string(&image, constant, 100));
 }
-END_TEST
 
-START_TEST(a_library_s_image_is_found_by_its_handle)
+TEST(a_library_s_image_is_found_by_its_handle)
 {
     void *handle =
         dlopen(TEST_PLUGINS "/any-file/mine.so", RTLD_NOW | RTLD_LOCAL); /* kept open, as ever */
@@ -76,8 +72,3 @@ START_TEST(a_library_s_image_is_found_by_its_handle)
     ck_assert(wf_image_executes(&image, symbol));
     ck_assert(!wf_image_holds(&image, constant, 1));
 }
-END_TEST
-
-SUITE(plugin_image, a_program_holds_its_own_data_and_code, heap_stack_and_nothing_are_not_its_own,
-      a_range_may_not_leave_its_segment, a_string_ends_within_its_segment_and_its_length,
-      a_library_s_image_is_found_by_its_handle)

@@ -3,7 +3,7 @@
 #include "support/folder.h"
 #include "support/suite.h"
 
-START_TEST(directories_come_in_order_of_precedence)
+TEST(directories_come_in_order_of_precedence)
 {
     struct wf_directories list;
 
@@ -20,7 +20,6 @@ START_TEST(directories_come_in_order_of_precedence)
         ck_assert_ptr_null(list.items[i].refused);
     wf_directories_free(&list);
 }
-END_TEST
 
 static bool lists(const struct wf_directories *list, const char *path)
 {
@@ -29,7 +28,7 @@ static bool lists(const struct wf_directories *list, const char *path)
     return false;
 }
 
-START_TEST(beside_means_below_the_library_or_the_program_s_prefix)
+TEST(beside_means_below_the_library_or_the_program_s_prefix)
 {
     struct wf_directories list;
 
@@ -46,9 +45,8 @@ START_TEST(beside_means_below_the_library_or_the_program_s_prefix)
     ck_assert(lists(&list, "/lib/weft"));
     wf_directories_free(&list);
 }
-END_TEST
 
-START_TEST(relative_and_repeated_entries_are_kept_with_a_reason)
+TEST(relative_and_repeated_entries_are_kept_with_a_reason)
 {
     struct wf_directories list;
 
@@ -60,9 +58,8 @@ START_TEST(relative_and_repeated_entries_are_kept_with_a_reason)
     ck_assert_str_eq(list.items[3].refused, "it is listed before");
     wf_directories_free(&list);
 }
-END_TEST
 
-START_TEST(plugin_files_are_found_by_name_and_sorted)
+TEST(plugin_files_are_found_by_name_and_sorted)
 {
     struct folder folder = folder_create();
     char **names;
@@ -82,9 +79,8 @@ START_TEST(plugin_files_are_found_by_name_and_sorted)
     wf_search_files_free(names, count);
     folder_remove(&folder);
 }
-END_TEST
 
-START_TEST(a_directory_that_cannot_be_listed_says_why)
+TEST(a_directory_that_cannot_be_listed_says_why)
 {
     struct folder folder = folder_create();
     const char *file = folder_write(&folder, "file", "", 0);
@@ -97,9 +93,8 @@ START_TEST(a_directory_that_cannot_be_listed_says_why)
     ck_assert_str_eq(weft_last_error(), "is not a directory");
     folder_remove(&folder);
 }
-END_TEST
 
-START_TEST(the_own_file_is_this_program_wherever_it_was_started)
+TEST(the_own_file_is_this_program_wherever_it_was_started)
 {
     char real[4096];
     char *own;
@@ -111,7 +106,6 @@ START_TEST(the_own_file_is_this_program_wherever_it_was_started)
     ck_assert_str_eq(own, real);
     wf_free(own);
 }
-END_TEST
 
 static weft_status search(void *list)
 {
@@ -153,7 +147,7 @@ static void drop_text(void *out)
     wf_free(*(char **)out);
 }
 
-START_TEST(every_allocation_may_fail)
+TEST(every_allocation_may_fail)
 {
     struct folder folder = folder_create();
     struct wf_directories list = {0};
@@ -167,10 +161,3 @@ START_TEST(every_allocation_may_fail)
     ck_assert_uint_ge(check_allocation_failures(own_file, drop_text, &own), 1);
     folder_remove(&folder);
 }
-END_TEST
-
-SUITE(plugin_search, directories_come_in_order_of_precedence,
-      beside_means_below_the_library_or_the_program_s_prefix,
-      relative_and_repeated_entries_are_kept_with_a_reason,
-      plugin_files_are_found_by_name_and_sorted, a_directory_that_cannot_be_listed_says_why,
-      the_own_file_is_this_program_wherever_it_was_started, every_allocation_may_fail)

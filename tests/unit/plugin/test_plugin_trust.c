@@ -1,6 +1,6 @@
-/* The files that may run: the walk of plugins/common/trust.c.  Another user is simulated by another
+/* The files that may run: the walk of core/kit/trust.c.  Another user is simulated by another
  * effective user of the walk, so most tests do not need root. */
-#include "common/trust.h"
+#include "kit/trust.h"
 #include "support/folder.h"
 #include "support/open_files.h"
 #include "support/suite.h"
@@ -70,16 +70,15 @@ static void change_mode(const char *path, mode_t mode)
     ck_assert_int_eq(chmod(path, mode), 0);
 }
 
-START_TEST(our_own_file_in_our_own_directory_below_tmp_is_trusted)
+TEST(our_own_file_in_our_own_directory_below_tmp_is_trusted)
 {
     set_up();
     ck_assert_msg(ask(file) == WF_TRUSTED, "%s", got.why);
     ck_assert_str_eq(got.path, file);
     folder_remove(&folder);
 }
-END_TEST
 
-START_TEST(links_are_resolved_once_and_the_answer_has_none)
+TEST(links_are_resolved_once_and_the_answer_has_none)
 {
     char link[PATH_MAX], relative[PATH_MAX];
 
@@ -93,9 +92,8 @@ START_TEST(links_are_resolved_once_and_the_answer_has_none)
     ck_assert_str_eq(got.path, file);
     folder_remove(&folder);
 }
-END_TEST
 
-START_TEST(what_is_missing_is_not_a_refusal)
+TEST(what_is_missing_is_not_a_refusal)
 {
     set_up();
     ck_assert_int_eq(ask(folder_path(&folder, "upper/none")), WF_TRUST_MISSING);
@@ -109,19 +107,17 @@ START_TEST(what_is_missing_is_not_a_refusal)
     ck_assert_int_eq(ask(""), WF_TRUST_MISSING);
     folder_remove(&folder);
 }
-END_TEST
 
 /* dlopen opens another file than the examined one if the path contains $LIB or $ORIGIN. */
-START_TEST(a_path_that_the_dynamic_linker_expands_is_refused)
+TEST(a_path_that_the_dynamic_linker_expands_is_refused)
 {
     set_up();
     ck_assert_int_eq(mkdir(folder_path(&folder, "$LIB"), 0755), 0);
     expect_refusal(ask(folder_write(&folder, "$LIB/file", "x", 1)), "has a $");
     folder_remove(&folder);
 }
-END_TEST
 
-START_TEST(every_directory_up_to_the_root_is_judged)
+TEST(every_directory_up_to_the_root_is_judged)
 {
     const char *parts[] = {"upper/lower/file", "upper/lower", "upper", "."};
     char path[PATH_MAX], name[PATH_MAX + 32];
@@ -140,9 +136,8 @@ START_TEST(every_directory_up_to_the_root_is_judged)
     ck_assert_int_eq(ask(file), WF_TRUSTED);
     folder_remove(&folder);
 }
-END_TEST
 
-START_TEST(a_link_into_a_directory_that_anybody_may_change_is_refused)
+TEST(a_link_into_a_directory_that_anybody_may_change_is_refused)
 {
     char words[2 * PATH_MAX];
 
@@ -155,9 +150,8 @@ START_TEST(a_link_into_a_directory_that_anybody_may_change_is_refused)
     ck_assert_msg(strstr(got.why, words) != NULL, "%s", got.why);
     folder_remove(&folder);
 }
-END_TEST
 
-START_TEST(a_sticky_directory_serves_on_the_way_but_not_as_the_last)
+TEST(a_sticky_directory_serves_on_the_way_but_not_as_the_last)
 {
     set_up();
     change_mode(folder_path(&folder, "upper"), 01777);
@@ -166,9 +160,8 @@ START_TEST(a_sticky_directory_serves_on_the_way_but_not_as_the_last)
     expect_refusal(ask(file), "the sticky bit protects existing files only");
     folder_remove(&folder);
 }
-END_TEST
 
-START_TEST(a_sticky_directory_of_another_user_is_refused)
+TEST(a_sticky_directory_of_another_user_is_refused)
 {
     struct wf_trust other = other_user();
 
@@ -185,10 +178,9 @@ START_TEST(a_sticky_directory_of_another_user_is_refused)
     }
     folder_remove(&folder);
 }
-END_TEST
 
 /* User 4711 has the group 4711, which no database contains. */
-START_TEST(a_private_group_may_write_and_no_other)
+TEST(a_private_group_may_write_and_no_other)
 {
     struct wf_trust user = other_user(), secure = user;
 
@@ -216,7 +208,6 @@ START_TEST(a_private_group_may_write_and_no_other)
     }
     folder_remove(&folder);
 }
-END_TEST
 
 static bool has_others_as_primary(gid_t group)
 {
@@ -232,7 +223,7 @@ static bool has_others_as_primary(gid_t group)
 
 /* Containers run users in group 0.  Group 65534, which distributions call nogroup, has several
  * members. */
-START_TEST(a_group_that_is_the_primary_one_of_others_is_not_private)
+TEST(a_group_that_is_the_primary_one_of_others_is_not_private)
 {
     struct wf_trust nobody = other_user();
 
@@ -252,10 +243,9 @@ START_TEST(a_group_that_is_the_primary_one_of_others_is_not_private)
     }
     folder_remove(&folder);
 }
-END_TEST
 
 /* The permissions of a named user in an access control list appear as the group's. */
-START_TEST(an_access_control_list_is_not_a_private_group)
+TEST(an_access_control_list_is_not_a_private_group)
 {
     struct {
         uint32_t version;
@@ -277,9 +267,8 @@ START_TEST(an_access_control_list_is_not_a_private_group)
         expect_refusal(ask(file), "mode 0775");
     folder_remove(&folder);
 }
-END_TEST
 
-START_TEST(in_a_privileged_program_its_caller_is_not_trusted)
+TEST(in_a_privileged_program_its_caller_is_not_trusted)
 {
     struct wf_trust trust = wf_trust_of(NULL, true);
 
@@ -291,9 +280,8 @@ START_TEST(in_a_privileged_program_its_caller_is_not_trusted)
         expect_refusal(ask_as(file, &trust), "wanted is root as owner");
     folder_remove(&folder);
 }
-END_TEST
 
-START_TEST(the_owner_of_the_object_that_asks_is_trusted_where_its_path_is)
+TEST(the_owner_of_the_object_that_asks_is_trusted_where_its_path_is)
 {
     struct wf_trust trust;
 
@@ -316,10 +304,9 @@ START_TEST(the_owner_of_the_object_that_asks_is_trusted_where_its_path_is)
     }
     folder_remove(&folder);
 }
-END_TEST
 
 /* A checkout of another user that root builds in, in a container; one in a folder of a project. */
-START_TEST(a_directory_above_the_object_that_asks_may_be_anybody_s)
+TEST(a_directory_above_the_object_that_asks_may_be_anybody_s)
 {
     struct wf_trust trust = other_user();
     char library[PATH_MAX];
@@ -349,9 +336,8 @@ START_TEST(a_directory_above_the_object_that_asks_may_be_anybody_s)
     }
     folder_remove(&folder);
 }
-END_TEST
 
-START_TEST(no_answer_leaves_a_file_open)
+TEST(no_answer_leaves_a_file_open)
 {
     struct wf_trust other = other_user();
     int before;
@@ -369,16 +355,3 @@ START_TEST(no_answer_leaves_a_file_open)
     ck_assert_int_eq(open_files(), before);
     folder_remove(&folder);
 }
-END_TEST
-
-SUITE(plugin_trust, our_own_file_in_our_own_directory_below_tmp_is_trusted,
-      links_are_resolved_once_and_the_answer_has_none, what_is_missing_is_not_a_refusal,
-      a_path_that_the_dynamic_linker_expands_is_refused, every_directory_up_to_the_root_is_judged,
-      a_link_into_a_directory_that_anybody_may_change_is_refused,
-      a_sticky_directory_serves_on_the_way_but_not_as_the_last,
-      a_sticky_directory_of_another_user_is_refused, a_private_group_may_write_and_no_other,
-      a_group_that_is_the_primary_one_of_others_is_not_private,
-      an_access_control_list_is_not_a_private_group,
-      in_a_privileged_program_its_caller_is_not_trusted,
-      the_owner_of_the_object_that_asks_is_trusted_where_its_path_is,
-      a_directory_above_the_object_that_asks_may_be_anybody_s, no_answer_leaves_a_file_open)

@@ -82,6 +82,23 @@ static inline void await_standby(struct rv_rank *self)
         rv_sleep_ms(1);
 }
 
+/* All four ranks gather; the status is noted. */
+static inline void gather_all(struct rv_rank *self)
+{
+    static const int32_t all[] = {0, 1, 2, 3};
+    uint64_t serial;
+
+    rv_note(self, gather(self, all, 4, &serial));
+}
+
+/* The data that the rank sends to the server is lost from now on. */
+static inline void stop_server_for(struct rv_rank *self)
+{
+    pthread_mutex_lock(&self->client->lock);
+    self->client->links[WF_LINK_SERVER].connection->send_failed = true;
+    pthread_mutex_unlock(&self->client->lock);
+}
+
 /* Close the connections of a rank, as if its process had ended. */
 static inline void vanish(struct wf_client *client)
 {

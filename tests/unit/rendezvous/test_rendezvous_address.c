@@ -21,7 +21,7 @@ static const char *round_trip(const char *text)
     return out;
 }
 
-START_TEST(addresses_print_as_they_are_written)
+TEST(addresses_print_as_they_are_written)
 {
     static const char *const texts[] = {"localhost:1", "127.0.0.1:65535", "[::1]:80",
                                         "node-01.cluster:29400", "unix:weft-1000-ab"};
@@ -29,9 +29,8 @@ START_TEST(addresses_print_as_they_are_written)
     for (size_t i = 0; i < WF_COUNT(texts); i++)
         ck_assert_str_eq(round_trip(texts[i]), texts[i]);
 }
-END_TEST
 
-START_TEST(an_invalid_address_is_named_with_the_valid_forms)
+TEST(an_invalid_address_is_named_with_the_valid_forms)
 {
     static const char *const texts[] = {"",      ":80",     "host",     "host:",    "host:65536",
                                         "[::1]", "[::1:80", "::1:80",   "host:80 ", "host:-1",
@@ -43,9 +42,8 @@ START_TEST(an_invalid_address_is_named_with_the_valid_forms)
                       "\"%s\" gives %s", texts[i], said);
     }
 }
-END_TEST
 
-START_TEST(a_port_may_have_a_default)
+TEST(a_port_may_have_a_default)
 {
     struct wf_address address;
 
@@ -54,9 +52,8 @@ START_TEST(a_port_may_have_a_default)
     ck_assert_int_eq(wf_address_parse("IT", "[::]:7", 29400, &address), WEFT_OK);
     ck_assert_uint_eq(address.port, 7);
 }
-END_TEST
 
-START_TEST(loopback_is_known_by_sight)
+TEST(loopback_is_known_by_sight)
 {
     static const char *const local[] = {"localhost:1", "127.0.0.1:1", "127.5.5.5:1", "[::1]:1",
                                         "unix:x"};
@@ -72,7 +69,6 @@ START_TEST(loopback_is_known_by_sight)
         ck_assert(!wf_address_is_local(&address));
     }
 }
-END_TEST
 
 /* Listen at TEXT, connect, and accept the connection.  False if the family is not available. */
 static bool connects(const char *text)
@@ -97,16 +93,15 @@ static bool connects(const char *text)
     return true;
 }
 
-START_TEST(every_family_connects)
+TEST(every_family_connects)
 {
     ck_assert(connects("127.0.0.1:0"));
     ck_assert(connects("localhost:0"));
     ck_assert(connects("unix:weft-test-address"));
     if (!connects("[::1]:0")) puts("skipped: IPv6 loopback is not there");
 }
-END_TEST
 
-START_TEST(connecting_without_a_listener_times_out)
+TEST(connecting_without_a_listener_times_out)
 {
     struct wf_address address = {.host = "weft-nobody-listens-here", .is_unix = true};
     uint64_t begun = wf_now_ns();
@@ -116,9 +111,8 @@ START_TEST(connecting_without_a_listener_times_out)
     ck_assert_ptr_nonnull(strstr(weft_last_error(), "the rendezvous cannot be reached: "));
     ck_assert_int_eq(fd, -1);
 }
-END_TEST
 
-START_TEST(a_taken_address_is_a_sentence)
+TEST(a_taken_address_is_a_sentence)
 {
     struct wf_address address = {.host = "127.0.0.1"};
     int listeners[WF_MAX_LISTENERS], more[WF_MAX_LISTENERS];
@@ -130,7 +124,6 @@ START_TEST(a_taken_address_is_a_sentence)
     for (size_t i = 0; i < count; i++)
         close(listeners[i]);
 }
-END_TEST
 
 /* A process of USER that listens on ADDRESS until it is killed, at the latest when this process
  * ends. */
@@ -148,7 +141,7 @@ static pid_t listen_as(struct wf_address *address, uid_t user)
         pause();
 }
 
-START_TEST(a_taken_name_is_reported_with_its_process_and_user)
+TEST(a_taken_name_is_reported_with_its_process_and_user)
 {
     uid_t user = geteuid() == 0 ? 65534 : geteuid(); /* only root can change to another user */
     struct wf_address address = {.is_unix = true};
@@ -174,9 +167,8 @@ START_TEST(a_taken_name_is_reported_with_its_process_and_user)
     snprintf(wanted, sizeof wanted, "uid %u", (unsigned)user);
     ck_assert_msg(strstr(peer, wanted) != NULL, "%s", peer);
 }
-END_TEST
 
-START_TEST(an_unknown_name_gives_a_message)
+TEST(an_unknown_name_gives_a_message)
 {
     struct wf_address address = {.host = "no-such-host.invalid", .port = 1};
     int fd;
@@ -185,10 +177,3 @@ START_TEST(an_unknown_name_gives_a_message)
                      WEFT_ERR_SYSTEM);
     ck_assert_ptr_nonnull(strstr(weft_last_error(), "no-such-host.invalid"));
 }
-END_TEST
-
-SUITE(rendezvous_address, addresses_print_as_they_are_written,
-      an_invalid_address_is_named_with_the_valid_forms, a_port_may_have_a_default,
-      loopback_is_known_by_sight, every_family_connects, connecting_without_a_listener_times_out,
-      a_taken_address_is_a_sentence, a_taken_name_is_reported_with_its_process_and_user,
-      an_unknown_name_gives_a_message)

@@ -107,7 +107,7 @@ static size_t replay(const struct rv *rv, const char *bytes, size_t length, uint
 
 /* A client's whole conversation, sent again.  The server's nonce differs, so the proof is wrong,
  * and the server reports only that. */
-START_TEST(a_recorded_conversation_gets_nothing)
+TEST(a_recorded_conversation_gets_nothing)
 {
     struct rv rv = rv_begin(2, "127.0.0.1", 10 * WF_SECOND_NS), way = begin_between(&rv);
     uint8_t said[1024];
@@ -128,10 +128,9 @@ START_TEST(a_recorded_conversation_gets_nothing)
     end_between();
     wf_server_release(&rv.server);
 }
-END_TEST
 
 /* The gather's payload is modified on its way to the server. */
-START_TEST(a_frame_that_is_changed_ends_its_connection)
+TEST(a_frame_that_is_changed_ends_its_connection)
 {
     struct rv rv = rv_begin(2, "127.0.0.1", 10 * WF_SECOND_NS), way = begin_between(&rv);
 
@@ -146,10 +145,9 @@ START_TEST(a_frame_that_is_changed_ends_its_connection)
     end_between();
     wf_server_release(&rv.server);
 }
-END_TEST
 
 /* READY, the first sealed frame, is modified on its way to the client. */
-START_TEST(a_frame_that_is_changed_is_not_believed_by_a_rank)
+TEST(a_frame_that_is_changed_is_not_believed_by_a_rank)
 {
     struct rv rv = rv_begin(2, "127.0.0.1", 10 * WF_SECOND_NS), way = begin_between(&rv);
 
@@ -162,7 +160,6 @@ START_TEST(a_frame_that_is_changed_is_not_believed_by_a_rank)
     end_between();
     wf_server_release(&rv.server);
 }
-END_TEST
 
 /* ---- a rank that does not wait for the handshake ---- */
 
@@ -198,7 +195,7 @@ static int join_and_send(const struct rv *rv, int32_t rank, uint16_t type)
     return fd;
 }
 
-START_TEST(a_frame_before_all_have_joined_is_logged)
+TEST(a_frame_before_all_have_joined_is_logged)
 {
     static const char why[] = "a frame of type 4 came before all ranks had joined";
     struct rv rv = rv_begin(2, "unix:weft-test-early", 100 * WF_SECOND_NS);
@@ -216,7 +213,6 @@ START_TEST(a_frame_before_all_have_joined_is_logged)
     close(fd);
     wf_server_release(&rv.server);
 }
-END_TEST
 
 /* ---- processes that have ended ---- */
 
@@ -243,7 +239,7 @@ static void *join_and_fail(void *argument)
 }
 
 /* The launcher may detect the end of a process before the server sees its connection close. */
-START_TEST(a_rank_that_ends_before_all_have_joined_is_named_to_late_ranks)
+TEST(a_rank_that_ends_before_all_have_joined_is_named_to_late_ranks)
 {
     struct rv rv = rv_begin(3, "unix:weft-test-ended", 100 * WF_SECOND_NS);
 
@@ -261,9 +257,8 @@ START_TEST(a_rank_that_ends_before_all_have_joined_is_named_to_late_ranks)
     refused_at_once(&rv, 1, "rank 2 is gone: says the test");
     wf_server_release(&rv.server);
 }
-END_TEST
 
-START_TEST(a_rank_that_ended_after_a_job_is_named_to_the_next_job)
+TEST(a_rank_that_ended_after_a_job_is_named_to_the_next_job)
 {
     struct rv rv = rv_begin(3, "unix:weft-test-ended", 100 * WF_SECOND_NS);
 
@@ -274,10 +269,3 @@ START_TEST(a_rank_that_ended_after_a_job_is_named_to_the_next_job)
     refused_at_once(&rv, 0, "rank 1 is gone: it ended with exit code 0");
     wf_server_release(&rv.server);
 }
-END_TEST
-
-SUITE(rendezvous_admission, a_recorded_conversation_gets_nothing,
-      a_frame_that_is_changed_ends_its_connection,
-      a_frame_that_is_changed_is_not_believed_by_a_rank, a_frame_before_all_have_joined_is_logged,
-      a_rank_that_ends_before_all_have_joined_is_named_to_late_ranks,
-      a_rank_that_ended_after_a_job_is_named_to_the_next_job)

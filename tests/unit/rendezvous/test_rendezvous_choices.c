@@ -32,7 +32,7 @@ static weft_status compare(int32_t count)
     return status;
 }
 
-START_TEST(equal_choices_go_on)
+TEST(equal_choices_go_on)
 {
     for (int32_t i = 0; i < 3; i++)
         choose(i, "gloo-cpu", "1", "x");
@@ -40,9 +40,8 @@ START_TEST(equal_choices_go_on)
     choose(0, "gloo-cpu", "1", "x");
     ck_assert_int_eq(compare(1), WEFT_OK);
 }
-END_TEST
 
-START_TEST(the_table_shows_the_differences_of_ranks)
+TEST(the_table_shows_the_differences_of_ranks)
 {
     for (int32_t i = 0; i < 4; i++)
         choose(i, i == 3 ? "nccl" : "gloo-cpu", "1", "x");
@@ -52,9 +51,8 @@ START_TEST(the_table_shows_the_differences_of_ranks)
         "ranks have different settings that must be equal:\n  plugin           gloo-cpu            "
         "     ranks 0-2\n                   nccl                     rank 3");
 }
-END_TEST
 
-START_TEST(rows_that_explain_do_not_refuse_but_are_shown)
+TEST(rows_that_explain_do_not_refuse_but_are_shown)
 {
     choose(0, "a", "1", "yes");
     choose(1, "a", "1", "1");
@@ -66,18 +64,16 @@ START_TEST(rows_that_explain_do_not_refuse_but_are_shown)
     ck_assert_ptr_nonnull(strstr(weft_last_error(), "WEFT_KNOB        yes"));
     ck_assert_ptr_nonnull(strstr(weft_last_error(), "(none)"));
 }
-END_TEST
 
-START_TEST(a_row_another_version_does_not_have_is_a_difference)
+TEST(a_row_another_version_does_not_have_is_a_difference)
 {
     choose(0, "a", "1", "x");
     choose(1, "a", NULL, "x");
     ck_assert_int_eq(compare(2), WEFT_ERR_MISMATCH);
     ck_assert_ptr_nonnull(strstr(weft_last_error(), "(not reported)"));
 }
-END_TEST
 
-START_TEST(many_different_values_are_cut_short)
+TEST(many_different_values_are_cut_short)
 {
     char name[8];
 
@@ -90,8 +86,3 @@ START_TEST(many_different_values_are_cut_short)
     ck_assert_ptr_nonnull(strstr(weft_last_error(), "(and more)"));
     ck_assert_ptr_null(strstr(weft_last_error(), "p8"));
 }
-END_TEST
-
-SUITE(rendezvous_choices, equal_choices_go_on, the_table_shows_the_differences_of_ranks,
-      rows_that_explain_do_not_refuse_but_are_shown,
-      a_row_another_version_does_not_have_is_a_difference, many_different_values_are_cut_short)

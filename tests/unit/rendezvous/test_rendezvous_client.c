@@ -44,14 +44,13 @@ static void gather_large(struct rv_rank *self)
     free(blob);
 }
 
-START_TEST(blobs_may_be_long)
+TEST(blobs_may_be_long)
 {
     rv = rv_begin(3, "127.0.0.1", 10 * WF_SECOND_NS);
     rv_all(ranks, &rv, 3, gather_large);
     all_ok(3);
     wf_server_release(&rv.server);
 }
-END_TEST
 
 /* Two threads of one rank, each with its own list, in different orders on different ranks. */
 struct pair_job {
@@ -86,14 +85,13 @@ static void gather_from_threads(struct rv_rank *self)
     rv_note(self, jobs[0].status != WEFT_OK ? jobs[0].status : jobs[1].status);
 }
 
-START_TEST(threads_of_a_rank_do_not_wait_for_each_other)
+TEST(threads_of_a_rank_do_not_wait_for_each_other)
 {
     rv = rv_begin(3, "127.0.0.1", 10 * WF_SECOND_NS);
     rv_all(ranks, &rv, 3, gather_from_threads);
     all_ok(3);
     wf_server_release(&rv.server);
 }
-END_TEST
 
 static void ask_and_abort(struct rv_rank *self)
 {
@@ -127,7 +125,7 @@ static void report_mismatch(struct rv_rank *self)
     rv_gather(self);
 }
 
-START_TEST(a_report_has_the_number_of_complete_collectives)
+TEST(a_report_has_the_number_of_complete_collectives)
 {
     rv = rv_begin(2, "127.0.0.1", 10 * WF_SECOND_NS);
     rv_all(ranks, &rv, 2, report_mismatch);
@@ -136,9 +134,8 @@ START_TEST(a_report_has_the_number_of_complete_collectives)
     ck_assert_uint_eq(ranks[1].complete, UINT64_C(1) << 40);
     wf_server_release(&rv.server);
 }
-END_TEST
 
-START_TEST(questions_and_aborts_reach_ranks_that_are_busy)
+TEST(questions_and_aborts_reach_ranks_that_are_busy)
 {
     rv = rv_begin(3, "127.0.0.1", 10 * WF_SECOND_NS);
     rv_all(ranks, &rv, 3, ask_and_abort);
@@ -148,7 +145,6 @@ START_TEST(questions_and_aborts_reach_ranks_that_are_busy)
     ck_assert_int_eq(ranks[2].aborts, 7);
     wf_server_release(&rv.server);
 }
-END_TEST
 
 static atomic_int waiting;
 
@@ -164,7 +160,7 @@ static void wait_for_the_end(struct rv_rank *self)
     if (self->rank == 1) rv_note(self, gather(self, list, 2, (weft_blob){"", 0}, &got));
 }
 
-START_TEST(a_server_that_ends_cleanly_ends_waits)
+TEST(a_server_that_ends_cleanly_ends_waits)
 {
     rv = rv_begin(2, "127.0.0.1", 10 * WF_SECOND_NS);
     waiting = 0;
@@ -181,9 +177,8 @@ START_TEST(a_server_that_ends_cleanly_ends_waits)
         ck_assert_ptr_nonnull(strstr(ranks[i].text, "the rendezvous has ended"));
     }
 }
-END_TEST
 
-START_TEST(an_answer_with_an_unknown_status_is_an_error)
+TEST(an_answer_with_an_unknown_status_is_an_error)
 {
     static const uint32_t wrong[] = {7777, 1};
 
@@ -197,8 +192,3 @@ START_TEST(an_answer_with_an_unknown_status_is_an_error)
         wf_text_free(&payload);
     }
 }
-END_TEST
-
-SUITE(rendezvous_client, an_answer_with_an_unknown_status_is_an_error, blobs_may_be_long,
-      threads_of_a_rank_do_not_wait_for_each_other, questions_and_aborts_reach_ranks_that_are_busy,
-      a_report_has_the_number_of_complete_collectives, a_server_that_ends_cleanly_ends_waits)

@@ -23,7 +23,7 @@ static void measure(struct rv_rank *self)
     ck_assert_uint_eq(found.bound_ns, 0);
 }
 
-START_TEST(every_rank_measures_the_servers_clock)
+TEST(every_rank_measures_the_servers_clock)
 {
     struct rv_rank ranks[3];
 
@@ -33,7 +33,6 @@ START_TEST(every_rank_measures_the_servers_clock)
         ck_assert_int_eq(ranks[i].status, WEFT_OK);
     wf_server_release(&rv.server);
 }
-END_TEST
 
 static void measure_after_the_end(struct rv_rank *self)
 {
@@ -47,7 +46,7 @@ static void measure_after_the_end(struct rv_rank *self)
     ck_assert_int_eq(wf_client_clock(self->client, 1, &found), WEFT_ERR_PEER);
 }
 
-START_TEST(without_a_server_there_is_no_clock)
+TEST(without_a_server_there_is_no_clock)
 {
     struct rv_rank ranks[2];
 
@@ -62,14 +61,9 @@ START_TEST(without_a_server_there_is_no_clock)
     for (int i = 0; i < 2; i++)
         rv_join(&ranks[i]);
 }
-END_TEST
 
-START_TEST(this_process_has_one_clock)
+TEST(this_process_has_one_clock)
 {
     ck_assert_uint_eq(wf_clock_identity(), wf_clock_identity());
     ck_assert_uint_ne(wf_clock_identity(), 0);
 }
-END_TEST
-
-SUITE(rendezvous_clock, every_rank_measures_the_servers_clock, without_a_server_there_is_no_clock,
-      this_process_has_one_clock)

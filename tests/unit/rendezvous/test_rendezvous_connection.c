@@ -24,7 +24,7 @@ static void end(void)
     if (there >= 0) close(there);
 }
 
-START_TEST(an_unauthenticated_client_is_not_read_beyond_the_handshake)
+TEST(an_unauthenticated_client_is_not_read_beyond_the_handshake)
 {
     static const char flood[100000];
 
@@ -39,9 +39,8 @@ START_TEST(an_unauthenticated_client_is_not_read_beyond_the_handshake)
     ck_assert_uint_ge(here->in.bytes.length, sizeof flood / 2);
     end();
 }
-END_TEST
 
-START_TEST(what_was_said_before_the_end_is_still_heard)
+TEST(what_was_said_before_the_end_is_still_heard)
 {
     begin();
     here->stage = WF_STAGE_MEMBER;
@@ -57,9 +56,8 @@ START_TEST(what_was_said_before_the_end_is_still_heard)
     ck_assert(here->ended);
     end();
 }
-END_TEST
 
-START_TEST(a_refusal_is_sent_and_then_it_ends)
+TEST(a_refusal_is_sent_and_then_it_ends)
 {
     char bytes[256];
     ssize_t got;
@@ -75,9 +73,8 @@ START_TEST(a_refusal_is_sent_and_then_it_ends)
     ck_assert_int_eq(got, WF_FRAME_HEADER + 4 + 8 + 2);
     end();
 }
-END_TEST
 
-START_TEST(what_does_not_fit_is_sent_later)
+TEST(what_does_not_fit_is_sent_later)
 {
     struct wf_text payload = {0};
     static const char large[4 << 20];
@@ -99,8 +96,3 @@ START_TEST(what_does_not_fit_is_sent_later)
     wf_text_free(&payload);
     end();
 }
-END_TEST
-
-SUITE(rendezvous_connection, an_unauthenticated_client_is_not_read_beyond_the_handshake,
-      what_was_said_before_the_end_is_still_heard, a_refusal_is_sent_and_then_it_ends,
-      what_does_not_fit_is_sent_later)

@@ -5,10 +5,9 @@
 static void lose_the_server_last(struct rv_rank *self)
 {
     static const int32_t all[] = {0, 1, 2, 3};
-    uint64_t serial;
 
     await_standby(self);
-    rv_note(self, gather(self, all, 4, &serial));
+    gather_all(self);
     if (self->status != WEFT_OK) return;
     if (self->rank == 2)
         wf_client_report(self->client, 7, all, 4, WEFT_ERR_TIMEOUT, "rank 9 does not answer", 0);
@@ -28,7 +27,7 @@ static void lose_the_server_last(struct rv_rank *self)
         rv_sleep_ms(1);
 }
 
-START_TEST(a_server_that_closes_last_is_not_the_cause)
+TEST(a_server_that_closes_last_is_not_the_cause)
 {
     rv = begin_serving("unix:weft-test-last");
     start_all(lose_the_server_last);
@@ -37,16 +36,15 @@ START_TEST(a_server_that_closes_last_is_not_the_cause)
         "before it, rank 3 was lost, and this error was reported: rank 9 does not answer");
     wf_server_release(&rv.server);
 }
-END_TEST
 
 /* Rank 3 is lost and rank 2 leaves because of it.  A later gather without rank 3 names both. */
 static void leave_after_a_loss(struct rv_rank *self)
 {
-    static const int32_t all[] = {0, 1, 2, 3}, some[] = {0, 2};
+    static const int32_t some[] = {0, 2};
     uint64_t serial;
 
     await_standby(self);
-    rv_note(self, gather(self, all, 4, &serial));
+    gather_all(self);
     if (self->status != WEFT_OK) return;
     if (self->rank == 3) {
         vanish(self->client);
@@ -57,7 +55,7 @@ static void leave_after_a_loss(struct rv_rank *self)
     if (self->rank == 0) rv_note(self, gather(self, some, 2, &serial));
 }
 
-START_TEST(a_loss_is_named_where_others_left_because_of_it)
+TEST(a_loss_is_named_where_others_left_because_of_it)
 {
     rv = begin_serving("unix:weft-test-loss");
     start_all(leave_after_a_loss);
@@ -65,7 +63,6 @@ START_TEST(a_loss_is_named_where_others_left_because_of_it)
     saw(&ranks[0], WEFT_ERR_PEER, "rank 2 has left the job; before it, rank 3 was lost");
     wf_server_release(&rv.server);
 }
-END_TEST
 
 /* Only the server learns of the loss of rank 3.  Rank 0 leaves because of it, and so does the
  * server.  Rank 2 sends a contribution that it began before the server's reports arrived. */
@@ -81,10 +78,9 @@ static void contribute_after_the_server(struct rv_rank *self)
     struct wf_waiter w = {.count = 4, .contribution = &mine};
     struct wf_text payload = {0};
     struct wf_gathered got;
-    uint64_t serial;
 
     await_standby(self);
-    rv_note(self, gather(self, all, 4, &serial));
+    gather_all(self);
     if (self->status != WEFT_OK) return;
     if (self->rank == 3) shutdown(self->client->links[WF_LINK_SERVER].connection->fd, SHUT_RDWR);
     while (self->rank == 0 && self->gone_rank < 0)
@@ -105,7 +101,7 @@ static void contribute_after_the_server(struct rv_rank *self)
         rv_sleep_ms(1);
 }
 
-START_TEST(a_rank_that_leaves_with_the_server_is_not_the_cause)
+TEST(a_rank_that_leaves_with_the_server_is_not_the_cause)
 {
     rv = begin_serving("unix:weft-test-after");
     start_all(contribute_after_the_server);
@@ -115,7 +111,6 @@ START_TEST(a_rank_that_leaves_with_the_server_is_not_the_cause)
         rv_join(&ranks[rank]);
     saw(&ranks[2], WEFT_ERR_PEER, "rank 3 is gone");
 }
-END_TEST
 
 static atomic_bool server_has_ended;
 
@@ -141,11 +136,8 @@ static void check_server_is_first(const char *address, void (*body)(struct rv_ra
  * ends because of the loss. */
 static void end_slowly(struct rv_rank *self)
 {
-    static const int32_t all[] = {0, 1, 2, 3};
-    uint64_t serial;
-
     await_standby(self);
-    rv_note(self, gather(self, all, 4, &serial));
+    gather_all(self);
     if (self->status != WEFT_OK) return;
     arrived++;
     while (!server_has_ended)
@@ -157,21 +149,17 @@ static void end_slowly(struct rv_rank *self)
     if (self->rank == 0 || self->rank == 3) vanish(self->client);
 }
 
-START_TEST(a_server_whose_process_ends_slowly_is_the_cause)
+TEST(a_server_whose_process_ends_slowly_is_the_cause)
 {
     check_server_is_first("unix:weft-test-slow", end_slowly);
 }
-END_TEST
 
 /* Rank 0 was killed, and the kernel has closed nothing but rank 3's connection to its server.  Rank
  * 3 ends because of the loss. */
 static void close_one_connection(struct rv_rank *self)
 {
-    static const int32_t all[] = {0, 1, 2, 3};
-    uint64_t serial;
-
     await_standby(self);
-    rv_note(self, gather(self, all, 4, &serial));
+    gather_all(self);
     if (self->status != WEFT_OK) return;
     arrived++;
     while (!server_has_ended)
@@ -185,11 +173,10 @@ static void close_one_connection(struct rv_rank *self)
         rv_sleep_ms(1);
 }
 
-START_TEST(a_server_whose_loss_one_rank_has_found_is_the_cause)
+TEST(a_server_whose_loss_one_rank_has_found_is_the_cause)
 {
     check_server_is_first("unix:weft-test-found", close_one_connection);
 }
-END_TEST
 
 /* The standby has a LOOK about the lost rank when the process learns of the loss. */
 static void read_look(void *self, const struct wf_departure *departure)
@@ -209,7 +196,7 @@ static void read_look(void *self, const struct wf_departure *departure)
     wf_inbox_free(&sent);
 }
 
-START_TEST(the_standby_is_told_of_a_loss_before_the_process)
+TEST(the_standby_is_told_of_a_loss_before_the_process)
 {
     struct wf_departure *departed[4] = {0};
     struct wf_client client = {.departed = departed, .lock = PTHREAD_MUTEX_INITIALIZER};
@@ -228,16 +215,12 @@ START_TEST(the_standby_is_told_of_a_loss_before_the_process)
     wf_connection_release(client.links[WF_LINK_STANDBY].connection);
     close(ends[1]);
 }
-END_TEST
 
 /* Rank 3 loses its connection to the standby, and nothing else. */
 static void lose_the_standby(struct rv_rank *self)
 {
-    static const int32_t all[] = {0, 1, 2, 3};
-    uint64_t serial;
-
     await_standby(self);
-    rv_note(self, gather(self, all, 4, &serial));
+    gather_all(self);
     if (self->status != WEFT_OK) return;
     if (self->rank == 3) {
         shutdown(self->client->links[WF_LINK_STANDBY].connection->fd, SHUT_RDWR);
@@ -245,13 +228,13 @@ static void lose_the_standby(struct rv_rank *self)
             rv_sleep_ms(1);
     }
     rv_sleep_ms(3000); /* longer than the standby's report waits for the server's */
-    rv_note(self, gather(self, all, 4, &serial));
+    gather_all(self);
     if (self->status == WEFT_OK && self->gone_rank >= 0)
         rv_note(self, wf_fail(WEFT_ERR_INTERNAL, "rank %d is said to be gone", self->gone_rank));
-    if (self->status == WEFT_OK) rv_note(self, gather(self, all, 4, &serial));
+    if (self->status == WEFT_OK) gather_all(self);
 }
 
-START_TEST(a_rank_that_loses_the_standby_alone_is_not_gone)
+TEST(a_rank_that_loses_the_standby_alone_is_not_gone)
 {
     rv = begin_serving("unix:weft-test-alone");
     start_all(lose_the_standby);
@@ -260,11 +243,10 @@ START_TEST(a_rank_that_loses_the_standby_alone_is_not_gone)
         saw(&ranks[rank], WEFT_OK, "");
     wf_server_release(&rv.server);
 }
-END_TEST
 
 /* The standby reports rank 3.  This rank's thread then rests longer than the server may take to
  * answer, and asks the server. */
-START_TEST(the_server_has_time_to_answer_a_question_that_is_asked_late)
+TEST(the_server_has_time_to_answer_a_question_that_is_asked_late)
 {
     struct wf_departure *departed[4] = {0};
     struct wf_client client = {.departed = departed, .lock = PTHREAD_MUTEX_INITIALIZER};
@@ -303,13 +285,3 @@ START_TEST(the_server_has_time_to_answer_a_question_that_is_asked_late)
     wf_connection_release(server);
     close(ends[1]);
 }
-END_TEST
-
-SUITE(rendezvous_departures, a_server_that_closes_last_is_not_the_cause,
-      a_loss_is_named_where_others_left_because_of_it,
-      a_rank_that_leaves_with_the_server_is_not_the_cause,
-      a_server_whose_process_ends_slowly_is_the_cause,
-      a_server_whose_loss_one_rank_has_found_is_the_cause,
-      the_standby_is_told_of_a_loss_before_the_process,
-      a_rank_that_loses_the_standby_alone_is_not_gone,
-      the_server_has_time_to_answer_a_question_that_is_asked_late)

@@ -21,16 +21,15 @@ static void saw(weft_status status, const char *part)
     ck_assert_msg(strstr(rank.text, part) != NULL, "no \"%s\" in: %s", part, rank.text);
 }
 
-START_TEST(a_wrong_token_is_refused_at_once)
+TEST(a_wrong_token_is_refused_at_once)
 {
     struct rv rv = rv_begin(2, "127.0.0.1", 300 * WF_SECOND_NS);
 
     one_rank(&rv, "a guess", 300 * WF_SECOND_NS);
     saw(WEFT_ERR_INVALID,
-        "the token (WEFT_TOKEN or weft_options.token) is not the token of this job");
+        "the token (WEFT_TOKEN or weft_init_options.token) is not the token of this job");
     wf_server_release(&rv.server);
 }
-END_TEST
 
 /* A server that is not a rendezvous: sends BYTES to every client. */
 static struct {
@@ -79,7 +78,7 @@ static void end_impostor(void)
     close(impostor.listener);
 }
 
-START_TEST(something_else_behind_the_port_is_noticed)
+TEST(something_else_behind_the_port_is_noticed)
 {
     struct rv rv = begin_impostor("220 mail.example ESMTP ready\r\n", 30);
 
@@ -87,9 +86,8 @@ START_TEST(something_else_behind_the_port_is_noticed)
     saw(WEFT_ERR_MISMATCH, "is not a weft rendezvous");
     end_impostor();
 }
-END_TEST
 
-START_TEST(a_server_that_does_not_know_the_token_is_not_believed)
+TEST(a_server_that_does_not_know_the_token_is_not_believed)
 {
     struct wf_text said = {0};
     uint8_t hello[WF_HELLO_BYTES], nonce[WF_NONCE_BYTES] = {9}, proof[WF_SHA256_BYTES] = {1};
@@ -108,9 +106,8 @@ START_TEST(a_server_that_does_not_know_the_token_is_not_believed)
     end_impostor();
     wf_text_free(&said);
 }
-END_TEST
 
-START_TEST(a_server_that_is_silent_is_given_up)
+TEST(a_server_that_is_silent_is_given_up)
 {
     struct rv rv = begin_impostor("", 0);
 
@@ -118,18 +115,16 @@ START_TEST(a_server_that_is_silent_is_given_up)
     saw(WEFT_ERR_TIMEOUT, "the rendezvous does not answer");
     end_impostor();
 }
-END_TEST
 
-START_TEST(a_missing_server_is_given_up)
+TEST(a_missing_server_is_given_up)
 {
     struct rv rv = {NULL, {.host = "weft-test-nobody", .is_unix = true}};
 
     one_rank(&rv, rv_token, WF_SECOND_NS / 5);
     saw(WEFT_ERR_TIMEOUT, "the rendezvous cannot be reached: Connection refused");
 }
-END_TEST
 
-START_TEST(a_server_that_comes_later_is_waited_for)
+TEST(a_server_that_comes_later_is_waited_for)
 {
     struct rv rv = {NULL, {.host = "weft-test-later", .is_unix = true}}, real;
     struct rv_rank other;
@@ -145,8 +140,3 @@ START_TEST(a_server_that_comes_later_is_waited_for)
     saw(WEFT_OK, "");
     wf_server_release(&real.server);
 }
-END_TEST
-
-SUITE(rendezvous_enter, a_wrong_token_is_refused_at_once, something_else_behind_the_port_is_noticed,
-      a_server_that_does_not_know_the_token_is_not_believed, a_server_that_is_silent_is_given_up,
-      a_missing_server_is_given_up, a_server_that_comes_later_is_waited_for)

@@ -68,7 +68,7 @@ static void post(struct wf_gathers *m, int32_t rank, const char *list, const cha
     ck_assert_int_eq(post_full(m, 0, rank, 10 + (uint64_t)rank, list, "x", WEFT_OK, text), WEFT_OK);
 }
 
-START_TEST(all_get_every_blob_in_the_lists_order)
+TEST(all_get_every_blob_in_the_lists_order)
 {
     struct wf_gathers *m = begin();
 
@@ -85,9 +85,8 @@ START_TEST(all_get_every_blob_in_the_lists_order)
     ck_assert_uint_eq(wf_gathers_open(m), 0);
     wf_gathers_release(&m);
 }
-END_TEST
 
-START_TEST(lists_that_differ_only_in_order_do_not_meet)
+TEST(lists_that_differ_only_in_order_do_not_meet)
 {
     struct wf_gathers *m = begin();
 
@@ -97,9 +96,8 @@ START_TEST(lists_that_differ_only_in_order_do_not_meet)
     ck_assert_uint_eq(wf_gathers_open(m), 2);
     wf_gathers_release(&m);
 }
-END_TEST
 
-START_TEST(every_gather_has_a_number_of_its_own)
+TEST(every_gather_has_a_number_of_its_own)
 {
     struct wf_gathers *m = begin();
     uint64_t last = 0;
@@ -114,9 +112,8 @@ START_TEST(every_gather_has_a_number_of_its_own)
     ck_assert_uint_eq(wf_gathers_open(m), 0);
     wf_gathers_release(&m);
 }
-END_TEST
 
-START_TEST(one_ranks_failure_is_everyones_with_its_number)
+TEST(one_ranks_failure_is_everyones_with_its_number)
 {
     struct wf_gathers *m = begin();
 
@@ -136,9 +133,8 @@ START_TEST(one_ranks_failure_is_everyones_with_its_number)
     ck_assert_uint_eq(wf_gathers_open(m), 0);
     wf_gathers_release(&m);
 }
-END_TEST
 
-START_TEST(a_late_rank_hears_of_the_failure_whatever_it_came_for)
+TEST(a_late_rank_hears_of_the_failure_whatever_it_came_for)
 {
     struct wf_gathers *m = begin();
 
@@ -147,10 +143,9 @@ START_TEST(a_late_rank_hears_of_the_failure_whatever_it_came_for)
     ck_assert_str_eq(seen[1].text, "rank 0: bad");
     wf_gathers_release(&m);
 }
-END_TEST
 
 /* The rank fails because of what an earlier gather answered. */
-START_TEST(a_failure_names_one_rank_only)
+TEST(a_failure_names_one_rank_only)
 {
     struct wf_gathers *m = begin();
 
@@ -161,9 +156,8 @@ START_TEST(a_failure_names_one_rank_only)
     ck_assert_str_eq(seen[1].text, "rank 1: rank is 4");
     wf_gathers_release(&m);
 }
-END_TEST
 
-START_TEST(the_next_gather_of_a_list_does_not_wait_for_the_failed_one)
+TEST(the_next_gather_of_a_list_does_not_wait_for_the_failed_one)
 {
     struct wf_gathers *m = begin();
 
@@ -177,9 +171,8 @@ START_TEST(the_next_gather_of_a_list_does_not_wait_for_the_failed_one)
     ck_assert_str_eq(seen[1].blobs, "again|again|");
     wf_gathers_release(&m);
 }
-END_TEST
 
-START_TEST(ranks_in_different_calls_get_both_names)
+TEST(ranks_in_different_calls_get_both_names)
 {
     struct wf_gathers *m = begin();
 
@@ -192,7 +185,6 @@ START_TEST(ranks_in_different_calls_get_both_names)
     }
     wf_gathers_release(&m);
 }
-END_TEST
 
 /* RANK posts a step of ranks 0 to COUNT - 1. */
 static void post_step(struct wf_gathers *m, uint64_t now, uint64_t comm, int32_t count,
@@ -214,7 +206,7 @@ static void post_for(struct wf_gathers *m, uint64_t comm, int32_t rank, const ch
     post_step(m, 0, comm, 2, rank, label);
 }
 
-START_TEST(calls_on_different_communicators_do_not_meet)
+TEST(calls_on_different_communicators_do_not_meet)
 {
     struct wf_gathers *m = begin();
 
@@ -230,9 +222,8 @@ START_TEST(calls_on_different_communicators_do_not_meet)
     ck_assert_int_eq(seen[1].status, WEFT_OK);
     wf_gathers_release(&m);
 }
-END_TEST
 
-START_TEST(ranks_at_two_steps_of_a_communicator_get_one_text)
+TEST(ranks_at_two_steps_of_a_communicator_get_one_text)
 {
     struct wf_gathers *m = begin();
 
@@ -247,9 +238,8 @@ START_TEST(ranks_at_two_steps_of_a_communicator_get_one_text)
     }
     wf_gathers_release(&m);
 }
-END_TEST
 
-START_TEST(the_time_limit_does_not_name_a_rank_that_waits_elsewhere)
+TEST(the_time_limit_does_not_name_a_rank_that_waits_elsewhere)
 {
     struct wf_gathers *m = begin();
 
@@ -263,7 +253,6 @@ START_TEST(the_time_limit_does_not_name_a_rank_that_waits_elsewhere)
                      "rank 1 of ranks 1 and 3 did not reach an exchange within 100 ns");
     wf_gathers_release(&m);
 }
-END_TEST
 
 /* Ranks 0 and 1 may serve the rendezvous, and exit because of a failure. */
 static int32_t told[SIZE], told_count;
@@ -276,7 +265,7 @@ static void note_order(void *self, int32_t rank, uint64_t id, const struct wf_te
     told[told_count++] = rank;
 }
 
-START_TEST(ranks_that_may_serve_get_a_failure_last)
+TEST(ranks_that_may_serve_get_a_failure_last)
 {
     struct wf_gathers *m;
 
@@ -292,9 +281,8 @@ START_TEST(ranks_that_may_serve_get_a_failure_last)
     ck_assert_int_eq(told[2], 0);
     wf_gathers_release(&m);
 }
-END_TEST
 
-START_TEST(the_time_limit_names_the_missing_rank)
+TEST(the_time_limit_names_the_missing_rank)
 {
     struct wf_gathers *m = begin();
 
@@ -310,9 +298,8 @@ START_TEST(the_time_limit_names_the_missing_rank)
     ck_assert_int_eq(seen[1].status, WEFT_ERR_TIMEOUT);
     wf_gathers_release(&m);
 }
-END_TEST
 
-START_TEST(a_rank_that_makes_progress_is_not_late)
+TEST(a_rank_that_makes_progress_is_not_late)
 {
     struct wf_gathers *m = begin();
 
@@ -331,9 +318,8 @@ START_TEST(a_rank_that_makes_progress_is_not_late)
     ck_assert_str_eq(seen[1].text, "rank 2 of 4 made no progress in a save for 100 ns");
     wf_gathers_release(&m);
 }
-END_TEST
 
-START_TEST(a_gather_that_timed_out_ends_when_a_rank_comes_again_or_later)
+TEST(a_gather_that_timed_out_ends_when_a_rank_comes_again_or_later)
 {
     struct wf_gathers *m = begin();
 
@@ -351,9 +337,8 @@ START_TEST(a_gather_that_timed_out_ends_when_a_rank_comes_again_or_later)
     ck_assert_uint_eq(wf_gathers_open(m), 0);
     wf_gathers_release(&m);
 }
-END_TEST
 
-START_TEST(the_least_time_limit_counts)
+TEST(the_least_time_limit_counts)
 {
     struct wf_gathers *m = begin();
     struct wf_contribution c = {.ranks = (int32_t[]){0, 1, 2},
@@ -372,9 +357,8 @@ START_TEST(the_least_time_limit_counts)
     ck_assert_str_eq(seen[0].text, "rank 2 of 3 did not reach x within 50 ns");
     wf_gathers_release(&m);
 }
-END_TEST
 
-START_TEST(a_rank_that_is_gone_ends_its_gathers_now_and_later)
+TEST(a_rank_that_is_gone_ends_its_gathers_now_and_later)
 {
     struct wf_gathers *m = begin();
 
@@ -395,9 +379,8 @@ START_TEST(a_rank_that_is_gone_ends_its_gathers_now_and_later)
     ck_assert_str_eq(seen[1].text, "rank 2 is gone: killed"); /* the rank that left first */
     wf_gathers_release(&m);
 }
-END_TEST
 
-START_TEST(ill_formed_lists_are_refused)
+TEST(ill_formed_lists_are_refused)
 {
     struct wf_gathers *m = begin();
 
@@ -409,9 +392,8 @@ START_TEST(ill_formed_lists_are_refused)
     ck_assert_uint_eq(wf_gathers_open(m), 0);
     wf_gathers_release(&m);
 }
-END_TEST
 
-START_TEST(a_contribution_crosses_the_wire)
+TEST(a_contribution_crosses_the_wire)
 {
     int32_t list[] = {3, 1}, ranks[SIZE];
     struct wf_contribution in = {.ranks = list,
@@ -445,9 +427,8 @@ START_TEST(a_contribution_crosses_the_wire)
     ck_assert_mem_eq(out.blob.data, "blob", 4);
     wf_text_free(&wire);
 }
-END_TEST
 
-START_TEST(no_gather_leaves_memory_behind)
+TEST(no_gather_leaves_memory_behind)
 {
     int64_t live = wf_mem_live();
     struct wf_gathers *m = begin();
@@ -462,17 +443,3 @@ START_TEST(no_gather_leaves_memory_behind)
     wf_gathers_release(&m);
     ck_assert_int_eq(wf_mem_live(), live);
 }
-END_TEST
-
-SUITE(rendezvous_gather, all_get_every_blob_in_the_lists_order,
-      lists_that_differ_only_in_order_do_not_meet, every_gather_has_a_number_of_its_own,
-      one_ranks_failure_is_everyones_with_its_number,
-      a_late_rank_hears_of_the_failure_whatever_it_came_for, a_failure_names_one_rank_only,
-      the_next_gather_of_a_list_does_not_wait_for_the_failed_one,
-      ranks_in_different_calls_get_both_names, calls_on_different_communicators_do_not_meet,
-      ranks_at_two_steps_of_a_communicator_get_one_text, the_time_limit_names_the_missing_rank,
-      the_time_limit_does_not_name_a_rank_that_waits_elsewhere,
-      a_rank_that_makes_progress_is_not_late,
-      a_gather_that_timed_out_ends_when_a_rank_comes_again_or_later, the_least_time_limit_counts,
-      ranks_that_may_serve_get_a_failure_last, a_rank_that_is_gone_ends_its_gathers_now_and_later,
-      ill_formed_lists_are_refused, a_contribution_crosses_the_wire, no_gather_leaves_memory_behind)

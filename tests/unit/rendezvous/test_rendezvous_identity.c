@@ -4,7 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-START_TEST(processes_of_one_host_have_one_identity)
+TEST(processes_of_one_host_have_one_identity)
 {
     struct wf_identity here = wf_identity(NULL);
     int code = -1;
@@ -16,15 +16,10 @@ START_TEST(processes_of_one_host_have_one_identity)
     ck_assert_uint_eq(here.pid, (uint64_t)getpid());
     ck_assert_str_ne(here.host_name, "");
 }
-END_TEST
 
-START_TEST(a_pretended_host_is_as_good_as_a_real_one)
+TEST(a_pretended_host_is_as_good_as_a_real_one)
 {
     ck_assert_uint_eq(wf_identity("a").host, wf_identity("a").host);
     ck_assert_uint_ne(wf_identity("a").host, wf_identity("b").host);
     ck_assert_uint_ne(wf_identity("a").host, wf_identity(NULL).host);
 }
-END_TEST
-
-SUITE(rendezvous_identity, processes_of_one_host_have_one_identity,
-      a_pretended_host_is_as_good_as_a_real_one)

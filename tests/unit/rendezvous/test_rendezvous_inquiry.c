@@ -35,7 +35,7 @@ static struct wf_inquiries begin(void)
 
 static const int32_t three[] = {2, 0, 5};
 
-START_TEST(the_last_answer_ends_it)
+TEST(the_last_answer_ends_it)
 {
     struct wf_inquiries q = begin();
     uint64_t number;
@@ -54,9 +54,8 @@ START_TEST(the_last_answer_ends_it)
     wf_inquiry_answer(&q, number, 0, (weft_blob){"late", 4});
     ck_assert_int_eq(delivered, 1);
 }
-END_TEST
 
-START_TEST(the_time_limit_ends_it_with_what_there_is)
+TEST(the_time_limit_ends_it_with_what_there_is)
 {
     struct wf_inquiries q = begin();
     uint64_t first, second;
@@ -73,6 +72,3 @@ START_TEST(the_time_limit_ends_it_with_what_there_is)
     ck_assert_int_eq(delivered, 1);
     ck_assert_int_eq(wf_mem_live(), live);
 }
-END_TEST
-
-SUITE(rendezvous_inquiry, the_last_answer_ends_it, the_time_limit_ends_it_with_what_there_is)

@@ -22,7 +22,7 @@ static struct wf_join nonces_of(const struct wf_join *join)
     return bare;
 }
 
-START_TEST(a_hello_carries_its_nonce)
+TEST(a_hello_carries_its_nonce)
 {
     uint8_t nonce[WF_NONCE_BYTES] = "0123456789abcde", hello[WF_HELLO_BYTES], got[WF_NONCE_BYTES];
 
@@ -36,9 +36,8 @@ START_TEST(a_hello_carries_its_nonce)
     ck_assert(wf_join_may_be_hello(hello, 3));
     ck_assert(!wf_join_may_be_hello(hello, 4));
 }
-END_TEST
 
-START_TEST(a_client_with_the_token_is_accepted)
+TEST(a_client_with_the_token_is_accepted)
 {
     struct wf_job_key key = wf_job_key("a secret");
     struct wf_join join = sample(), seen = nonces_of(&join);
@@ -51,9 +50,8 @@ START_TEST(a_client_with_the_token_is_accepted)
     ck_assert_uint_eq(seen.pid, 4242);
     ck_assert_uint_eq(seen.standby, 29400);
 }
-END_TEST
 
-START_TEST(another_token_is_refused)
+TEST(another_token_is_refused)
 {
     struct wf_job_key key = wf_job_key("a secret"), other = wf_job_key("a Secret");
     struct wf_join join = sample(), seen = nonces_of(&join);
@@ -63,9 +61,8 @@ START_TEST(another_token_is_refused)
     ck_assert(!wf_join_read_proof(&key, proof, &seen));
     ck_assert_int_eq(seen.rank, 0);
 }
-END_TEST
 
-START_TEST(no_bit_of_a_proof_can_be_changed)
+TEST(no_bit_of_a_proof_can_be_changed)
 {
     struct wf_job_key key = wf_job_key("a secret");
     struct wf_join join = sample();
@@ -80,9 +77,8 @@ START_TEST(no_bit_of_a_proof_can_be_changed)
         proof[bit / 8] ^= (uint8_t)(1 << bit % 8);
     }
 }
-END_TEST
 
-START_TEST(a_recorded_proof_is_worth_nothing_later)
+TEST(a_recorded_proof_is_worth_nothing_later)
 {
     struct wf_job_key key = wf_job_key("a secret");
     struct wf_join join = sample(), later = nonces_of(&join);
@@ -92,9 +88,8 @@ START_TEST(a_recorded_proof_is_worth_nothing_later)
     later.server_nonce[0] ^= 1;
     ck_assert(!wf_join_read_proof(&key, proof, &later));
 }
-END_TEST
 
-START_TEST(a_clients_proof_does_not_serve_as_a_servers)
+TEST(a_clients_proof_does_not_serve_as_a_servers)
 {
     struct wf_job_key key = wf_job_key("a secret"), other = wf_job_key("none");
     struct wf_join join = sample();
@@ -106,14 +101,13 @@ START_TEST(a_clients_proof_does_not_serve_as_a_servers)
     ck_assert(memcmp(proof + WF_PROOF_BYTES - WF_SHA256_BYTES, server, sizeof server) != 0);
     ck_assert(memcmp(server, wrong, sizeof server) != 0);
 }
-END_TEST
 
 static bool same_key(const struct wf_seal *a, const struct wf_seal *b)
 {
     return memcmp(a->key, b->key, sizeof a->key) == 0;
 }
 
-START_TEST(every_connection_and_direction_has_a_key_of_its_own)
+TEST(every_connection_and_direction_has_a_key_of_its_own)
 {
     struct wf_job_key key = wf_job_key("a secret"), other = wf_job_key("a Secret");
     struct wf_job_key standby = wf_standby_key(&key, 1), second = wf_standby_key(&key, 2);
@@ -137,9 +131,3 @@ START_TEST(every_connection_and_direction_has_a_key_of_its_own)
     ck_assert(memcmp(&standby, &key, sizeof key) != 0);
     ck_assert(memcmp(&standby, &second, sizeof key) != 0);
 }
-END_TEST
-
-SUITE(rendezvous_join, a_hello_carries_its_nonce, a_client_with_the_token_is_accepted,
-      another_token_is_refused, no_bit_of_a_proof_can_be_changed,
-      a_recorded_proof_is_worth_nothing_later, a_clients_proof_does_not_serve_as_a_servers,
-      every_connection_and_direction_has_a_key_of_its_own)

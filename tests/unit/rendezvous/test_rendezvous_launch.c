@@ -27,7 +27,7 @@ static const char *read_error(struct wf_environment environment)
 
 #define SAYS(text, part) ck_assert_msg(strstr(text, part) != NULL, "no \"%s\" in: %s", part, text)
 
-START_TEST(without_a_launcher_it_is_a_world_of_one)
+TEST(without_a_launcher_it_is_a_world_of_one)
 {
     struct wf_launch launch = read_ok((struct wf_environment){(char *const[]){NULL}, false});
 
@@ -36,7 +36,6 @@ START_TEST(without_a_launcher_it_is_a_world_of_one)
     ck_assert_int_eq(launch.size, 1);
     ck_assert_int_eq(launch.local_rank, -1);
 }
-END_TEST
 
 static char *torchrun[] = {"RANK=3",
                            "WORLD_SIZE=8",
@@ -57,7 +56,7 @@ static char *slurm[] = {"SLURM_PROCID=5",
                         "SLURM_STEP_ID=0",
                         NULL};
 
-START_TEST(every_launcher_is_understood)
+TEST(every_launcher_is_understood)
 {
     struct wf_launch t = read_ok((struct wf_environment){torchrun, false});
     struct wf_launch o = read_ok((struct wf_environment){openmpi, false});
@@ -86,9 +85,8 @@ START_TEST(every_launcher_is_understood)
     ck_assert(!s.one_host);
     ck_assert_str_eq(s.job, "slurm:77:0");
 }
-END_TEST
 
-START_TEST(a_batch_script_of_slurm_is_not_a_rank)
+TEST(a_batch_script_of_slurm_is_not_a_rank)
 {
     struct wf_launch launch =
         read_ok(ENVIRONMENT("SLURM_PROCID=0", "SLURM_NTASKS=4", "SLURM_JOB_ID=77"));
@@ -96,9 +94,8 @@ START_TEST(a_batch_script_of_slurm_is_not_a_rank)
     ck_assert_str_eq(launch.launcher, "none");
     ck_assert_int_eq(launch.size, 1);
 }
-END_TEST
 
-START_TEST(the_inner_launcher_counts)
+TEST(the_inner_launcher_counts)
 {
     struct wf_launch launch =
         read_ok(ENVIRONMENT("SLURM_PROCID=1", "SLURM_STEP_NUM_TASKS=2", "RANK=5", "WORLD_SIZE=8"));
@@ -109,10 +106,9 @@ START_TEST(the_inner_launcher_counts)
     ck_assert_str_eq(launch.launcher, "weft");
     ck_assert_int_eq(launch.rank, 1);
 }
-END_TEST
 
 /* `weft run` sets both kinds of variables; a torchrun inside replaces one kind. */
-START_TEST(a_torchrun_inside_weft_run_counts)
+TEST(a_torchrun_inside_weft_run_counts)
 {
     struct wf_launch launch =
         read_ok(ENVIRONMENT("WEFT_LAUNCHER=weft", "WEFT_SERVED=1", "WEFT_RANK=0", "WEFT_SIZE=1",
@@ -132,9 +128,8 @@ START_TEST(a_torchrun_inside_weft_run_counts)
     ck_assert_str_eq(launch.launcher, "weft"); /* which a user may set in a worker of torchrun */
     ck_assert(!launch.is_inside);
 }
-END_TEST
 
-START_TEST(the_user_may_say_which_launcher_counts)
+TEST(the_user_may_say_which_launcher_counts)
 {
     struct wf_launch launch =
         read_ok(ENVIRONMENT("WEFT_LAUNCHER=slurm", "SLURM_PROCID=1", "SLURM_STEP_NUM_TASKS=8",
@@ -147,9 +142,8 @@ START_TEST(the_user_may_say_which_launcher_counts)
     SAYS(read_error(ENVIRONMENT("WEFT_LAUNCHER=slurn")), "expected auto, none, weft, torchrun");
     SAYS(read_error(ENVIRONMENT("WEFT_LAUNCHER=pmi")), "PMI_RANK and PMI_SIZE are not set");
 }
-END_TEST
 
-START_TEST(half_set_variables_are_named)
+TEST(half_set_variables_are_named)
 {
     SAYS(read_error(ENVIRONMENT("RANK=0")), "RANK is set, but WORLD_SIZE is not");
     SAYS(read_error(ENVIRONMENT("WORLD_SIZE=2", "RANK=")), "WORLD_SIZE is set, but RANK is not");
@@ -157,9 +151,8 @@ START_TEST(half_set_variables_are_named)
     SAYS(read_error(ENVIRONMENT("OMPI_COMM_WORLD_RANK=0")), "OMPI_COMM_WORLD_SIZE is not");
     SAYS(read_error(ENVIRONMENT("SLURM_STEP_NUM_TASKS=2")), "SLURM_PROCID is not");
 }
-END_TEST
 
-START_TEST(values_out_of_range_are_named)
+TEST(values_out_of_range_are_named)
 {
     SAYS(read_error(ENVIRONMENT("RANK=2", "WORLD_SIZE=2")), "RANK is 2 and WORLD_SIZE is 2");
     SAYS(read_error(ENVIRONMENT("RANK=-1", "WORLD_SIZE=2")), "RANK is \"-1\"");
@@ -176,9 +169,8 @@ START_TEST(values_out_of_range_are_named)
     SAYS(read_error(ENVIRONMENT("RANK=0", "WORLD_SIZE=4", "MASTER_ADDR=n", "MASTER_PORT=65535")),
          "MASTER_PORT is 65535");
 }
-END_TEST
 
-START_TEST(launchers_at_odds_are_named)
+TEST(launchers_at_odds_are_named)
 {
     const char *said = read_error(
         ENVIRONMENT("RANK=0", "WORLD_SIZE=2", "OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_SIZE=2"));
@@ -188,7 +180,6 @@ START_TEST(launchers_at_odds_are_named)
     (void)read_ok(
         ENVIRONMENT("RANK=1", "WORLD_SIZE=2", "OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_SIZE=2"));
 }
-END_TEST
 
 /* ---- where they meet ---- */
 
@@ -200,7 +191,7 @@ static weft_status meet(const struct wf_launch *launch, const char *rendezvous, 
     return wf_launch_rendezvous(launch, rendezvous, "WEFT_RENDEZVOUS", token, address, &key);
 }
 
-START_TEST(ranks_of_one_host_meet_at_a_unix_socket_of_their_job)
+TEST(ranks_of_one_host_meet_at_a_unix_socket_of_their_job)
 {
     struct wf_launch a = read_ok((struct wf_environment){openmpi, false}), b = a;
     struct wf_address one, same, other;
@@ -214,9 +205,8 @@ START_TEST(ranks_of_one_host_meet_at_a_unix_socket_of_their_job)
     ck_assert_int_eq(meet(&b, NULL, NULL, &other), WEFT_OK);
     ck_assert_str_ne(one.host, other.host);
 }
-END_TEST
 
-START_TEST(ranks_of_several_hosts_need_an_address_and_a_token)
+TEST(ranks_of_several_hosts_need_an_address_and_a_token)
 {
     struct wf_launch t = read_ok((struct wf_environment){torchrun, false});
     struct wf_launch s = read_ok((struct wf_environment){slurm, false});
@@ -236,9 +226,8 @@ START_TEST(ranks_of_several_hosts_need_an_address_and_a_token)
     ck_assert_int_eq(meet(&t, NULL, "0123456789abcdef", &address), WEFT_ERR_INVALID);
     SAYS(weft_last_error(), "MASTER_PORT");
 }
-END_TEST
 
-START_TEST(a_missing_variable_of_the_rendezvous_is_named)
+TEST(a_missing_variable_of_the_rendezvous_is_named)
 {
     struct wf_launch weft = read_ok(ENVIRONMENT("WEFT_RANK=1", "WEFT_SIZE=4"));
     struct wf_launch slurm_ranks = read_ok((struct wf_environment){slurm, false});
@@ -256,30 +245,29 @@ START_TEST(a_missing_variable_of_the_rendezvous_is_named)
     ck_assert_int_eq(meet(&weft, "node", NULL, &address), WEFT_ERR_PARSE);
     SAYS(weft_last_error(), "WEFT_RENDEZVOUS is \"node\"");
 }
-END_TEST
 
-START_TEST(a_program_that_gives_its_rank_is_told_which_option_is_missing)
+TEST(a_program_that_gives_its_rank_is_told_which_option_is_missing)
 {
     struct wf_launch own = {.launcher = "options", .rank = 1, .size = 2, .local_rank = -1};
     struct wf_address address;
 
     ck_assert_int_eq(meet(&own, NULL, NULL, &address), WEFT_ERR_INVALID);
-    SAYS(weft_last_error(), "weft_init: weft_options.rank is 1 and .size is 2, but .rendezvous is "
-                            "not set, so rank 1 cannot find the other ranks");
+    SAYS(weft_last_error(),
+         "weft_init: weft_init_options.rank is 1 and .size is 2, but .rendezvous is "
+         "not set, so rank 1 cannot find the other ranks");
     ck_assert_int_eq(meet(&own, "node2:7", NULL, &address), WEFT_ERR_INVALID);
-    SAYS(weft_last_error(), "set weft_options.token or WEFT_TOKEN to one secret on all ranks");
+    SAYS(weft_last_error(), "set weft_init_options.token or WEFT_TOKEN to one secret on all ranks");
 }
-END_TEST
 
-START_TEST(settings_are_called_by_the_names_that_the_user_knows)
+TEST(settings_are_called_by_the_names_that_the_user_knows)
 {
     struct wf_launch own = {.launcher = "options"};
     struct wf_launch weft = read_ok(ENVIRONMENT("WEFT_RANK=1", "WEFT_SIZE=4"));
     struct wf_launch t = read_ok((struct wf_environment){torchrun, false});
     struct wf_launch s = read_ok((struct wf_environment){slurm, false});
 
-    ck_assert_str_eq(wf_launch_rank_setting(&own), "weft_options.rank");
-    ck_assert_str_eq(wf_launch_address_setting(&own), "weft_options.rendezvous");
+    ck_assert_str_eq(wf_launch_rank_setting(&own), "weft_init_options.rank");
+    ck_assert_str_eq(wf_launch_address_setting(&own), "weft_init_options.rendezvous");
     ck_assert_str_eq(wf_launch_rank_setting(&weft), "WEFT_RANK");
     ck_assert_str_eq(wf_launch_address_setting(&weft), "WEFT_RENDEZVOUS");
     ck_assert_str_eq(wf_launch_rank_setting(&t), "RANK");
@@ -287,9 +275,8 @@ START_TEST(settings_are_called_by_the_names_that_the_user_knows)
     ck_assert_str_eq(wf_launch_rank_setting(&s), "SLURM_PROCID");
     ck_assert_ptr_null(wf_launch_address_setting(&s));
 }
-END_TEST
 
-START_TEST(a_short_token_is_refused)
+TEST(a_short_token_is_refused)
 {
     struct wf_launch t = read_ok((struct wf_environment){torchrun, false});
     struct wf_launch o = read_ok((struct wf_environment){openmpi, false});
@@ -302,9 +289,8 @@ START_TEST(a_short_token_is_refused)
     ck_assert_int_eq(meet(&o, NULL, "secret", &address), WEFT_ERR_INVALID); /* on one host too */
     ck_assert_int_eq(meet(&o, NULL, "0123456789abcdef", &address), WEFT_OK);
 }
-END_TEST
 
-START_TEST(a_loopback_master_means_one_host)
+TEST(a_loopback_master_means_one_host)
 {
     struct wf_launch launch = read_ok(
         ENVIRONMENT("RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=29500"));
@@ -314,15 +300,3 @@ START_TEST(a_loopback_master_means_one_host)
     ck_assert_int_eq(meet(&launch, NULL, NULL, &address), WEFT_OK);
     ck_assert(address.is_unix);
 }
-END_TEST
-
-SUITE(rendezvous_launch, without_a_launcher_it_is_a_world_of_one, every_launcher_is_understood,
-      a_batch_script_of_slurm_is_not_a_rank, the_inner_launcher_counts,
-      a_torchrun_inside_weft_run_counts, the_user_may_say_which_launcher_counts,
-      half_set_variables_are_named, values_out_of_range_are_named, launchers_at_odds_are_named,
-      ranks_of_one_host_meet_at_a_unix_socket_of_their_job,
-      a_missing_variable_of_the_rendezvous_is_named,
-      ranks_of_several_hosts_need_an_address_and_a_token,
-      a_program_that_gives_its_rank_is_told_which_option_is_missing,
-      settings_are_called_by_the_names_that_the_user_knows, a_short_token_is_refused,
-      a_loopback_master_means_one_host)

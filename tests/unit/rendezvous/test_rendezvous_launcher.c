@@ -13,7 +13,7 @@ static void forget_launchers(void)
         unsetenv(names[i]);
 }
 
-START_TEST(a_process_reads_its_identity)
+TEST(a_process_reads_its_identity)
 {
     weft_launch_info launch = {.struct_size = sizeof launch};
 
@@ -34,9 +34,8 @@ START_TEST(a_process_reads_its_identity)
     ck_assert_int_eq(launch.rank, 2);
     forget_launchers();
 }
-END_TEST
 
-START_TEST(no_more_than_the_callers_struct_is_written)
+TEST(no_more_than_the_callers_struct_is_written)
 {
     weft_launch_info launch = {.struct_size = offsetof(weft_launch_info, rank), .rank = 77};
 
@@ -50,9 +49,8 @@ START_TEST(no_more_than_the_callers_struct_is_written)
     ck_assert_int_eq(weft_launch_get(NULL), WEFT_ERR_INVALID);
     forget_launchers();
 }
-END_TEST
 
-START_TEST(a_rendezvous_has_an_address_and_a_token)
+TEST(a_rendezvous_has_an_address_and_a_token)
 {
     weft_rendezvous_options options = {.struct_size = sizeof options, .size = 2};
     weft_rendezvous *first = NULL, *second = NULL;
@@ -71,9 +69,8 @@ START_TEST(a_rendezvous_has_an_address_and_a_token)
     weft_rendezvous_close(&second);
     ck_assert_ptr_null(first);
 }
-END_TEST
 
-START_TEST(what_cannot_be_is_refused)
+TEST(what_cannot_be_is_refused)
 {
     weft_rendezvous_options options = {.struct_size = sizeof options, .size = 0};
     weft_rendezvous *rendezvous = NULL;
@@ -94,7 +91,3 @@ START_TEST(what_cannot_be_is_refused)
     weft_rendezvous_close(&rendezvous);
     weft_rendezvous_close(NULL);
 }
-END_TEST
-
-SUITE(rendezvous_launcher, a_process_reads_its_identity, no_more_than_the_callers_struct_is_written,
-      a_rendezvous_has_an_address_and_a_token, what_cannot_be_is_refused)

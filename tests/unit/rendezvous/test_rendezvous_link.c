@@ -22,7 +22,7 @@ static void outlive_the_server(struct rv_rank *self)
     rv_note(self, gather(self, all, 4, &after));
 }
 
-START_TEST(the_standby_serves_once_the_server_has_ended)
+TEST(the_standby_serves_once_the_server_has_ended)
 {
     static const char *const addresses[] = {"127.0.0.1", "unix:weft-test-standby"};
 
@@ -38,25 +38,23 @@ START_TEST(the_standby_serves_once_the_server_has_ended)
             saw(&ranks[rank], WEFT_ERR_PEER, "rank 3 is gone");
     }
 }
-END_TEST
 
 /* Rank 2 reports an error and leaves.  The others synchronize. */
 static void report_and_leave(struct rv_rank *self)
 {
     static const int32_t all[] = {0, 1, 2, 3};
-    uint64_t serial;
 
     await_standby(self);
-    rv_note(self, gather(self, all, 4, &serial));
+    gather_all(self);
     if (self->status != WEFT_OK) return;
     if (self->rank == 2) {
         wf_client_report(self->client, 7, all, 4, WEFT_ERR_TIMEOUT, "rank 9 does not answer", 0);
         return;
     }
-    rv_note(self, gather(self, all, 4, &serial));
+    gather_all(self);
 }
 
-START_TEST(a_rank_that_leaves_after_an_error_is_not_the_cause)
+TEST(a_rank_that_leaves_after_an_error_is_not_the_cause)
 {
     rv = begin_serving("unix:weft-test-report");
     start_all(report_and_leave);
@@ -69,16 +67,15 @@ START_TEST(a_rank_that_leaves_after_an_error_is_not_the_cause)
     }
     wf_server_release(&rv.server);
 }
-END_TEST
 
 /* Rank 2 reports an error to rank 3, which leaves because of it.  Ranks 0 and 1 wait for rank 3. */
 static void leave_because_of_a_report(struct rv_rank *self)
 {
-    static const int32_t all[] = {0, 1, 2, 3}, some[] = {0, 1, 3}, one[] = {3};
+    static const int32_t some[] = {0, 1, 3}, one[] = {3};
     uint64_t serial;
 
     await_standby(self);
-    rv_note(self, gather(self, all, 4, &serial));
+    gather_all(self);
     if (self->status != WEFT_OK) return;
     if (self->rank == 2)
         wf_client_report(self->client, 7, one, 1, WEFT_ERR_TIMEOUT, "rank 9 does not answer", 0);
@@ -90,7 +87,7 @@ static void leave_because_of_a_report(struct rv_rank *self)
         rv_sleep_ms(1);
 }
 
-START_TEST(a_rank_that_leaves_because_of_a_report_is_not_the_cause)
+TEST(a_rank_that_leaves_because_of_a_report_is_not_the_cause)
 {
     rv = begin_serving("unix:weft-test-heard");
     start_all(leave_because_of_a_report);
@@ -100,7 +97,6 @@ START_TEST(a_rank_that_leaves_because_of_a_report_is_not_the_cause)
             "rank 3 has left the job; before, it was sent this error: rank 9 does not answer");
     wf_server_release(&rv.server);
 }
-END_TEST
 
 static atomic_bool stalled, met;
 
@@ -116,7 +112,7 @@ static void stall(void *self, uint64_t comm, int32_t asker, struct wf_text *out)
 /* The same, but the thread of rank 2 is busy while it reports. */
 static void report_while_the_thread_is_busy(struct rv_rank *self)
 {
-    static const int32_t all[] = {0, 1, 2, 3}, some[] = {1, 3}, one[] = {3}, busy[] = {2};
+    static const int32_t some[] = {1, 3}, one[] = {3}, busy[] = {2};
     struct wf_gathered got;
     uint64_t serial;
 
@@ -126,7 +122,7 @@ static void report_while_the_thread_is_busy(struct rv_rank *self)
         self->client->options.events.where = stall;
         pthread_mutex_unlock(&self->client->lock);
     }
-    rv_note(self, gather(self, all, 4, &serial));
+    gather_all(self);
     if (self->status != WEFT_OK) return;
     if (self->rank == 0) {
         rv_note(self, wf_client_ask(self->client, 5, busy, 1, 20 * WF_SECOND_NS, &got));
@@ -145,7 +141,7 @@ static void report_while_the_thread_is_busy(struct rv_rank *self)
         rv_sleep_ms(1);
 }
 
-START_TEST(a_report_arrives_before_the_ranks_that_leave_because_of_it)
+TEST(a_report_arrives_before_the_ranks_that_leave_because_of_it)
 {
     stalled = met = false;
     rv = begin_serving("unix:weft-test-busy");
@@ -156,21 +152,17 @@ START_TEST(a_report_arrives_before_the_ranks_that_leave_because_of_it)
         "rank 3 has left the job; before, it was sent this error: rank 9 does not answer");
     wf_server_release(&rv.server);
 }
-END_TEST
 
 /* The server does not answer, as if its process were stopped.  The standby answers. */
 static void ask_a_stopped_server(struct rv_rank *self)
 {
     static const int32_t all[] = {0, 1, 2, 3};
     struct wf_gathered got;
-    uint64_t serial;
 
     await_standby(self);
-    rv_note(self, gather(self, all, 4, &serial));
+    gather_all(self);
     if (self->rank == 2 && self->status == WEFT_OK) {
-        pthread_mutex_lock(&self->client->lock);
-        self->client->links[WF_LINK_SERVER].connection->send_failed = true; /* sent data is lost */
-        pthread_mutex_unlock(&self->client->lock);
+        stop_server_for(self);
         rv_note(self, wf_client_ask(self->client, 5, all, 4, WF_SECOND_NS / 10, &got));
         if (self->status == WEFT_OK && memcmp(got.blobs[3].data, "rank 3 in 5", 11) != 0)
             rv_note(self, wf_fail(WEFT_ERR_INTERNAL, "wrong answers"));
@@ -181,7 +173,7 @@ static void ask_a_stopped_server(struct rv_rank *self)
         rv_sleep_ms(1);
 }
 
-START_TEST(the_standby_answers_for_a_server_that_is_stopped)
+TEST(the_standby_answers_for_a_server_that_is_stopped)
 {
     rv = begin_serving("unix:weft-test-stopped");
     start_all(ask_a_stopped_server);
@@ -190,7 +182,6 @@ START_TEST(the_standby_answers_for_a_server_that_is_stopped)
         saw(&ranks[rank], WEFT_OK, "");
     wf_server_release(&rv.server);
 }
-END_TEST
 
 /* A call ends soon after its time limit, although the server does not answer. */
 static void gather_at_a_stopped_server(struct rv_rank *self)
@@ -203,14 +194,12 @@ static void gather_at_a_stopped_server(struct rv_rank *self)
                                    .text = "",
                                    .blob = {"x", 1}};
     struct wf_gathered got;
-    uint64_t serial, begun;
+    uint64_t begun;
 
     await_standby(self);
-    rv_note(self, gather(self, all, 4, &serial));
+    gather_all(self);
     if (self->rank == 2 && self->status == WEFT_OK) {
-        pthread_mutex_lock(&self->client->lock);
-        self->client->links[WF_LINK_SERVER].connection->send_failed = true; /* sent data is lost */
-        pthread_mutex_unlock(&self->client->lock);
+        stop_server_for(self);
         begun = wf_now_ns();
         rv_note(self, wf_client_gather(self->client, &mine, &got));
         wf_client_report(self->client, 7, all, 4, WEFT_ERR_TIMEOUT, "rank 9 does not answer", 0);
@@ -222,7 +211,7 @@ static void gather_at_a_stopped_server(struct rv_rank *self)
         rv_sleep_ms(1);
 }
 
-START_TEST(a_server_that_is_stopped_does_not_prolong_a_call)
+TEST(a_server_that_is_stopped_does_not_prolong_a_call)
 {
     rv = begin_serving("unix:weft-test-limit");
     start_all(gather_at_a_stopped_server);
@@ -230,7 +219,6 @@ START_TEST(a_server_that_is_stopped_does_not_prolong_a_call)
     saw(&ranks[2], WEFT_ERR_TIMEOUT, "the rendezvous does not answer; rank 0 serves it");
     wf_server_release(&rv.server);
 }
-END_TEST
 
 /* An answer, as a server with the job's token may write it. */
 static void put_answer(struct wf_text *out, uint32_t status, uint32_t count, uint32_t blobs)
@@ -271,7 +259,7 @@ static void take_answer(uint32_t status, uint32_t count, uint32_t blobs, bool fi
     wf_free(connection.why);
 }
 
-START_TEST(an_answer_of_another_number_of_ranks_closes_the_connection)
+TEST(an_answer_of_another_number_of_ranks_closes_the_connection)
 {
     take_answer(WEFT_OK, 3, 3, true, false);
     take_answer(WEFT_OK, 2, 2, false, false);
@@ -283,12 +271,3 @@ START_TEST(an_answer_of_another_number_of_ranks_closes_the_connection)
     take_answer((uint32_t)WEFT_ERR_PEER, 0, 0, false, false); /* without a text */
     take_answer(WEFT_OK, 2, 2, false, true);
 }
-END_TEST
-
-SUITE(rendezvous_link, an_answer_of_another_number_of_ranks_closes_the_connection,
-      the_standby_serves_once_the_server_has_ended,
-      a_rank_that_leaves_after_an_error_is_not_the_cause,
-      a_rank_that_leaves_because_of_a_report_is_not_the_cause,
-      a_report_arrives_before_the_ranks_that_leave_because_of_it,
-      the_standby_answers_for_a_server_that_is_stopped,
-      a_server_that_is_stopped_does_not_prolong_a_call)

@@ -13,7 +13,7 @@ static void saw(const struct rv_rank *rank, weft_status status, const char *part
                   rank->text);
 }
 
-START_TEST(a_missing_rank_is_named_also_to_itself)
+TEST(a_missing_rank_is_named_also_to_itself)
 {
     rv = rv_begin(5, "127.0.0.1", 4 * WF_SECOND_NS); /* expires once */
     rv_place(ranks, &rv, 5, NULL);
@@ -34,10 +34,9 @@ START_TEST(a_missing_rank_is_named_also_to_itself)
         saw(&ranks[rank], WEFT_OK, "");
     wf_server_release(&rv.server);
 }
-END_TEST
 
 /* A process that starts after the failure of a join belongs to another attempt. */
-START_TEST(a_new_process_does_not_get_the_cause_of_an_old_failure)
+TEST(a_new_process_does_not_get_the_cause_of_an_old_failure)
 {
     struct wf_server_options options = {.size = 2, .join_timeout_ns = WF_SECOND_NS};
     struct wf_connection member = {.fd = -1, .rank = -1, .stage = WF_STAGE_MEMBER};
@@ -55,9 +54,8 @@ START_TEST(a_new_process_does_not_get_the_cause_of_an_old_failure)
     }
     wf_server_release(&server);
 }
-END_TEST
 
-START_TEST(two_of_one_rank_are_refused)
+TEST(two_of_one_rank_are_refused)
 {
     int late = 0;
 
@@ -87,9 +85,8 @@ START_TEST(two_of_one_rank_are_refused)
     }
     wf_server_release(&rv.server);
 }
-END_TEST
 
-START_TEST(another_number_of_ranks_is_refused)
+TEST(another_number_of_ranks_is_refused)
 {
     rv = rv_begin(3, "127.0.0.1", 300 * WF_SECOND_NS);
     rv_place(ranks, &rv, 1, NULL);
@@ -99,11 +96,10 @@ START_TEST(another_number_of_ranks_is_refused)
     saw(&ranks[0], WEFT_ERR_MISMATCH, "rank 0 has size 4, but the job has size 3");
     wf_server_release(&rv.server);
 }
-END_TEST
 
 /* Rank 1 is awaited, so rank 0 need not wait until the time limit.  A second rank 0 is refused
  * alone. */
-START_TEST(another_number_of_ranks_is_an_error_of_all)
+TEST(another_number_of_ranks_is_an_error_of_all)
 {
     struct wf_server_options options = {.size = 2, .join_timeout_ns = WF_SECOND_NS};
     struct wf_server *server;
@@ -129,7 +125,6 @@ START_TEST(another_number_of_ranks_is_an_error_of_all)
                                            "must have the same size");
     wf_server_release(&server);
 }
-END_TEST
 
 /* Rank 1 closes its connections without a departure.  The others get the loss at once, and in every
  * gather. */
@@ -146,7 +141,7 @@ static void vanish(struct rv_rank *self)
     rv_gather(self);
 }
 
-START_TEST(a_lost_rank_is_reported_to_all)
+TEST(a_lost_rank_is_reported_to_all)
 {
     rv = rv_begin(3, "127.0.0.1", 300 * WF_SECOND_NS);
     rv_all(ranks, &rv, 3, vanish);
@@ -157,7 +152,6 @@ START_TEST(a_lost_rank_is_reported_to_all)
     }
     wf_server_release(&rv.server);
 }
-END_TEST
 
 static void leave_first(struct rv_rank *self)
 {
@@ -167,7 +161,7 @@ static void leave_first(struct rv_rank *self)
     rv_gather(self);
 }
 
-START_TEST(a_departure_is_reported_as_such)
+TEST(a_departure_is_reported_as_such)
 {
     rv = rv_begin(3, "127.0.0.1", 300 * WF_SECOND_NS);
     rv_all(ranks, &rv, 3, leave_first);
@@ -177,7 +171,6 @@ START_TEST(a_departure_is_reported_as_such)
     }
     wf_server_release(&rv.server);
 }
-END_TEST
 
 static void send_nonsense(struct rv_rank *self)
 {
@@ -194,7 +187,7 @@ static void send_nonsense(struct rv_rank *self)
         rv_gather(self);
 }
 
-START_TEST(a_member_that_talks_nonsense_is_thrown_out)
+TEST(a_member_that_talks_nonsense_is_thrown_out)
 {
     rv = rv_begin(3, "127.0.0.1", 300 * WF_SECOND_NS);
     rv_all(ranks, &rv, 3, send_nonsense);
@@ -203,7 +196,6 @@ START_TEST(a_member_that_talks_nonsense_is_thrown_out)
     ck_assert_int_eq(ranks[2].status, WEFT_ERR_PEER);
     wf_server_release(&rv.server);
 }
-END_TEST
 
 /* Rank 2 sends an unknown status. */
 static void bring_a_wrong_status(struct rv_rank *self)
@@ -222,7 +214,7 @@ static void bring_a_wrong_status(struct rv_rank *self)
         rv_gather(self);
 }
 
-START_TEST(a_member_with_an_unknown_status_is_thrown_out)
+TEST(a_member_with_an_unknown_status_is_thrown_out)
 {
     rv = rv_begin(3, "127.0.0.1", 300 * WF_SECOND_NS);
     rv_all(ranks, &rv, 3, bring_a_wrong_status);
@@ -232,7 +224,6 @@ START_TEST(a_member_with_an_unknown_status_is_thrown_out)
             "status");
     wf_server_release(&rv.server);
 }
-END_TEST
 
 static void come_again(struct rv_rank *self)
 {
@@ -240,7 +231,7 @@ static void come_again(struct rv_rank *self)
     if (self->rank == 0) rv_sleep_ms(100); /* the others return before it has left */
 }
 
-START_TEST(a_second_job_waits_for_the_first_to_end)
+TEST(a_second_job_waits_for_the_first_to_end)
 {
     rv = rv_begin(3, "unix:weft-test-again", 300 * WF_SECOND_NS);
     rv_place(ranks, &rv, 3, come_again);
@@ -257,10 +248,9 @@ START_TEST(a_second_job_waits_for_the_first_to_end)
         saw(&ranks[i], WEFT_OK, "");
     wf_server_release(&rv.server);
 }
-END_TEST
 
 /* A standby does not know whether a rank that has not joined yet is lost. */
-START_TEST(a_rank_that_has_not_come_to_the_standby_does_not_answer)
+TEST(a_rank_that_has_not_come_to_the_standby_does_not_answer)
 {
     static const int32_t asked[] = {1, 2};
     struct wf_server s = {.options = {.size = 3, .standby = true}};
@@ -293,9 +283,8 @@ START_TEST(a_rank_that_has_not_come_to_the_standby_does_not_answer)
     wf_inbox_free(&c.in);
     wf_members_release(&s);
 }
-END_TEST
 
-START_TEST(sixty_four_ranks_meet)
+TEST(sixty_four_ranks_meet)
 {
     rv = rv_begin(64, "127.0.0.1", 300 * WF_SECOND_NS);
     rv_all(ranks, &rv, 64, rv_gather);
@@ -303,11 +292,3 @@ START_TEST(sixty_four_ranks_meet)
         saw(&ranks[i], WEFT_OK, "");
     wf_server_release(&rv.server);
 }
-END_TEST
-
-SUITE(rendezvous_members, a_missing_rank_is_named_also_to_itself, two_of_one_rank_are_refused,
-      a_new_process_does_not_get_the_cause_of_an_old_failure, another_number_of_ranks_is_refused,
-      another_number_of_ranks_is_an_error_of_all, a_lost_rank_is_reported_to_all,
-      a_departure_is_reported_as_such, a_member_that_talks_nonsense_is_thrown_out,
-      a_member_with_an_unknown_status_is_thrown_out, a_second_job_waits_for_the_first_to_end,
-      a_rank_that_has_not_come_to_the_standby_does_not_answer, sixty_four_ranks_meet)

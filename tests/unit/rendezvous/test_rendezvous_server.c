@@ -29,7 +29,7 @@ static void all_ok(int32_t size)
         ck_assert_msg(ranks[rank].status == WEFT_OK, "rank %d: %s", rank, ranks[rank].text);
 }
 
-START_TEST(ranks_meet_over_every_family)
+TEST(ranks_meet_over_every_family)
 {
     static const char *const addresses[] = {"127.0.0.1", "localhost", "unix:weft-test-server",
                                             "[::1]"};
@@ -53,9 +53,8 @@ START_TEST(ranks_meet_over_every_family)
         wf_server_release(&rv.server);
     }
 }
-END_TEST
 
-START_TEST(garbage_gets_no_byte_back)
+TEST(garbage_gets_no_byte_back)
 {
     static const char *const garbage[] = {"GET / HTTP/1.1\r\n\r\n", "\x16\x03\x01\x02", "\n",
                                           "weft-rv0 almost but not quite"};
@@ -71,9 +70,8 @@ START_TEST(garbage_gets_no_byte_back)
     all_ok(2);
     wf_server_release(&rv.server);
 }
-END_TEST
 
-START_TEST(a_hello_alone_gets_a_nonce_and_an_end)
+TEST(a_hello_alone_gets_a_nonce_and_an_end)
 {
     struct rv rv = rv_begin(2, "127.0.0.1", 300 * WF_SECOND_NS);
     uint8_t nonce[WF_NONCE_BYTES] = {0}, hello[WF_HELLO_BYTES], junk[4096] = {1};
@@ -92,9 +90,8 @@ START_TEST(a_hello_alone_gets_a_nonce_and_an_end)
     close(guess);
     wf_server_release(&rv.server);
 }
-END_TEST
 
-START_TEST(silent_connections_do_not_keep_ranks_out)
+TEST(silent_connections_do_not_keep_ranks_out)
 {
     struct rv rv = rv_begin(4, "127.0.0.1", 300 * WF_SECOND_NS);
     int silent[300];
@@ -107,7 +104,6 @@ START_TEST(silent_connections_do_not_keep_ranks_out)
         close(silent[i]);
     wf_server_release(&rv.server);
 }
-END_TEST
 
 static struct rv scanned;
 static atomic_bool scanning;
@@ -125,7 +121,7 @@ static void *scan(void *argument)
     return NULL;
 }
 
-START_TEST(ranks_work_while_the_port_is_scanned)
+TEST(ranks_work_while_the_port_is_scanned)
 {
     pthread_t scanner;
 
@@ -140,7 +136,6 @@ START_TEST(ranks_work_while_the_port_is_scanned)
     pthread_join(scanner, NULL);
     wf_server_release(&scanned.server);
 }
-END_TEST
 
 static void gather_many(struct rv_rank *self)
 {
@@ -148,7 +143,7 @@ static void gather_many(struct rv_rank *self)
         rv_gather(self);
 }
 
-START_TEST(jobs_one_after_another_leave_nothing_behind)
+TEST(jobs_one_after_another_leave_nothing_behind)
 {
     struct rv rv = rv_begin(3, "unix:weft-test-jobs", 300 * WF_SECOND_NS);
     int64_t live = 0;
@@ -165,9 +160,8 @@ START_TEST(jobs_one_after_another_leave_nothing_behind)
         rv_sleep_ms(1); /* the server detects the last disconnection later */
     wf_server_release(&rv.server);
 }
-END_TEST
 
-START_TEST(too_few_file_descriptors_are_a_sentence)
+TEST(too_few_file_descriptors_are_a_sentence)
 {
     struct rlimit before, low;
     struct wf_server_options options = {.size = 100, .join_timeout_ns = WF_SECOND_NS};
@@ -185,10 +179,9 @@ START_TEST(too_few_file_descriptors_are_a_sentence)
     ck_assert_ptr_nonnull(
         strstr(weft_last_error(), "; raise the limit of open files, which is 64 (ulimit -n)"));
 }
-END_TEST
 
 /* What counts is not the limit but what the process has left of it. */
-START_TEST(files_that_are_open_already_count)
+TEST(files_that_are_open_already_count)
 {
     struct rlimit before, low;
     struct wf_server_options options = {.size = 100, .join_timeout_ns = WF_SECOND_NS};
@@ -210,7 +203,6 @@ START_TEST(files_that_are_open_already_count)
     ck_assert_int_eq(status, WEFT_ERR_SYSTEM);
     ck_assert_ptr_nonnull(strstr(weft_last_error(), "which is 256 (ulimit -n)"));
 }
-END_TEST
 
 static weft_status make(void *server)
 {
@@ -220,7 +212,7 @@ static weft_status make(void *server)
     return wf_server_create(&options, &address, server);
 }
 
-START_TEST(no_allocation_that_fails_leaves_anything)
+TEST(no_allocation_that_fails_leaves_anything)
 {
     struct wf_server *server = NULL;
     int64_t live = wf_mem_live();
@@ -240,10 +232,3 @@ START_TEST(no_allocation_that_fails_leaves_anything)
     wf_server_release(&server);
     ck_assert_int_eq(wf_mem_live(), live);
 }
-END_TEST
-
-SUITE(rendezvous_server, ranks_meet_over_every_family, garbage_gets_no_byte_back,
-      a_hello_alone_gets_a_nonce_and_an_end, silent_connections_do_not_keep_ranks_out,
-      ranks_work_while_the_port_is_scanned, jobs_one_after_another_leave_nothing_behind,
-      too_few_file_descriptors_are_a_sentence, files_that_are_open_already_count,
-      no_allocation_that_fails_leaves_anything)

@@ -21,7 +21,7 @@ static const char *sha(const void *data, size_t bytes)
     return hex(digest);
 }
 
-START_TEST(digests_are_those_of_fips_180)
+TEST(digests_are_those_of_fips_180)
 {
     char million[1000000];
 
@@ -35,9 +35,8 @@ START_TEST(digests_are_those_of_fips_180)
     ck_assert_str_eq(sha(million, sizeof million),
                      "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
-END_TEST
 
-START_TEST(keyed_digests_are_those_of_rfc_4231)
+TEST(keyed_digests_are_those_of_rfc_4231)
 {
     static const char long_text[] =
         "This is a test using a larger than block-size key and a larger than block-size data. The "
@@ -74,9 +73,8 @@ START_TEST(keyed_digests_are_those_of_rfc_4231)
     ck_assert_str_eq(hex(digest),
                      "9b09ffa71b942fcb27635fbcd5b0e944bfdc63644f0713938a7f51535c3a35e2");
 }
-END_TEST
 
-START_TEST(pieces_are_hashed_as_one)
+TEST(pieces_are_hashed_as_one)
 {
     weft_blob pieces[] = {{"what do ya ", 11}, {"", 0}, {"want for nothing?", 17}};
     uint8_t digest[WF_SHA256_BYTES];
@@ -85,9 +83,8 @@ START_TEST(pieces_are_hashed_as_one)
     ck_assert_str_eq(hex(digest),
                      "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
 }
-END_TEST
 
-START_TEST(secrets_are_equal_only_in_every_byte)
+TEST(secrets_are_equal_only_in_every_byte)
 {
     uint8_t a[32], b[32];
 
@@ -100,9 +97,8 @@ START_TEST(secrets_are_equal_only_in_every_byte)
         b[i] ^= 0x10;
     }
 }
-END_TEST
 
-START_TEST(random_bytes_fill_any_length)
+TEST(random_bytes_fill_any_length)
 {
     uint8_t large[1000] = {0}, other[1000] = {0};
     size_t zeros = 0;
@@ -114,7 +110,3 @@ START_TEST(random_bytes_fill_any_length)
     ck_assert_uint_lt(zeros, 40);
     ck_assert(memcmp(large, other, sizeof large) != 0);
 }
-END_TEST
-
-SUITE(rendezvous_sha256, digests_are_those_of_fips_180, keyed_digests_are_those_of_rfc_4231,
-      pieces_are_hashed_as_one, secrets_are_equal_only_in_every_byte, random_bytes_fill_any_length)

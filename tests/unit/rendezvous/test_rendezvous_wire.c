@@ -13,7 +13,7 @@ static struct wf_seal sealed(void)
     return seal;
 }
 
-START_TEST(a_frame_is_read_as_it_was_written_byte_by_byte)
+TEST(a_frame_is_read_as_it_was_written_byte_by_byte)
 {
     struct wf_text out = {0};
     struct wf_inbox inbox = {0};
@@ -49,9 +49,8 @@ START_TEST(a_frame_is_read_as_it_was_written_byte_by_byte)
     wf_text_free(&out);
     wf_inbox_free(&inbox);
 }
-END_TEST
 
-START_TEST(reading_past_the_end_gives_nothing_and_is_noticed)
+TEST(reading_past_the_end_gives_nothing_and_is_noticed)
 {
     uint8_t bytes[] = {1, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255, 'x'};
     struct wf_reader reader = {bytes, sizeof bytes, false};
@@ -64,9 +63,8 @@ START_TEST(reading_past_the_end_gives_nothing_and_is_noticed)
     ck_assert_uint_eq(wf_take_u64(&reader), 0);
     ck_assert_uint_eq(wf_take_blob(&reader).bytes, 0);
 }
-END_TEST
 
-START_TEST(strings_are_cut_and_made_printable)
+TEST(strings_are_cut_and_made_printable)
 {
     struct wf_text out = {0};
     struct wf_reader reader;
@@ -78,7 +76,6 @@ START_TEST(strings_are_cut_and_made_printable)
     ck_assert_str_eq(text, "a?b?[2J");
     wf_text_free(&out);
 }
-END_TEST
 
 static void taken_as(const char *bytes, size_t size, const char *wanted)
 {
@@ -93,7 +90,7 @@ static void taken_as(const char *bytes, size_t size, const char *wanted)
     wf_text_free(&out);
 }
 
-START_TEST(strings_are_utf_8_without_control_characters)
+TEST(strings_are_utf_8_without_control_characters)
 {
     taken_as("\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80", 9, "\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80");
     taken_as("a\xc2\x9b[31m", 7, "a??[31m"); /* U+009B begins a sequence, as ESC [ does */
@@ -104,9 +101,8 @@ START_TEST(strings_are_utf_8_without_control_characters)
     taken_as("x\0y\177", 4, "x?y?");
     taken_as("0123456789abcd\xc3\xa4", 16, "0123456789abcd"); /* not cut within a character */
 }
-END_TEST
 
-START_TEST(a_status_that_weft_does_not_have_is_not_taken)
+TEST(a_status_that_weft_does_not_have_is_not_taken)
 {
     static const uint32_t wrong[] = {7777, 2, 0x7fffffff, (uint32_t)-18, 0x80000000};
 
@@ -121,9 +117,8 @@ START_TEST(a_status_that_weft_does_not_have_is_not_taken)
         wf_text_free(&out);
     }
 }
-END_TEST
 
-START_TEST(what_cannot_be_a_frame_is_refused_without_waiting_for_its_end)
+TEST(what_cannot_be_a_frame_is_refused_without_waiting_for_its_end)
 {
     struct wf_inbox inbox = {0};
     struct wf_frame frame;
@@ -135,9 +130,8 @@ START_TEST(what_cannot_be_a_frame_is_refused_without_waiting_for_its_end)
     ck_assert_int_eq(wf_frame_next(&inbox, &frame), WEFT_ERR_PARSE);
     wf_inbox_free(&inbox);
 }
-END_TEST
 
-START_TEST(an_inbox_that_is_never_empty_does_not_grow)
+TEST(an_inbox_that_is_never_empty_does_not_grow)
 {
     struct wf_text one = {0};
     struct wf_inbox inbox = {0};
@@ -158,9 +152,8 @@ START_TEST(an_inbox_that_is_never_empty_does_not_grow)
     wf_text_free(&one);
     wf_inbox_free(&inbox);
 }
-END_TEST
 
-START_TEST(a_large_frames_memory_is_given_back)
+TEST(a_large_frames_memory_is_given_back)
 {
     struct wf_text one = {0};
     struct wf_inbox inbox = {0};
@@ -178,7 +171,6 @@ START_TEST(a_large_frames_memory_is_given_back)
     ck_assert_uint_eq(inbox.bytes.capacity, 0);
     wf_text_free(&one);
 }
-END_TEST
 
 /* Two sealed frames, with a payload and without. */
 static struct wf_text two_sealed(size_t *second)
@@ -214,7 +206,7 @@ static int take_sealed(const char *bytes, size_t length, weft_status *last)
     return taken;
 }
 
-START_TEST(no_bit_of_a_sealed_frame_can_be_changed)
+TEST(no_bit_of_a_sealed_frame_can_be_changed)
 {
     size_t second;
     struct wf_text out = two_sealed(&second);
@@ -230,9 +222,8 @@ START_TEST(no_bit_of_a_sealed_frame_can_be_changed)
     }
     wf_text_free(&out);
 }
-END_TEST
 
-START_TEST(sealed_frames_cannot_be_repeated_moved_or_left_out)
+TEST(sealed_frames_cannot_be_repeated_moved_or_left_out)
 {
     size_t second;
     struct wf_text out = two_sealed(&second), again = {0};
@@ -247,11 +238,10 @@ START_TEST(sealed_frames_cannot_be_repeated_moved_or_left_out)
     wf_text_free(&again);
     wf_text_free(&out);
 }
-END_TEST
 
 /* A length that is not authentic, or without a seal, must not make the reader wait for its
  * bytes. */
-START_TEST(a_length_is_checked_before_its_bytes_are_awaited)
+TEST(a_length_is_checked_before_its_bytes_are_awaited)
 {
     size_t second;
     struct wf_text out = two_sealed(&second), long_one = {0};
@@ -273,12 +263,3 @@ START_TEST(a_length_is_checked_before_its_bytes_are_awaited)
     wf_text_free(&long_one);
     wf_text_free(&out);
 }
-END_TEST
-
-SUITE(rendezvous_wire, a_frame_is_read_as_it_was_written_byte_by_byte,
-      reading_past_the_end_gives_nothing_and_is_noticed, strings_are_cut_and_made_printable,
-      strings_are_utf_8_without_control_characters, a_status_that_weft_does_not_have_is_not_taken,
-      what_cannot_be_a_frame_is_refused_without_waiting_for_its_end,
-      an_inbox_that_is_never_empty_does_not_grow, a_large_frames_memory_is_given_back,
-      no_bit_of_a_sealed_frame_can_be_changed, sealed_frames_cannot_be_repeated_moved_or_left_out,
-      a_length_is_checked_before_its_bytes_are_awaited)

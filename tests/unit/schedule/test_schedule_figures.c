@@ -45,7 +45,7 @@ static weft_timeline_info figures(const char *name, int32_t ranks, int32_t chunk
 }
 
 /* Figures that other implementations of these schedules have. */
-START_TEST(figures_equal_published_ones)
+TEST(figures_equal_published_ones)
 {
     static const struct {
         const char *name;
@@ -83,7 +83,6 @@ START_TEST(figures_equal_published_ones)
                       info.idle_share, (unsigned long long)info.peak);
     }
 }
-END_TEST
 
 static void check_idle(const char *name, int32_t ranks, int32_t chunks, int32_t microbatches,
                        double work)
@@ -96,7 +95,7 @@ static void check_idle(const char *name, int32_t ranks, int32_t chunks, int32_t 
                   ranks, chunks, microbatches, info.idle_share, want);
 }
 
-START_TEST(idle_shares_follow_their_formulas)
+TEST(idle_shares_follow_their_formulas)
 {
     for (int32_t p = 1; p <= 9; p++)
         for (int32_t m = 1; m <= 40; m++) {
@@ -115,10 +114,9 @@ START_TEST(idle_shares_follow_their_formulas)
             check_idle("zbv", p, 2, m, 6 * (double)m);
         }
 }
-END_TEST
 
 /* Whatever the numbers, a schedule is complete and ends, or its creation says why not. */
-START_TEST(schedules_of_all_sizes_are_valid)
+TEST(schedules_of_all_sizes_are_valid)
 {
     for (uint32_t k = 0; weft_schedule_known(k) != NULL; k++)
         for (int32_t p = 1; p <= 7; p++)
@@ -141,9 +139,8 @@ START_TEST(schedules_of_all_sizes_are_valid)
                     weft_schedule_release(&schedule);
                 }
 }
-END_TEST
 
-START_TEST(numbers_without_a_schedule_are_refused)
+TEST(numbers_without_a_schedule_are_refused)
 {
     static const struct {
         const char *name;
@@ -178,10 +175,9 @@ START_TEST(numbers_without_a_schedule_are_refused)
         ck_assert_ptr_null(schedule);
     }
 }
-END_TEST
 
 /* 64 ranks and 1,024 microbatches: every schedule takes work in proportion to its actions. */
-START_TEST(large_schedules_are_made)
+TEST(large_schedules_are_made)
 {
     weft_timeline_info info = figures("zbv", 64, 2, 1024);
 
@@ -190,8 +186,3 @@ START_TEST(large_schedules_are_made)
     info = figures("interleaved", 64, 2, 1024);
     ck_assert_uint_eq(info.makespan, 6 * 1024 + 3 * 63);
 }
-END_TEST
-
-SUITE(schedule_figures, figures_equal_published_ones, idle_shares_follow_their_formulas,
-      schedules_of_all_sizes_are_valid, numbers_without_a_schedule_are_refused,
-      large_schedules_are_made)

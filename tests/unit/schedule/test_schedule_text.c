@@ -10,9 +10,9 @@ static char *text_of(const weft_schedule *schedule)
     size_t length;
     char *text;
 
-    ck_assert_int_eq(weft_schedule_print(schedule, NULL, 0, &length), WEFT_OK);
+    ck_assert_int_eq(weft_schedule_print(schedule, 0, NULL, 0, &length), WEFT_OK);
     text = malloc(length + 1);
-    ck_assert_int_eq(weft_schedule_print(schedule, text, length + 1, NULL), WEFT_OK);
+    ck_assert_int_eq(weft_schedule_print(schedule, 0, text, length + 1, NULL), WEFT_OK);
     return text;
 }
 
@@ -24,11 +24,11 @@ static uint64_t digest_of(const weft_schedule *schedule)
     return info.digest;
 }
 
-START_TEST(what_is_printed_can_be_read)
+TEST(what_is_printed_can_be_read)
 {
     for (uint32_t k = 0; weft_schedule_known(k) != NULL; k++)
         for (uint32_t flags = 0; flags < 16; flags++) {
-            weft_schedule *first = NULL, *lowered = NULL, *again = NULL;
+            OWNED(weft_schedule) *first = NULL, *lowered = NULL, *again = NULL;
             char *text;
             ck_assert_int_eq(weft_schedule_create(weft_schedule_known(k), 3, 0, 6, &first),
                              WEFT_OK);
@@ -38,15 +38,11 @@ START_TEST(what_is_printed_can_be_read)
                           weft_last_error());
             ck_assert_uint_eq(digest_of(again), digest_of(lowered));
             free(text);
-            weft_schedule_release(&first);
-            weft_schedule_release(&lowered);
-            weft_schedule_release(&again);
         }
 }
-END_TEST
 
 /* PyTorch ends lines with \r\n, and writes empty fields for idle slots. */
-START_TEST(text_of_pytorch_can_be_read)
+TEST(text_of_pytorch_can_be_read)
 {
     weft_schedule *schedule = NULL;
     char *text;
@@ -64,16 +60,17 @@ START_TEST(text_of_pytorch_can_be_read)
     free(text);
     weft_schedule_release(&schedule);
 }
-END_TEST
 
 static char *waits_of(const weft_schedule *schedule)
 {
     size_t length;
     char *text;
 
-    ck_assert_int_eq(weft_schedule_print_waits(schedule, NULL, 0, &length), WEFT_OK);
+    ck_assert_int_eq(weft_schedule_print(schedule, WEFT_SCHEDULE_PRINT_WAITS, NULL, 0, &length),
+                     WEFT_OK);
     text = malloc(length + 1);
-    ck_assert_int_eq(weft_schedule_print_waits(schedule, text, length + 1, NULL), WEFT_OK);
+    ck_assert_int_eq(
+        weft_schedule_print(schedule, WEFT_SCHEDULE_PRINT_WAITS, text, length + 1, NULL), WEFT_OK);
     return text;
 }
 
@@ -87,7 +84,7 @@ static size_t count_of(const char *text, const char *word)
 }
 
 /* Waits change no schedule, and each send and reduction has one. */
-START_TEST(waits_are_printed_and_dropped)
+TEST(waits_are_printed_and_dropped)
 {
     weft_schedule *first = NULL, *lowered = NULL, *again = NULL;
     char *text, *plain;
@@ -125,10 +122,9 @@ START_TEST(waits_are_printed_and_dropped)
     weft_schedule_release(&first);
     weft_schedule_release(&lowered);
 }
-END_TEST
 
 /* Many stages are complete, and one is missing: the time does not grow with the square. */
-START_TEST(a_missing_stage_is_found_in_one_pass)
+TEST(a_missing_stage_is_found_in_one_pass)
 {
     enum { STAGES = 200000, BYTES = 32 };
     char *text = malloc((size_t)STAGES * BYTES), *at = text;
@@ -140,7 +136,6 @@ START_TEST(a_missing_stage_is_found_in_one_pass)
     ck_assert_ptr_nonnull(strstr(weft_last_error(), "no rank has a forward of stage 199999 of"));
     free(text);
 }
-END_TEST
 
 static const struct {
     const char *text, *error;
@@ -209,7 +204,7 @@ static const struct {
     {"0WAIT_SEND_F0", "no rank has a forward of stage 0"},
 };
 
-START_TEST(the_first_violation_is_named)
+TEST(the_first_violation_is_named)
 {
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         weft_schedule *schedule = NULL;
@@ -220,10 +215,9 @@ START_TEST(the_first_violation_is_named)
         ck_assert_ptr_null(schedule);
     }
 }
-END_TEST
 
 /* Each action of a lowered schedule is needed, except those that free memory. */
-START_TEST(no_action_can_be_left_out)
+TEST(no_action_can_be_left_out)
 {
     for (uint32_t k = 0; weft_schedule_known(k) != NULL; k++) {
         weft_schedule *compute = NULL, *lowered = NULL, *changed = NULL;
@@ -247,7 +241,6 @@ START_TEST(no_action_can_be_left_out)
         weft_schedule_release(&lowered);
     }
 }
-END_TEST
 
 static weft_status make_and_lower(void *out)
 {
@@ -267,14 +260,9 @@ static void drop(void *out)
     weft_schedule_release(out);
 }
 
-START_TEST(failed_allocations_leave_nothing)
+TEST(failed_allocations_leave_nothing)
 {
     weft_schedule *schedule = NULL;
 
     ck_assert_uint_gt(check_allocation_failures(make_and_lower, drop, &schedule), 20);
 }
-END_TEST
-
-SUITE(schedule_text, what_is_printed_can_be_read, waits_are_printed_and_dropped,
-      a_missing_stage_is_found_in_one_pass, text_of_pytorch_can_be_read,
-      the_first_violation_is_named, no_action_can_be_left_out, failed_allocations_leave_nothing)

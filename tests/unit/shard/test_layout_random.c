@@ -18,7 +18,7 @@ static void check_runs(const weft_spec *spec, int32_t rank, int32_t dim, const i
                        int64_t count)
 {
     int64_t at = 0, end = -1;
-    weft_run run;
+    weft_index_run run;
 
     for (; weft_spec_run(spec, rank, dim, at, &run); at += run.length) {
         HOLDS(spec, run.length > 0 && run.start > end); /* ascending, and never touching */
@@ -136,15 +136,15 @@ static void check_outsiders(const weft_spec *spec)
 
     for (size_t i = 0; i < WF_COUNT(others); i++) {
         weft_shard shard;
-        weft_run run;
+        weft_index_run run;
         weft_segment segment;
-        weft_overlap overlap;
+        weft_intersection overlap;
         weft_spec_shard(spec, others[i], &shard);
         HOLDS(spec, !shard.member && shard.elements == 0);
         for (int32_t d = 0; d < shard.dims; d++) {
             HOLDS(spec, shard.shape[d] == 0 && shard.offset[d] == weft_spec_shape(spec)[d]);
             HOLDS(spec, !weft_spec_run(spec, others[i], d, 0, &run));
-            HOLDS(spec, !weft_spec_overlap(spec, others[i], spec, 0, d, 0, &overlap));
+            HOLDS(spec, !weft_spec_intersection(spec, others[i], spec, 0, d, 0, &overlap));
         }
         HOLDS(spec, !weft_spec_segment(spec, others[i], NULL, 0, &segment));
     }
@@ -166,26 +166,23 @@ static void check_text(const weft_spec *spec)
     weft_spec_release(&again);
 }
 
-START_TEST(every_rank_holds_what_the_oracle_lists)
+TEST(every_rank_holds_what_the_oracle_lists)
 {
     r = random_begin("every_rank_holds_what_the_oracle_lists");
     for (int cases = test_cases(3000); cases > 0; cases--) {
-        weft_mesh *mesh = random_mesh(&r);
+        OWNED(weft_mesh) *mesh = random_mesh(&r);
         int64_t shape[WEFT_MAX_DIMS];
         int32_t dims = random_shape(&r, shape);
-        weft_spec *spec = random_spec(&r, mesh, dims, shape);
+        OWNED(weft_spec) *spec = random_spec(&r, mesh, dims, shape);
         for (int32_t i = 0; i < weft_mesh_size(mesh); i++)
             check_rank(spec, weft_mesh_rank_at(mesh, i));
         check_tiling(spec);
         check_replicas(spec);
         check_outsiders(spec);
         check_text(spec);
-        weft_spec_release(&spec);
-        weft_mesh_release(&mesh);
     }
     ck_assert_int_eq(wf_mem_live(), 0);
 }
-END_TEST
 
 /* ---- memory ---- */
 
@@ -243,21 +240,18 @@ static void check_segments(const weft_spec *spec, int32_t rank)
     HOLDS(spec, at == shard.elements);
 }
 
-START_TEST(segments_say_where_every_element_lies)
+TEST(segments_say_where_every_element_lies)
 {
     r = random_begin("segments_say_where_every_element_lies");
     for (int cases = test_cases(2000); cases > 0; cases--) {
-        weft_mesh *mesh = random_mesh(&r);
+        OWNED(weft_mesh) *mesh = random_mesh(&r);
         int64_t shape[WEFT_MAX_DIMS];
         int32_t dims = random_shape(&r, shape);
-        weft_spec *spec = random_spec(&r, mesh, dims, shape);
+        OWNED(weft_spec) *spec = random_spec(&r, mesh, dims, shape);
         for (int32_t i = 0; i < weft_mesh_size(mesh); i++)
             check_segments(spec, weft_mesh_rank_at(mesh, i));
-        weft_spec_release(&spec);
-        weft_mesh_release(&mesh);
     }
 }
-END_TEST
 
 /* ---- two layouts ---- */
 
@@ -268,7 +262,7 @@ static void check_overlap(const weft_spec *a, int32_t i, const weft_spec *b, int
     struct wf_shard shard_a, shard_b;
     struct wf_index index_a, index_b;
     int64_t count_a, count_b;
-    weft_overlap o;
+    weft_intersection o;
 
     HOLDS(a, weft_mesh_coord_of(weft_spec_mesh(a), i, coord_a) == WEFT_OK);
     HOLDS(b, weft_mesh_coord_of(weft_spec_mesh(b), j, coord_b) == WEFT_OK);
@@ -277,7 +271,7 @@ static void check_overlap(const weft_spec *a, int32_t i, const weft_spec *b, int
     for (int64_t x = 0; x < count_a; x++)
         for (int64_t y = 0; y < count_b; y++)
             common += in_a[x] == in_b[y];
-    for (; weft_spec_overlap(a, i, b, j, dim, at, &o); at = o.start + o.length) {
+    for (; weft_spec_intersection(a, i, b, j, dim, at, &o); at = o.start + o.length) {
         HOLDS(a, o.start >= at && o.length > 0 && o.first + o.length <= count_a);
         HOLDS(b, o.second + o.length <= count_b);
         for (int64_t k = 0; k < o.length; k++) {
@@ -294,27 +288,22 @@ static void check_overlap(const weft_spec *a, int32_t i, const weft_spec *b, int
     HOLDS(a, wf_index_common(&index_a, &index_b) == common);
 }
 
-START_TEST(overlaps_are_what_both_hold)
+TEST(overlaps_are_what_both_hold)
 {
     r = random_begin("overlaps_are_what_both_hold");
     for (int cases = test_cases(4000); cases > 0; cases--) {
-        weft_mesh *mesh_a = random_mesh(&r), *mesh_b = random_mesh(&r);
+        OWNED(weft_mesh) *mesh_a = random_mesh(&r), *mesh_b = random_mesh(&r);
         int64_t shape[WEFT_MAX_DIMS];
         int32_t dims = random_shape(&r, shape);
-        weft_spec *a = random_spec(&r, mesh_a, dims, shape);
-        weft_spec *b = random_spec(&r, mesh_b, dims, shape);
+        OWNED(weft_spec) *a = random_spec(&r, mesh_a, dims, shape);
+        OWNED(weft_spec) *b = random_spec(&r, mesh_b, dims, shape);
         for (int pairs = 0; pairs < 8; pairs++)
             for (int32_t d = 0; d < dims; d++)
                 check_overlap(
                     a, weft_mesh_rank_at(mesh_a, random_in(&r, 0, weft_mesh_size(mesh_a) - 1)), b,
                     weft_mesh_rank_at(mesh_b, random_in(&r, 0, weft_mesh_size(mesh_b) - 1)), d);
-        weft_spec_release(&a);
-        weft_spec_release(&b);
-        weft_mesh_release(&mesh_a);
-        weft_mesh_release(&mesh_b);
     }
 }
-END_TEST
 
 /* ---- order and strides ---- */
 
@@ -331,7 +320,7 @@ static void check_same_layout(const weft_spec *a, const weft_spec *b)
         }
 }
 
-START_TEST(order_and_strides_convert_only_where_nothing_moves)
+TEST(order_and_strides_convert_only_where_nothing_moves)
 {
     int converted = 0, refused = 0;
 
@@ -362,7 +351,6 @@ START_TEST(order_and_strides_convert_only_where_nothing_moves)
     ck_assert_int_gt(converted, refused / 10);
     ck_assert_int_gt(refused, converted / 100);
 }
-END_TEST
 
 /* ---- shapes from shards ---- */
 
@@ -387,7 +375,7 @@ static void check_contradiction(const weft_spec *spec, int64_t *sizes)
     const weft_mesh *mesh = weft_spec_mesh(spec);
     int32_t dims = weft_spec_dims(spec), liar;
     int64_t shape[WEFT_MAX_DIMS], *again;
-    weft_spec *other;
+    OWNED(weft_spec) *other = NULL;
 
     if (dims == 0) return;
     liar = random_in(&r, 0, weft_mesh_size(mesh) * dims - 1);
@@ -399,17 +387,16 @@ static void check_contradiction(const weft_spec *spec, int64_t *sizes)
     again = local_shapes(other);
     HOLDS(spec, memcmp(again, sizes, (size_t)(weft_mesh_size(mesh) * dims) * sizeof *sizes) == 0);
     free(again);
-    weft_spec_release(&other);
 }
 
-START_TEST(the_shape_follows_from_the_shards)
+TEST(the_shape_follows_from_the_shards)
 {
     r = random_begin("the_shape_follows_from_the_shards");
     for (int cases = test_cases(3000); cases > 0; cases--) {
-        weft_mesh *mesh = random_mesh(&r);
+        OWNED(weft_mesh) *mesh = random_mesh(&r);
         int64_t shape[WEFT_MAX_DIMS], found[WEFT_MAX_DIMS], *sizes;
         int32_t dims = random_shape(&r, shape);
-        weft_spec *spec = random_spec(&r, mesh, dims, shape);
+        OWNED(weft_spec) *spec = random_spec(&r, mesh, dims, shape);
         sizes = local_shapes(spec);
         HOLDS(spec, weft_shape_from_shards(mesh, dims, weft_spec_placements(spec), sizes, found) ==
                         WEFT_OK);
@@ -417,22 +404,19 @@ START_TEST(the_shape_follows_from_the_shards)
             HOLDS(spec, found[d] == shape[d]);
         check_contradiction(spec, sizes);
         free(sizes);
-        weft_spec_release(&spec);
-        weft_mesh_release(&mesh);
     }
 }
-END_TEST
 
-START_TEST(the_spec_follows_from_the_shards)
+TEST(the_spec_follows_from_the_shards)
 {
     int listed = 0;
 
     r = random_begin("the_spec_follows_from_the_shards");
     for (int cases = test_cases(3000); cases > 0; cases--) {
-        weft_mesh *mesh = random_mesh(&r);
+        OWNED(weft_mesh) *mesh = random_mesh(&r);
         int64_t shape[WEFT_MAX_DIMS], *sizes;
         int32_t dims = random_shape(&r, shape);
-        weft_spec *spec = random_spec(&r, mesh, dims, shape), *found = NULL;
+        OWNED(weft_spec) *spec = random_spec(&r, mesh, dims, shape), *found = NULL;
         weft_placement p[WEFT_MAX_AXES];
         memcpy(p, weft_spec_placements(spec), (size_t)weft_mesh_axes(mesh) * sizeof *p);
         for (int32_t a = 0; a < weft_mesh_axes(mesh); a++)
@@ -443,15 +427,7 @@ START_TEST(the_spec_follows_from_the_shards)
         HOLDS(spec, weft_spec_from_shards(mesh, WEFT_DTYPE_F32, dims, p, sizes, &found) == WEFT_OK);
         HOLDS(spec, found == spec);
         free(sizes);
-        weft_spec_release(&found);
-        weft_spec_release(&spec);
-        weft_mesh_release(&mesh);
     }
     ck_assert_int_ge(listed, test_cases(3000) / 100);
     ck_assert_int_eq(wf_mem_live(), 0);
 }
-END_TEST
-
-SUITE(layout_random, the_spec_follows_from_the_shards, every_rank_holds_what_the_oracle_lists,
-      segments_say_where_every_element_lies, overlaps_are_what_both_hold,
-      order_and_strides_convert_only_where_nothing_moves, the_shape_follows_from_the_shards)

@@ -10,7 +10,7 @@ typedef weft_status make_spec(const weft_spec *spec, weft_spec **out);
 /* MAKE gives WANT, or an error with that text. */
 static void check(make_spec *make, const char *mesh, const char *text, const char *want)
 {
-    weft_spec *spec = spec_of(mesh, text), *made = NULL;
+    OWNED(weft_spec) *spec = spec_of(mesh, text), *made = NULL;
     char have[256] = "";
 
     if (make(spec, &made) == WEFT_OK)
@@ -18,11 +18,9 @@ static void check(make_spec *make, const char *mesh, const char *text, const cha
     else
         snprintf(have, sizeof have, "%s", weft_last_error());
     ck_assert_msg(strstr(have, want) != NULL, "%s: %s, not %s", text, have, want);
-    weft_spec_release(&made);
-    weft_spec_release(&spec);
 }
 
-START_TEST(replicas_and_sums_are_duals)
+TEST(replicas_and_sums_are_duals)
 {
     check(weft_spec_dual, "2x2", "f32[8] R,P", "f32[8] P(sum),R");
     check(weft_spec_dual, "2x2", "f32[8] S(0)[1],S(0)[0]", "f32[8] S(0)[1],S(0)[0]");
@@ -32,17 +30,15 @@ START_TEST(replicas_and_sums_are_duals)
     check(weft_spec_dual, "2x2", "f32[8] R,P(max)",
           "axis 1 has P(max), which has no dual; only P(sum) has one, R");
 }
-END_TEST
 
-START_TEST(a_gradient_is_whole_where_its_tensor_is_partial)
+TEST(a_gradient_is_whole_where_its_tensor_is_partial)
 {
     check(weft_spec_gradient, "2x2", "f32[8] S(0),P", "f32[8] S(0),R");
     check(weft_spec_gradient, "2x2", "f32[8] P(max),R", "f32[8] R,R");
     check(weft_spec_gradient, "4", "f32[8] O(1)", "f32[8] O(1)");
 }
-END_TEST
 
-START_TEST(a_gradient_never_becomes_partial)
+TEST(a_gradient_never_becomes_partial)
 {
     static const struct {
         const char *from, *gradient_mesh, *gradient, *want;
@@ -54,21 +50,17 @@ START_TEST(a_gradient_never_becomes_partial)
     };
 
     for (size_t i = 0; i < WF_COUNT(cases); i++) {
-        weft_spec *from = spec_of("2x2", cases[i].from), *made = NULL;
-        weft_spec *gradient = spec_of(cases[i].gradient_mesh, cases[i].gradient);
+        OWNED(weft_spec) *from = spec_of("2x2", cases[i].from), *made = NULL;
+        OWNED(weft_spec) *gradient = spec_of(cases[i].gradient_mesh, cases[i].gradient);
         char have[256];
 
         ck_assert_int_eq(weft_spec_gradient_of_move(from, gradient, &made), WEFT_OK);
         ck_assert_int_eq(weft_spec_print(made, have, sizeof have, NULL), WEFT_OK);
         ck_assert_str_eq(have, cases[i].want);
-        weft_spec_release(&made);
-        weft_spec_release(&from);
-        weft_spec_release(&gradient);
     }
 }
-END_TEST
 
-START_TEST(shapes_must_agree)
+TEST(shapes_must_agree)
 {
     weft_spec *a = spec_of("2", "f32[8] R"), *b = spec_of("2", "f32[9] R"), *made = NULL;
 
@@ -80,7 +72,3 @@ START_TEST(shapes_must_agree)
     weft_spec_release(&b);
     ck_assert_int_eq(wf_mem_live(), 0);
 }
-END_TEST
-
-SUITE(shard_dual, replicas_and_sums_are_duals, a_gradient_is_whole_where_its_tensor_is_partial,
-      a_gradient_never_becomes_partial, shapes_must_agree)

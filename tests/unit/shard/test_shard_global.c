@@ -5,7 +5,7 @@
 static weft_status shape_of(const char *mesh_text, const char *placements_text, int32_t dims,
                             const int64_t *shards, int64_t *shape)
 {
-    weft_mesh *mesh = mesh_of(mesh_text);
+    OWNED(weft_mesh) *mesh = mesh_of(mesh_text);
     weft_placement placements[WEFT_MAX_AXES];
     weft_status status;
 
@@ -13,14 +13,13 @@ static weft_status shape_of(const char *mesh_text, const char *placements_text, 
                      WEFT_OK);
     status = weft_shape_from_shards(mesh, dims, placements, shards, shape);
     weft_placements_free(weft_mesh_axes(mesh), placements);
-    weft_mesh_release(&mesh);
     return status;
 }
 
 static weft_status spec_from(const char *mesh_text, const char *placements_text, int32_t dims,
                              const int64_t *shards, weft_spec **out)
 {
-    weft_mesh *mesh = mesh_of(mesh_text);
+    OWNED(weft_mesh) *mesh = mesh_of(mesh_text);
     weft_placement placements[WEFT_MAX_AXES];
     weft_status status;
 
@@ -28,11 +27,10 @@ static weft_status spec_from(const char *mesh_text, const char *placements_text,
                      WEFT_OK);
     status = weft_spec_from_shards(mesh, WEFT_DTYPE_F32, dims, placements, shards, out);
     weft_placements_free(weft_mesh_axes(mesh), placements);
-    weft_mesh_release(&mesh);
     return status;
 }
 
-START_TEST(uneven_shards_add_up)
+TEST(uneven_shards_add_up)
 {
     static const int64_t sizes[] = {2, 7, 2, 7, 1, 7, 0, 7};
     int64_t shape[2];
@@ -41,9 +39,8 @@ START_TEST(uneven_shards_add_up)
     ck_assert_int_eq(shape[0], 5);
     ck_assert_int_eq(shape[1], 7);
 }
-END_TEST
 
-START_TEST(three_axes_of_three_dimensions_multiply)
+TEST(three_axes_of_three_dimensions_multiply)
 {
     int64_t sizes[24 * 3], shape[3];
 
@@ -52,17 +49,15 @@ START_TEST(three_axes_of_three_dimensions_multiply)
     ck_assert_int_eq(shape_of("2x3x4", "S(0),S(1),S(2)", 3, sizes, shape), WEFT_OK);
     ck_assert(shape[0] == 4 && shape[1] == 9 && shape[2] == 4);
 }
-END_TEST
 
-START_TEST(a_scalar_has_no_shape_to_agree_on)
+TEST(a_scalar_has_no_shape_to_agree_on)
 {
     int64_t nothing[1] = {0};
 
     ck_assert_int_eq(shape_of("2x2", "R,P", 0, nothing, nothing), WEFT_OK);
 }
-END_TEST
 
-START_TEST(ranks_that_disagree_are_named)
+TEST(ranks_that_disagree_are_named)
 {
     static const struct {
         const char *mesh, *placements;
@@ -98,9 +93,8 @@ START_TEST(ranks_that_disagree_are_named)
             WEFT_ERR_MISMATCH, cases[i].error);
     ck_assert_int_eq(shape[0], -7);
 }
-END_TEST
 
-START_TEST(sizes_that_cannot_be_are_refused)
+TEST(sizes_that_cannot_be_are_refused)
 {
     int64_t shape[1] = {-7};
 
@@ -114,9 +108,8 @@ START_TEST(sizes_that_cannot_be_are_refused)
                   "the tensor has 9 dimensions");
     ck_assert_int_eq(shape[0], -7);
 }
-END_TEST
 
-START_TEST(owners_hold_the_tensor_and_others_nothing)
+TEST(owners_hold_the_tensor_and_others_nothing)
 {
     int64_t shape[2] = {0, 0};
 
@@ -128,9 +121,8 @@ START_TEST(owners_hold_the_tensor_and_others_nothing)
     check_refused(shape_of("2", "O(1)", 2, (const int64_t[]){0, 6, 5, 7}, shape), WEFT_ERR_MISMATCH,
                   "ranks 1 and 0 hold the same part of dimension 1");
 }
-END_TEST
 
-START_TEST(a_spec_has_the_sizes_of_its_shards)
+TEST(a_spec_has_the_sizes_of_its_shards)
 {
     static const struct {
         const char *mesh, *placements;
@@ -149,20 +141,18 @@ START_TEST(a_spec_has_the_sizes_of_its_shards)
     };
 
     for (size_t i = 0; i < WF_COUNT(cases); i++) {
-        weft_spec *spec = NULL;
+        OWNED(weft_spec) *spec = NULL;
         char text[64];
         ck_assert_msg(spec_from(cases[i].mesh, cases[i].placements, cases[i].dims, cases[i].sizes,
                                 &spec) == WEFT_OK,
                       "%s: %s", cases[i].text, weft_last_error());
         ck_assert_int_eq(weft_spec_print(spec, text, sizeof text, NULL), WEFT_OK);
         ck_assert_str_eq(text, cases[i].text);
-        weft_spec_release(&spec);
     }
     ck_assert_int_eq(wf_mem_live(), 0);
 }
-END_TEST
 
-START_TEST(many_shards_make_one_list)
+TEST(many_shards_make_one_list)
 {
     int64_t *shards = calloc(WEFT_MAX_SIZES + 1, sizeof *shards);
     weft_spec *spec = NULL;
@@ -181,9 +171,8 @@ START_TEST(many_shards_make_one_list)
                   "only S(d) on an axis of at most 65536 ranks accepts sizes that are not chunks");
     free(shards);
 }
-END_TEST
 
-START_TEST(shards_of_no_spec_are_refused)
+TEST(shards_of_no_spec_are_refused)
 {
     weft_spec *spec = NULL;
 
@@ -213,9 +202,8 @@ START_TEST(shards_of_no_spec_are_refused)
     ck_assert_ptr_null(spec);
     ck_assert_int_eq(wf_mem_live(), 0);
 }
-END_TEST
 
-START_TEST(a_listed_g_is_not_replaced)
+TEST(a_listed_g_is_not_replaced)
 {
     static const weft_placement empty = {.kind = WEFT_PLACE_SIZES};
     weft_mesh *mesh = mesh_of("4");
@@ -249,7 +237,6 @@ START_TEST(a_listed_g_is_not_replaced)
     weft_mesh_release(&mesh);
     ck_assert_int_eq(wf_mem_live(), 0);
 }
-END_TEST
 
 struct making {
     weft_mesh *mesh;
@@ -269,11 +256,11 @@ static void undo(void *argument)
     weft_spec_release(&((struct making *)argument)->spec);
 }
 
-START_TEST(the_number_of_sizes_is_checked)
+TEST(the_number_of_sizes_is_checked)
 {
     static const int64_t sizes[] = {5, 4, 1, 4, 2, 4};
-    weft_spec *want = spec_of("3", "f32[8,4] G(0;5,1,2)"), *out = NULL;
-    weft_mesh *mesh = mesh_of("3");
+    OWNED(weft_spec) *want = spec_of("3", "f32[8,4] G(0;5,1,2)"), *out = NULL;
+    OWNED(weft_mesh) *mesh = mesh_of("3");
 
     ck_assert_int_eq(weft_spec_parse_shards(mesh, WEFT_DTYPE_F32, "S(0)", 2, 6, sizes, &out),
                      WEFT_OK);
@@ -284,24 +271,12 @@ START_TEST(the_number_of_sizes_is_checked)
                   WEFT_ERR_INVALID, "shards has 6 sizes");
     check_refused(weft_spec_parse_shards(mesh, WEFT_DTYPE_F32, "S(0", 2, 6, sizes, &out),
                   WEFT_ERR_PARSE, "S(0");
-    weft_spec_release(&out);
-    weft_spec_release(&want);
-    weft_mesh_release(&mesh);
 }
-END_TEST
 
-START_TEST(a_spec_from_shards_survives_every_allocation_failure)
+TEST(a_spec_from_shards_survives_every_allocation_failure)
 {
     struct making m = {.mesh = mesh_of("2")};
 
     ck_assert_uint_ge(check_allocation_failures(make, undo, &m), 2);
     weft_mesh_release(&m.mesh);
 }
-END_TEST
-
-SUITE(shard_global, owners_hold_the_tensor_and_others_nothing, a_spec_has_the_sizes_of_its_shards,
-      many_shards_make_one_list, shards_of_no_spec_are_refused, a_listed_g_is_not_replaced,
-      the_number_of_sizes_is_checked, a_spec_from_shards_survives_every_allocation_failure,
-      uneven_shards_add_up, three_axes_of_three_dimensions_multiply,
-      a_scalar_has_no_shape_to_agree_on, ranks_that_disagree_are_named,
-      sizes_that_cannot_be_are_refused)

@@ -5,7 +5,7 @@
 /* Local size and offset in dimension 0, rank by rank. */
 static void check_shards(const char *mesh, const char *text, const int64_t (*want)[2])
 {
-    weft_spec *spec = spec_of(mesh, text);
+    OWNED(weft_spec) *spec = spec_of(mesh, text);
 
     for (int32_t i = 0; i < weft_mesh_size(weft_spec_mesh(spec)); i++) {
         weft_shard shard;
@@ -14,10 +14,9 @@ static void check_shards(const char *mesh, const char *text, const int64_t (*wan
                       "%s on %s, rank %d: %lld at %lld", text, mesh, i, (long long)shard.shape[0],
                       (long long)shard.offset[0]);
     }
-    weft_spec_release(&spec);
 }
 
-START_TEST(chunks_are_full_then_short_then_empty)
+TEST(chunks_are_full_then_short_then_empty)
 {
     check_shards("4", "f32[5] S(0)", (const int64_t[][2]){{2, 0}, {2, 2}, {1, 4}, {0, 5}});
     check_shards(
@@ -25,9 +24,8 @@ START_TEST(chunks_are_full_then_short_then_empty)
         (const int64_t[][2]){{2, 0}, {2, 2}, {2, 4}, {2, 6}, {1, 8}, {0, 9}, {0, 9}, {0, 9}});
     check_shards("4", "f32[0] S(0)", (const int64_t[][2]){{0, 0}, {0, 0}, {0, 0}, {0, 0}});
 }
-END_TEST
 
-START_TEST(nested_splits_chunk_what_is_left)
+TEST(nested_splits_chunk_what_is_left)
 {
     check_shards(
         "4x2", "f32[18,2] S(0),S(0)",
@@ -36,9 +34,8 @@ START_TEST(nested_splits_chunk_what_is_left)
         "4x2", "f32[13,2] S(0),S(0)",
         (const int64_t[][2]){{2, 0}, {2, 2}, {2, 4}, {2, 6}, {2, 8}, {2, 10}, {1, 12}, {0, 13}});
 }
-END_TEST
 
-START_TEST(strided_splits_nest_with_plain_ones)
+TEST(strided_splits_nest_with_plain_ones)
 {
     check_shards("4", "f32[9] SS(0,2)", (const int64_t[][2]){{3, 0}, {3, 2}, {2, 4}, {1, 8}});
     check_shards(
@@ -62,11 +59,10 @@ START_TEST(strided_splits_nest_with_plain_ones)
                                       {2, 20}, {2, 22}, {2, 26}, {2, 23}, {2, 28}, {0, 39},
                                       {2, 30}, {2, 32}, {1, 36}, {2, 33}, {2, 37}, {0, 39}});
 }
-END_TEST
 
-START_TEST(thirty_by_eight_ranks_of_4096_rows)
+TEST(thirty_by_eight_ranks_of_4096_rows)
 {
-    weft_spec *spec = spec_of("30x8", "f32[4096,4096] SS(0,8),S(0)");
+    OWNED(weft_spec) *spec = spec_of("30x8", "f32[4096,4096] SS(0,8),S(0)");
 
     for (int32_t dp = 0; dp < 30; dp++)
         for (int32_t tp = 0; tp < 8; tp++) {
@@ -75,13 +71,11 @@ START_TEST(thirty_by_eight_ranks_of_4096_rows)
             ck_assert_int_eq(shard.shape[0], dp < 28 ? 18 : dp == 28 ? 8 : 0);
             ck_assert_int_eq(shard.offset[0], dp < 29 ? 512 * tp + 18 * dp : 4096);
         }
-    weft_spec_release(&spec);
 }
-END_TEST
 
-START_TEST(two_strided_dimensions_do_not_mix)
+TEST(two_strided_dimensions_do_not_mix)
 {
-    weft_spec *spec = spec_of("1x2x2x2", "f32[16,16] SS(0,2),SS(1,2),S(0),S(1)");
+    OWNED(weft_spec) *spec = spec_of("1x2x2x2", "f32[16,16] SS(0,2),SS(1,2),S(0),S(1)");
 
     for (int32_t rank = 0; rank < 8; rank++) {
         int32_t m1 = rank / 4, m2 = rank / 2 % 2, m3 = rank % 2;
@@ -92,11 +86,9 @@ START_TEST(two_strided_dimensions_do_not_mix)
         ck_assert_int_eq(shard.offset[0], 8 * m2);
         ck_assert_int_eq(shard.offset[1], 8 * m3 + 4 * m1);
     }
-    weft_spec_release(&spec);
 }
-END_TEST
 
-START_TEST(an_order_changes_the_shards_of_ranks)
+TEST(an_order_changes_the_shards_of_ranks)
 {
     check_shards(
         "2x4", "f32[8] S(0)[1],S(0)[0]",
@@ -104,12 +96,12 @@ START_TEST(an_order_changes_the_shards_of_ranks)
     check_shards("3x2", "f32[7] S(0)[1],S(0)[0]",
                  (const int64_t[][2]){{2, 0}, {1, 4}, {2, 2}, {1, 5}, {0, 7}, {1, 6}});
 }
-END_TEST
 
-START_TEST(huge_sizes_do_not_overflow)
+TEST(huge_sizes_do_not_overflow)
 {
-    weft_spec *spec = spec_of("7x3", "u8[9223372036854775807] S(0),SS(0,9223372036854775806)");
-    weft_spec *plain = spec_of("2147483647", "u8[9223372036854775807] S(0)");
+    OWNED(weft_spec) *spec =
+        spec_of("7x3", "u8[9223372036854775807] S(0),SS(0,9223372036854775806)");
+    OWNED(weft_spec) *plain = spec_of("2147483647", "u8[9223372036854775807] S(0)");
     int64_t sum = 0;
     weft_shard shard;
 
@@ -120,19 +112,16 @@ START_TEST(huge_sizes_do_not_overflow)
     ck_assert_int_eq(sum, INT64_MAX);
     weft_spec_shard(plain, INT32_MAX - 1, &shard);
     ck_assert_int_eq(shard.offset[0] + shard.shape[0], INT64_MAX);
-    weft_spec_release(&spec);
-    weft_spec_release(&plain);
 }
-END_TEST
 
-START_TEST(a_billion_runs_are_not_listed)
+TEST(a_billion_runs_are_not_listed)
 {
-    weft_spec *a = spec_of("2x2", "u8[8589934592] SS(0,2147483648),R");
-    weft_spec *b = spec_of("2x2", "u8[8589934592] S(0),SS(0,1000000)");
+    OWNED(weft_spec) *a = spec_of("2x2", "u8[8589934592] SS(0,2147483648),R");
+    OWNED(weft_spec) *b = spec_of("2x2", "u8[8589934592] S(0),SS(0,1000000)");
     struct wf_shard in_a, in_b;
     struct wf_index of_a, of_b;
-    weft_run run;
-    weft_overlap overlap;
+    weft_index_run run;
+    weft_intersection overlap;
 
     wf_shard_of(a, 3, &in_a);
     wf_shard_of(b, 3, &in_b);
@@ -145,15 +134,12 @@ START_TEST(a_billion_runs_are_not_listed)
     ck_assert(wf_index_overlap(&of_a, &of_b, INT64_C(8000000000), &overlap));
     ck_assert_int_eq(wf_index_at(&of_b, overlap.second), overlap.start);
     ck_assert_int_eq(wf_index_at(&of_a, overlap.first), overlap.start);
-    weft_spec_release(&a);
-    weft_spec_release(&b);
 }
-END_TEST
 
-START_TEST(common_indices_of_a_run_need_no_walk)
+TEST(common_indices_of_a_run_need_no_walk)
 {
-    weft_spec *comb = spec_of("2", "u8[8589934592] SS(0,2147483648)");
-    weft_spec *run = spec_of("2", "u8[8589934592] S(0)");
+    OWNED(weft_spec) *comb = spec_of("2", "u8[8589934592] SS(0,2147483648)");
+    OWNED(weft_spec) *run = spec_of("2", "u8[8589934592] S(0)");
     struct wf_shard in_comb, in_run;
     struct wf_index of_comb, of_run;
 
@@ -163,10 +149,7 @@ START_TEST(common_indices_of_a_run_need_no_walk)
     of_run = wf_shard_index(&in_run, 0);
     ck_assert_int_eq(wf_index_common(&of_comb, &of_run), INT64_C(2147483648));
     ck_assert_int_eq(wf_index_common(&of_run, &of_comb), INT64_C(2147483648));
-    weft_spec_release(&comb);
-    weft_spec_release(&run);
 }
-END_TEST
 
 /* The common indices of rank RANK of two layouts of 10,007 elements, one by one. */
 static int64_t count_each(const struct wf_index *a, const struct wf_index *b)
@@ -180,7 +163,7 @@ static int64_t count_each(const struct wf_index *a, const struct wf_index *b)
     return count;
 }
 
-START_TEST(common_indices_are_counted_by_runs)
+TEST(common_indices_are_counted_by_runs)
 {
     static const char *const layouts[] = {"u8[10007] SS(0,7),SS(0,5)",
                                           "u8[10007] SS(0,1000),S(0)",
@@ -192,12 +175,12 @@ START_TEST(common_indices_are_counted_by_runs)
 
     for (size_t i = 0; i < WF_COUNT(layouts); i++)
         for (size_t k = 0; k < WF_COUNT(layouts); k++) {
-            weft_spec *a = spec_of("4x3", layouts[i]), *b = spec_of("4x3", layouts[k]);
+            OWNED(weft_spec) *a = spec_of("4x3", layouts[i]), *b = spec_of("4x3", layouts[k]);
             for (int32_t rank = 0; rank < 12; rank++) {
                 struct wf_shard in_a, in_b;
                 struct wf_index of_a, of_b;
                 int64_t runs = 0, about, exact;
-                weft_run run;
+                weft_index_run run;
                 wf_shard_of(a, rank, &in_a);
                 wf_shard_of(b, rank, &in_b);
                 of_a = wf_shard_index(&in_a, 0);
@@ -211,16 +194,13 @@ START_TEST(common_indices_are_counted_by_runs)
                     runs++;
                 ck_assert_int_le(runs, wf_index_runs(&of_a));
             }
-            weft_spec_release(&a);
-            weft_spec_release(&b);
         }
 }
-END_TEST
 
-START_TEST(common_indices_of_many_runs_are_estimated)
+TEST(common_indices_of_many_runs_are_estimated)
 {
-    weft_spec *a = spec_of("8", "u8[1000000007] SS(0,100000007)");
-    weft_spec *b = spec_of("8", "u8[1000000007] SS(0,33333333)");
+    OWNED(weft_spec) *a = spec_of("8", "u8[1000000007] SS(0,100000007)");
+    OWNED(weft_spec) *b = spec_of("8", "u8[1000000007] SS(0,33333333)");
     struct wf_shard in_a, in_b;
     struct wf_index of_a, of_b;
     int64_t about;
@@ -233,14 +213,4 @@ START_TEST(common_indices_of_many_runs_are_estimated)
     about = wf_index_common_about(&of_a, &of_b, 4096);
     ck_assert(about > INT64_C(1000000007) / 310 * 8 * 9 / 10);
     ck_assert(about < INT64_C(1000000007) / 310 * 8 * 11 / 10);
-    weft_spec_release(&a);
-    weft_spec_release(&b);
 }
-END_TEST
-
-SUITE(shard_index, chunks_are_full_then_short_then_empty, nested_splits_chunk_what_is_left,
-      strided_splits_nest_with_plain_ones, thirty_by_eight_ranks_of_4096_rows,
-      two_strided_dimensions_do_not_mix, an_order_changes_the_shards_of_ranks,
-      huge_sizes_do_not_overflow, a_billion_runs_are_not_listed,
-      common_indices_of_a_run_need_no_walk, common_indices_are_counted_by_runs,
-      common_indices_of_many_runs_are_estimated)

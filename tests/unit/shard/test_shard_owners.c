@@ -41,7 +41,7 @@ static void try_all(uint32_t count, const uint64_t *bytes, int32_t owners, uint3
     }
 }
 
-START_TEST(loads_are_within_four_thirds_of_the_optimum)
+TEST(loads_are_within_four_thirds_of_the_optimum)
 {
     struct random r = random_begin("loads_are_within_four_thirds_of_the_optimum");
 
@@ -56,9 +56,8 @@ START_TEST(loads_are_within_four_thirds_of_the_optimum)
         ck_assert_uint_le(3 * largest_load(count, bytes, owners, given), 4 * best);
     }
 }
-END_TEST
 
-START_TEST(small_tensors_are_dealt_evenly)
+TEST(small_tensors_are_dealt_evenly)
 {
     struct random r = random_begin("small_tensors_are_dealt_evenly");
 
@@ -77,10 +76,9 @@ START_TEST(small_tensors_are_dealt_evenly)
                           5 * sum);
     }
 }
-END_TEST
 
 /* The example of docs/layouts.md: 25 layers of four matrices, in MiB. */
-START_TEST(a_hundred_matrices_have_eight_owners)
+TEST(a_hundred_matrices_have_eight_owners)
 {
     uint64_t bytes[100], loads[8] = {0};
     int32_t given[100];
@@ -93,9 +91,8 @@ START_TEST(a_hundred_matrices_have_eight_owners)
     for (int i = 0; i < 8; i++)
         ck_assert_uint_eq(loads[i], i == 0 ? 832 : 824);
 }
-END_TEST
 
-START_TEST(ties_go_to_the_first_tensor_and_the_first_owner)
+TEST(ties_go_to_the_first_tensor_and_the_first_owner)
 {
     static const uint64_t bytes[] = {5, 9, 5, 5, 0};
     static const int32_t want[] = {1, 0, 2, 1, 2};
@@ -105,9 +102,8 @@ START_TEST(ties_go_to_the_first_tensor_and_the_first_owner)
     for (int i = 0; i < 5; i++)
         ck_assert_int_eq(given[i], want[i]);
 }
-END_TEST
 
-START_TEST(wrong_arguments_are_refused)
+TEST(wrong_arguments_are_refused)
 {
     static const uint64_t bytes[] = {UINT64_MAX, 1};
     int32_t given[2] = {-7, -7};
@@ -122,9 +118,8 @@ START_TEST(wrong_arguments_are_refused)
                   "weft_owners_balance: the bytes add up beyond 2^64 - 1");
     ck_assert_int_eq(given[0], -7);
 }
-END_TEST
 
-START_TEST(more_owners_than_tensors_take_no_memory)
+TEST(more_owners_than_tensors_take_no_memory)
 {
     static const uint64_t bytes[] = {3, 4};
     int32_t given[2] = {-7, -7};
@@ -132,7 +127,6 @@ START_TEST(more_owners_than_tensors_take_no_memory)
     ck_assert_int_eq(weft_owners_balance(2, bytes, INT32_MAX, given), WEFT_OK);
     ck_assert(given[0] == 1 && given[1] == 0);
 }
-END_TEST
 
 static weft_status balance(void *given)
 {
@@ -141,15 +135,9 @@ static weft_status balance(void *given)
     return weft_owners_balance(2, bytes, 2, given);
 }
 
-START_TEST(balancing_survives_every_allocation_failure)
+TEST(balancing_survives_every_allocation_failure)
 {
     int32_t given[2];
 
     ck_assert_uint_ge(check_allocation_failures(balance, NULL, given), 2);
 }
-END_TEST
-
-SUITE(shard_owners, loads_are_within_four_thirds_of_the_optimum, small_tensors_are_dealt_evenly,
-      a_hundred_matrices_have_eight_owners, ties_go_to_the_first_tensor_and_the_first_owner,
-      more_owners_than_tensors_take_no_memory, wrong_arguments_are_refused,
-      balancing_survives_every_allocation_failure)

@@ -2,11 +2,26 @@
 #include "support/layout.h"
 #include "support/suite.h"
 
-START_TEST(placements_that_cannot_be_are_refused_with_place_and_reason)
+struct refused {
+    const char *mesh, *text, *error;
+};
+
+static void check_all_refused(const struct refused *cases, size_t count)
 {
-    static const struct {
-        const char *mesh, *text, *error;
-    } cases[] = {
+    weft_spec *spec = NULL;
+
+    for (size_t i = 0; i < count; i++) {
+        OWNED(weft_mesh) *mesh = mesh_of(cases[i].mesh);
+        check_refused(weft_spec_parse(mesh, cases[i].text, &spec), WEFT_ERR_INVALID,
+                      cases[i].error);
+    }
+    ck_assert_ptr_null(spec);
+    ck_assert_int_eq(wf_mem_live(), 0);
+}
+
+TEST(placements_that_cannot_be_are_refused_with_place_and_reason)
+{
+    static const struct refused cases[] = {
         {"2x2x2", "f32[8] P,R,P(max)",
          "placement 2, P(max): it cannot be combined with P(sum) on axis 0"},
         {"2x2", "f32[8] P(min),P(prod)",
@@ -18,33 +33,14 @@ START_TEST(placements_that_cannot_be_are_refused_with_place_and_reason)
          "placement 0, P(bor): the reductions are sum, avg, min, max and prod"},
         {"2", "c64[8] P(max)", "placement 0, P(max): max is not defined for c64"},
         {"2", "bool[8] P(avg)", "placement 0, P(avg): avg is not defined for bool"},
-        {"2x2", "f32[8] S(0)[0],S(0)[0]",
-         "placement 1, S(0): it has the same turn as axis 0; turns must differ"},
-        {"2x2", "f32[8] S(0)[0],S(0)",
-         "placement 1, S(0): axes that split dimension 0 must all give a turn; only axis 0 does "
-         "(weft_placement.turn counts from 1; 0 means none)"},
-        {"2x2", "f32[8] S(0),SS(0,2)[1]",
-         "placement 1, SS(0,2): axes that split dimension 0 must all give a turn; only axis 1 "
-         "does"},
     };
-    weft_spec *spec = NULL;
 
-    for (size_t i = 0; i < WF_COUNT(cases); i++) {
-        weft_mesh *mesh = mesh_of(cases[i].mesh);
-        check_refused(weft_spec_parse(mesh, cases[i].text, &spec), WEFT_ERR_INVALID,
-                      cases[i].error);
-        weft_mesh_release(&mesh);
-    }
-    ck_assert_ptr_null(spec);
-    ck_assert_int_eq(wf_mem_live(), 0);
+    check_all_refused(cases, WF_COUNT(cases));
 }
-END_TEST
 
-START_TEST(sizes_and_owners_that_cannot_be_are_refused)
+TEST(sizes_and_owners_that_cannot_be_are_refused)
 {
-    static const struct {
-        const char *mesh, *text, *error;
-    } cases[] = {
+    static const struct refused cases[] = {
         {"2", "f32[8] B(0;4,3)",
          "placement 0, B(0;4,3): the sizes add up to 7, but there are 8 indices of dimension 0"},
         {"4", "f32[8] G(0;3,3,1,0)",
@@ -72,28 +68,17 @@ START_TEST(sizes_and_owners_that_cannot_be_are_refused)
         {"70000", "f32[2] G(0;1,1)", "the axis has 70000 ranks; G may have at most 65536 sizes"},
         {"2", "f32[10] B(0;1,1,1,1,1,1,1,1,1)", "placement 0, B(0;1,1,1,1,1,1,1,1,...): the sizes"},
     };
-    weft_spec *spec = NULL;
 
-    for (size_t i = 0; i < WF_COUNT(cases); i++) {
-        weft_mesh *mesh = mesh_of(cases[i].mesh);
-        check_refused(weft_spec_parse(mesh, cases[i].text, &spec), WEFT_ERR_INVALID,
-                      cases[i].error);
-        weft_mesh_release(&mesh);
-    }
-    ck_assert_ptr_null(spec);
-    ck_assert_int_eq(wf_mem_live(), 0);
+    check_all_refused(cases, WF_COUNT(cases));
 }
-END_TEST
 
-START_TEST(sum_and_avg_mix)
+TEST(sum_and_avg_mix)
 {
-    weft_spec *spec = spec_of("2x2x2", "f32[8] P(avg),P(avg),P(sum)");
-
-    weft_spec_release(&spec);
+    OWNED(weft_spec) *spec = spec_of("2x2x2", "f32[8] P(avg),P(avg),P(sum)");
+    ck_assert_ptr_nonnull(spec);
 }
-END_TEST
 
-START_TEST(wrong_fields_are_refused)
+TEST(wrong_fields_are_refused)
 {
     static const int64_t negative[65] = {9, -1};
     static const struct {
@@ -132,9 +117,8 @@ START_TEST(wrong_fields_are_refused)
     ck_assert_ptr_null(spec);
     weft_mesh_release(&mesh);
 }
-END_TEST
 
-START_TEST(fields_that_the_kind_does_not_use_are_refused)
+TEST(fields_that_the_kind_does_not_use_are_refused)
 {
     static const int64_t sizes[2] = {5, 3};
     static const struct {
@@ -176,9 +160,36 @@ START_TEST(fields_that_the_kind_does_not_use_are_refused)
     ck_assert(spec == NULL && shape[0] == -7);
     weft_mesh_release(&mesh);
 }
-END_TEST
 
-START_TEST(placements_have_one_form)
+TEST(turns_differ_or_are_all_0)
+{
+    weft_placement p[3] = {{.kind = WEFT_PLACE_SHARD},
+                           {.kind = WEFT_PLACE_SHARD},
+                           {.kind = WEFT_PLACE_SHARD, .dim = 1, .turn = 0}};
+    const int64_t shape[] = {8, 8};
+    weft_spec *spec = NULL, *want = spec_of("2x2x2", "f32[8,8] S(0)[1],S(0)[0],S(1)");
+    const weft_mesh *mesh = weft_spec_mesh(want);
+
+    ck_assert_int_eq(weft_spec_create(mesh, WEFT_DTYPE_F32, 2, shape, p, &spec), WEFT_OK);
+    ck_assert_int_eq(weft_spec_placements(spec)[0].turn, 0);
+    ck_assert_int_eq(weft_spec_placements(spec)[1].turn, 1);
+    weft_spec_release(&spec);
+    p[0].turn = 1;
+    ck_assert_int_eq(weft_spec_create(mesh, WEFT_DTYPE_F32, 2, shape, p, &spec), WEFT_OK);
+    ck_assert_ptr_eq(spec, want);
+    weft_spec_release(&spec);
+    p[1].turn = 1;
+    check_refused(weft_spec_create(mesh, WEFT_DTYPE_F32, 2, shape, p, &spec), WEFT_ERR_INVALID,
+                  "placement 1, S(0): it has the same turn as axis 0, 1; the turns of dimension 0 "
+                  "must differ, or all be 0");
+    p[0].turn = p[1].turn = 0;
+    p[2] = (weft_placement){.kind = WEFT_PLACE_SHARD, .turn = 1};
+    check_refused(weft_spec_create(mesh, WEFT_DTYPE_F32, 2, shape, p, &spec), WEFT_ERR_INVALID,
+                  "placement 1, S(0): it has the same turn as axis 0, 0; the turns of dimension 0");
+    weft_spec_release(&want);
+}
+
+TEST(placements_have_one_form)
 {
     static const weft_placement loose[] = {
         {.kind = WEFT_PLACE_STRIDED, .dim = 0, .turn = 9, .factor = 1},
@@ -192,14 +203,13 @@ START_TEST(placements_have_one_form)
                                       loose, &have),
                      WEFT_OK);
     ck_assert_ptr_eq(have, want);
-    ck_assert_int_eq(weft_spec_placements(have)[0].turn, 2);
-    ck_assert_int_eq(weft_spec_placements(have)[1].turn, 1);
+    ck_assert_int_eq(weft_spec_placements(have)[0].turn, 1);
+    ck_assert_int_eq(weft_spec_placements(have)[1].turn, 0);
     weft_spec_release(&have);
     weft_spec_release(&want);
 }
-END_TEST
 
-START_TEST(equal_layouts_are_one_spec)
+TEST(equal_layouts_are_one_spec)
 {
     static const struct {
         const char *mesh, *text, *form;
@@ -222,47 +232,40 @@ START_TEST(equal_layouts_are_one_spec)
     };
 
     for (size_t i = 0; i < WF_COUNT(cases); i++) {
-        weft_spec *a = spec_of(cases[i].mesh, cases[i].text);
-        weft_spec *b = spec_of(cases[i].mesh, cases[i].form);
+        OWNED(weft_spec) *a = spec_of(cases[i].mesh, cases[i].text);
+        OWNED(weft_spec) *b = spec_of(cases[i].mesh, cases[i].form);
         char text[64];
         ck_assert_int_eq(weft_spec_print(a, text, sizeof text, NULL), WEFT_OK);
         ck_assert_str_eq(text, cases[i].form);
         ck_assert_ptr_eq(a, b);
-        weft_spec_release(&a);
-        weft_spec_release(&b);
     }
     ck_assert_int_eq(wf_mem_live(), 0);
 }
-END_TEST
 
-START_TEST(a_spec_keeps_its_own_sizes)
+TEST(a_spec_keeps_its_own_sizes)
 {
     int64_t sizes[] = {0, 5, 0, 3};
     weft_placement p = {.kind = WEFT_PLACE_PARTS, .sizes = sizes, .size_count = 4};
-    weft_mesh *mesh = mesh_of("2");
-    weft_spec *spec = NULL, *again = NULL;
+    OWNED(weft_mesh) *mesh = mesh_of("2");
+    OWNED(weft_spec) *spec = NULL, *again = NULL;
 
     ck_assert_int_eq(weft_spec_create(mesh, WEFT_DTYPE_F32, 1, (const int64_t[]){8}, &p, &spec),
                      WEFT_OK);
     sizes[1] = 7;
-    ck_assert_int_eq(weft_spec_placements(spec)->size_count, 2);
+    ck_assert_uint_eq(weft_spec_placements(spec)->size_count, 2);
     ck_assert_int_eq(weft_spec_placements(spec)->sizes[0], 5);
     ck_assert_int_eq(weft_spec_placements(spec)->sizes[1], 3);
     sizes[1] = 5;
     ck_assert_int_eq(weft_spec_create(mesh, WEFT_DTYPE_F32, 1, (const int64_t[]){8}, &p, &again),
                      WEFT_OK);
     ck_assert_ptr_eq(spec, again);
-    weft_spec_release(&spec);
-    weft_spec_release(&again);
-    weft_mesh_release(&mesh);
 }
-END_TEST
 
 /* Lists of all ranks would take gigabytes. */
-START_TEST(sizes_and_owners_do_not_depend_on_the_number_of_ranks)
+TEST(sizes_and_owners_do_not_depend_on_the_number_of_ranks)
 {
-    weft_spec *sizes = spec_of("4x500000000", "u8[7,3] G(0;3,3,1,0),R");
-    weft_spec *owner = spec_of("4x500000000", "u8[7,3] B(0;4,3),O(499999999)");
+    OWNED(weft_spec) *sizes = spec_of("4x500000000", "u8[7,3] G(0;3,3,1,0),R");
+    OWNED(weft_spec) *owner = spec_of("4x500000000", "u8[7,3] B(0;4,3),O(499999999)");
     weft_shard shard;
 
     weft_spec_shard(sizes, 1499999999, &shard); /* the last one of row 2 */
@@ -273,14 +276,11 @@ START_TEST(sizes_and_owners_do_not_depend_on_the_number_of_ranks)
     ck_assert(shard.shape[0] == 2 && shard.offset[0] == 2);
     weft_spec_shard(owner, 1499999998, &shard);
     ck_assert_int_eq(shard.shape[0], 0);
-    weft_spec_release(&sizes);
-    weft_spec_release(&owner);
 }
-END_TEST
 
-START_TEST(splits_come_by_dimension_and_turn)
+TEST(splits_come_by_dimension_and_turn)
 {
-    weft_spec *spec = spec_of("2x2x2x2", "f32[8,8] S(1),S(0)[2],SS(0,2)[0],S(0)[1]");
+    OWNED(weft_spec) *spec = spec_of("2x2x2x2", "f32[8,8] S(1),S(0)[2],SS(0,2)[0],S(0)[1]");
     static const int32_t want[][2] = {{0, 2}, {0, 3}, {0, 1}, {1, 0}};
 
     ck_assert_int_eq(spec->layout.split_count, 4);
@@ -290,21 +290,17 @@ START_TEST(splits_come_by_dimension_and_turn)
     }
     ck_assert_int_eq(spec->layout.splits[0].factor, 2);
     ck_assert_int_eq(spec->layout.splits[1].factor, 1);
-    weft_spec_release(&spec);
 }
-END_TEST
 
-START_TEST(codes_are_different_and_ordered)
+TEST(codes_are_different_and_ordered)
 {
-    weft_spec *spec =
+    OWNED(weft_spec) *spec =
         spec_of("2x2x2x2x2x2x2x2", "f32[8,8] R,S(0),S(0),S(1),SS(0,2),SS(1,3),P(sum),P(avg)");
     const weft_placement *p = weft_spec_placements(spec);
 
     for (int32_t i = 1; i < 8; i++)
         ck_assert_uint_lt(wf_placement_code(&p[i - 1]), wf_placement_code(&p[i]));
-    weft_spec_release(&spec);
 }
-END_TEST
 
 static weft_status refused(void *mesh)
 {
@@ -314,18 +310,9 @@ static weft_status refused(void *mesh)
     return status == WEFT_ERR_INVALID ? WEFT_OK : status;
 }
 
-START_TEST(even_the_complaint_survives_allocation_failure)
+TEST(even_the_complaint_survives_allocation_failure)
 {
-    weft_mesh *mesh = mesh_of("2x2");
+    OWNED(weft_mesh) *mesh = mesh_of("2x2");
 
     check_allocation_failures(refused, NULL, &mesh);
-    weft_mesh_release(&mesh);
 }
-END_TEST
-
-SUITE(shard_placement, placements_that_cannot_be_are_refused_with_place_and_reason,
-      sizes_and_owners_that_cannot_be_are_refused, sum_and_avg_mix, wrong_fields_are_refused,
-      fields_that_the_kind_does_not_use_are_refused, placements_have_one_form,
-      equal_layouts_are_one_spec, a_spec_keeps_its_own_sizes,
-      sizes_and_owners_do_not_depend_on_the_number_of_ranks, splits_come_by_dimension_and_turn,
-      codes_are_different_and_ordered, even_the_complaint_survives_allocation_failure)

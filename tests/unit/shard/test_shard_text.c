@@ -2,7 +2,7 @@
 #include "support/layout.h"
 #include "support/suite.h"
 
-START_TEST(every_form_reads_and_prints)
+TEST(every_form_reads_and_prints)
 {
     static const struct {
         const char *mesh, *text, *printed; /* NULL: as read */
@@ -34,16 +34,13 @@ START_TEST(every_form_reads_and_prints)
     char text[128];
 
     for (size_t i = 0; i < WF_COUNT(cases); i++) {
-        weft_spec *spec = spec_of(cases[i].mesh, cases[i].text), *again;
+        OWNED(weft_spec) *spec = spec_of(cases[i].mesh, cases[i].text), *again = NULL;
         ck_assert_int_eq(weft_spec_print(spec, text, sizeof text, NULL), WEFT_OK);
         ck_assert_str_eq(text, cases[i].printed != NULL ? cases[i].printed : cases[i].text);
         ck_assert_int_eq(weft_spec_parse(weft_spec_mesh(spec), text, &again), WEFT_OK);
         ck_assert_ptr_eq(again, spec);
-        weft_spec_release(&again);
-        weft_spec_release(&spec);
     }
 }
-END_TEST
 
 static const struct {
     const char *text, *error;
@@ -118,6 +115,12 @@ static const struct {
     {"f32[8] S(0)[8],R", "position 13: the turn of a split must be at most 7"},
     {"f32[8] S(0)[0,R", "position 14: expected ']'"},
     {"f32[8] S(0)[1],R", "placement 0 has turn [1], but the turns of dimension 0 are 0 to 0"},
+    {"f32[8] S(0)[0],S(0)[0]",
+     "placements 0 and 1 both have turn [0]; the turns of dimension 0 must differ"},
+    {"f32[8] S(0)[0],S(0)",
+     "placement 0 has a turn, and placement 1 has none; both split dimension "
+     "0, so give both a turn or none"},
+    {"f32[8] S(0),SS(0,2)[1]", "placement 1 has a turn, and placement 0 has none; both split"},
     {"f32[8] S(0)[2],S(0)[0]", "placement 0 has turn [2], but the turns of dimension 0 are 0 to 1"},
     {"f32[8] B(0),R", "position 11: expected ';' and sizes, as in B(0;3,2), found ')'"},
     {"f32[8] G(0,4,4),R", "position 11: expected ';' and sizes, as in G(0;3,2), found ','"},
@@ -150,7 +153,7 @@ static const struct {
     {"f32[8] R,R R", "position 12: expected the end, found 'R'"},
 };
 
-START_TEST(wrong_text_is_refused_with_position_and_reason)
+TEST(wrong_text_is_refused_with_position_and_reason)
 {
     weft_mesh *mesh = mesh_of("2x2");
     weft_spec *spec = NULL;
@@ -164,9 +167,8 @@ START_TEST(wrong_text_is_refused_with_position_and_reason)
     weft_mesh_release(&mesh);
     ck_assert_int_eq(wf_mem_live(), 0);
 }
-END_TEST
 
-START_TEST(shapes_read_in_three_ways)
+TEST(shapes_read_in_three_ways)
 {
     static const struct {
         const char *text;
@@ -186,9 +188,8 @@ START_TEST(shapes_read_in_three_ways)
         if (dims > 0) ck_assert_int_eq(shape[dims - 1], cases[i].last);
     }
 }
-END_TEST
 
-START_TEST(wrong_shapes_are_refused)
+TEST(wrong_shapes_are_refused)
 {
     static const struct {
         const char *text, *error;
@@ -212,7 +213,6 @@ START_TEST(wrong_shapes_are_refused)
     ck_assert_int_eq(dims, -7);
     ck_assert_int_eq(shape[0], -7);
 }
-END_TEST
 
 struct making {
     weft_mesh *mesh;
@@ -238,7 +238,7 @@ static weft_status print(void *argument)
     return weft_spec_print(((struct making *)argument)->spec, text, sizeof text, NULL);
 }
 
-START_TEST(text_survives_every_allocation_failure)
+TEST(text_survives_every_allocation_failure)
 {
     struct making m = {.mesh = mesh_of("2x4")};
 
@@ -248,9 +248,8 @@ START_TEST(text_survives_every_allocation_failure)
     undo(&m);
     weft_mesh_release(&m.mesh);
 }
-END_TEST
 
-START_TEST(parts_of_a_spec_are_read_alone)
+TEST(parts_of_a_spec_are_read_alone)
 {
     weft_placement placements[WEFT_MAX_AXES] = {{.dim = 7}};
     int64_t shape[WEFT_MAX_DIMS];
@@ -258,7 +257,7 @@ START_TEST(parts_of_a_spec_are_read_alone)
 
     ck_assert_int_eq(weft_placements_parse("B(1;5,3),O(7)", 2, placements), WEFT_OK);
     ck_assert_uint_eq(placements[0].kind, WEFT_PLACE_PARTS);
-    ck_assert_int_eq(placements[0].size_count, 2);
+    ck_assert_uint_eq(placements[0].size_count, 2);
     ck_assert_int_eq(placements[0].sizes[1], 3);
     ck_assert_int_eq(placements[1].owner, 7);
     weft_placements_free(2, placements);
@@ -282,8 +281,3 @@ START_TEST(parts_of_a_spec_are_read_alone)
     check_refused(weft_shape_parse("4", &dims, NULL), WEFT_ERR_INVALID, "shape is NULL");
     ck_assert_uint_eq(placements[0].kind, WEFT_PLACE_STRIDED);
 }
-END_TEST
-
-SUITE(shard_text, every_form_reads_and_prints, wrong_text_is_refused_with_position_and_reason,
-      shapes_read_in_three_ways, wrong_shapes_are_refused, text_survives_every_allocation_failure,
-      parts_of_a_spec_are_read_alone)

@@ -1,25 +1,6 @@
-#include "symm/symm.h"
-#include "support/fake_symm.h"
-#include "support/fake_world.h"
-#include "support/suite.h"
+#include "alone.h"
 
-static weft_context *context;
-static weft_symm *symm;
-
-static void begin(void)
-{
-    fake_reset();
-    context = world_alone_on(fake_symm_plugin());
-    ck_assert_int_eq(weft_symm_create(weft_world(context), 64, NULL, &symm), WEFT_OK);
-}
-
-static void end(void)
-{
-    weft_symm_release(&symm);
-    weft_context_release(&context);
-}
-
-START_TEST(moves_and_signals_reach_the_plugin)
+TEST(moves_and_signals_reach_the_plugin)
 {
     uint64_t value = 77, seen = 0;
 
@@ -40,9 +21,8 @@ START_TEST(moves_and_signals_reach_the_plugin)
     ck_assert_int_eq(weft_symm_barrier(symm, NULL), WEFT_OK);
     end();
 }
-END_TEST
 
-START_TEST(slots_on_a_device_are_read_through_it)
+TEST(slots_on_a_device_are_read_through_it)
 {
     begin();
     ck_assert_int_eq(weft_symm_signal_to(symm, 0, 1, 9, WEFT_SIGNAL_SET, NULL), WEFT_OK);
@@ -52,9 +32,8 @@ START_TEST(slots_on_a_device_are_read_through_it)
     symm->host_memory = true;
     end();
 }
-END_TEST
 
-START_TEST(a_wait_that_runs_out_sticks_and_names_what_it_waited_for)
+TEST(a_wait_that_runs_out_sticks_and_names_what_it_waited_for)
 {
     begin();
     fake.wait_status = WEFT_ERR_TIMEOUT;
@@ -67,9 +46,8 @@ START_TEST(a_wait_that_runs_out_sticks_and_names_what_it_waited_for)
     ck_assert_int_eq(weft_barrier(weft_world(context), NULL), WEFT_ERR_TIMEOUT);
     end();
 }
-END_TEST
 
-START_TEST(a_wait_may_fail_otherwise)
+TEST(a_wait_may_fail_otherwise)
 {
     begin();
     fake.wait_status = WEFT_ERR_DEVICE;
@@ -79,9 +57,8 @@ START_TEST(a_wait_may_fail_otherwise)
                      "0) on world: scripted: wait");
     end();
 }
-END_TEST
 
-START_TEST(null_and_groups_are_refused)
+TEST(null_and_groups_are_refused)
 {
     uint64_t value = 0;
 
@@ -102,10 +79,9 @@ START_TEST(null_and_groups_are_refused)
     ck_assert_int_eq(weft_group_end(weft_world(context)), WEFT_OK);
     end();
 }
-END_TEST
 
 /* As WEFT_CHECK would; the fake plugin calls all memory host memory. */
-START_TEST(checks_ask_whether_the_device_reaches_memory)
+TEST(checks_ask_whether_the_device_reaches_memory)
 {
     uint64_t value = 0;
 
@@ -119,8 +95,3 @@ START_TEST(checks_ask_whether_the_device_reaches_memory)
     context->config->check = false;
     end();
 }
-END_TEST
-
-SUITE(symm_onesided, moves_and_signals_reach_the_plugin, slots_on_a_device_are_read_through_it,
-      a_wait_that_runs_out_sticks_and_names_what_it_waited_for, a_wait_may_fail_otherwise,
-      null_and_groups_are_refused, checks_ask_whether_the_device_reaches_memory)

@@ -6,7 +6,7 @@
 
 static struct world_rank ranks[WORLD_MAX];
 
-START_TEST(a_handle_that_outlives_its_communicator_is_refused)
+TEST(a_handle_that_outlives_its_communicator_is_refused)
 {
     weft_context *context;
     weft_comm *part;
@@ -29,7 +29,6 @@ START_TEST(a_handle_that_outlives_its_communicator_is_refused)
     weft_context_release(&context);
     (void)fake_window_destroy(window); /* a plugin does so with its communicator */
 }
-END_TEST
 
 static void note_wait(weft_symm *symm, const void *stream)
 {
@@ -76,18 +75,16 @@ static void release_while_failing(uint32_t fail)
     ck_assert_int_ge(fake.aborted, 3);
 }
 
-START_TEST(a_release_that_fails_is_reported_to_all)
+TEST(a_release_that_fails_is_reported_to_all)
 {
     release_while_failing(1u << 1);
 }
-END_TEST
 
-START_TEST(the_rank_with_the_wait_gives_the_cause_of_the_timeout)
+TEST(the_rank_with_the_wait_gives_the_cause_of_the_timeout)
 {
     for (int i = 0; i < 20; i++)
         release_while_failing(7);
 }
-END_TEST
 
 /* Only rank 1 has an error.  The others get it when rank 1 does not join. */
 static void release_when_stuck(struct world_rank *self)
@@ -104,7 +101,7 @@ static void release_when_stuck(struct world_rank *self)
     weft_symm_release(&symm);
 }
 
-START_TEST(a_rank_that_omits_a_release_reports_why)
+TEST(a_rank_that_omits_a_release_reports_why)
 {
     fake_reset();
     world_begin(ranks, 3, release_when_stuck, NULL);
@@ -119,9 +116,8 @@ START_TEST(a_rank_that_omits_a_release_reports_why)
     }
     ck_assert_int_eq(fake.windows, 0);
 }
-END_TEST
 
-START_TEST(waits_end_with_their_communicator)
+TEST(waits_end_with_their_communicator)
 {
     weft_context *context;
     weft_comm *part;
@@ -150,11 +146,10 @@ START_TEST(waits_end_with_their_communicator)
     (void)fake_window_destroy(window);
     weft_symm_release(&other);
 }
-END_TEST
 
-START_TEST(what_is_in_use_is_not_freed)
+TEST(what_is_in_use_is_not_freed)
 {
-    weft_context *context;
+    OWNED(weft_context) *context = NULL;
     weft_symm *symm = NULL, *registered = NULL, *none = NULL;
     char *memory;
 
@@ -177,12 +172,4 @@ START_TEST(what_is_in_use_is_not_freed)
     ck_assert_int_eq(weft_free(context, memory), WEFT_OK);
     weft_symm_release(&none);
     weft_symm_release(&symm);
-    weft_context_release(&context);
 }
-END_TEST
-
-SUITE(symm_release, a_handle_that_outlives_its_communicator_is_refused,
-      a_release_that_fails_is_reported_to_all,
-      the_rank_with_the_wait_gives_the_cause_of_the_timeout,
-      a_rank_that_omits_a_release_reports_why, waits_end_with_their_communicator,
-      what_is_in_use_is_not_freed)

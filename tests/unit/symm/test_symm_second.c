@@ -73,7 +73,7 @@ static weft_context *begin(const weft_plugin *plugin)
     return context;
 }
 
-START_TEST(memory_comes_from_the_second)
+TEST(memory_comes_from_the_second)
 {
     weft_context *context = begin(fake_plugin());
     weft_symm *symm = NULL;
@@ -90,9 +90,8 @@ START_TEST(memory_comes_from_the_second)
     ck_assert_int_eq(second_devices, 0);
     ck_assert_int_eq(fake.prepared, fake.destroyed);
 }
-END_TEST
 
-START_TEST(a_part_gets_a_communicator_on_first_use)
+TEST(a_part_gets_a_communicator_on_first_use)
 {
     weft_context *context = begin(fake_plugin());
     weft_comm *part;
@@ -111,11 +110,10 @@ START_TEST(a_part_gets_a_communicator_on_first_use)
     weft_context_release(&context);
     ck_assert_int_eq(fake.prepared, fake.destroyed);
 }
-END_TEST
 
-START_TEST(an_abort_ends_the_attached_communicator_too)
+TEST(an_abort_ends_the_attached_communicator_too)
 {
-    weft_context *context = begin(fake_plugin());
+    OWNED(weft_context) *context = begin(fake_plugin());
     weft_symm *symm = NULL;
 
     ck_assert_int_eq(wf_symm_start(context), WEFT_OK);
@@ -123,13 +121,11 @@ START_TEST(an_abort_ends_the_attached_communicator_too)
     weft_comm_abort(weft_world(context));
     ck_assert_int_eq(weft_symm_fence(symm, NULL), WEFT_ERR_ABORTED);
     weft_symm_release(&symm);
-    weft_context_release(&context);
 }
-END_TEST
 
-START_TEST(another_device_is_refused_and_the_reason_is_kept)
+TEST(another_device_is_refused_and_the_reason_is_kept)
 {
-    weft_context *context = begin(fake_plugin());
+    OWNED(weft_context) *context = begin(fake_plugin());
     weft_symm *symm = NULL;
 
     second_features = 0;
@@ -138,13 +134,11 @@ START_TEST(another_device_is_refused_and_the_reason_is_kept)
     ck_assert_int_eq(second_devices, 0);
     ck_assert_int_eq(weft_symm_create(weft_world(context), 64, NULL, &symm), WEFT_ERR_UNSUPPORTED);
     ck_assert_ptr_nonnull(strstr(weft_last_error(), "second uses device another device (GPU-1)"));
-    weft_context_release(&context);
 }
-END_TEST
 
-START_TEST(the_first_plugin_serves_if_the_second_cannot)
+TEST(the_first_plugin_serves_if_the_second_cannot)
 {
-    weft_context *context = begin(fake_symm_plugin());
+    OWNED(weft_context) *context = begin(fake_symm_plugin());
     weft_symm *symm = NULL;
 
     second_features = 0;
@@ -154,13 +148,11 @@ START_TEST(the_first_plugin_serves_if_the_second_cannot)
     ck_assert_int_eq(weft_symm_create(weft_world(context), 64, NULL, &symm), WEFT_OK);
     ck_assert_str_eq(weft_symm_backend(symm), "fake");
     weft_symm_release(&symm);
-    weft_context_release(&context);
 }
-END_TEST
 
-START_TEST(a_communicator_that_cannot_be_made_is_a_reason_too)
+TEST(a_communicator_that_cannot_be_made_is_a_reason_too)
 {
-    weft_context *context = begin(fake_plugin());
+    OWNED(weft_context) *context = begin(fake_plugin());
     weft_symm *symm = NULL;
 
     fake.prepare_fails = 0;
@@ -168,9 +160,7 @@ START_TEST(a_communicator_that_cannot_be_made_is_a_reason_too)
     ck_assert_int_eq(second_devices, 0);
     ck_assert_int_eq(weft_symm_create(weft_world(context), 64, NULL, &symm), WEFT_ERR_UNSUPPORTED);
     ck_assert_ptr_nonnull(strstr(weft_last_error(), "scripted: prepare fails"));
-    weft_context_release(&context);
 }
-END_TEST
 
 static void *native_of(void *device, void *stream)
 {
@@ -178,7 +168,7 @@ static void *native_of(void *device, void *stream)
     return stream;
 }
 
-START_TEST(streams_go_over_as_the_vendors)
+TEST(streams_go_over_as_the_vendors)
 {
     static weft_device_table first_device;
     weft_plugin first = *fake_plugin();
@@ -202,14 +192,8 @@ START_TEST(streams_go_over_as_the_vendors)
     ck_assert_ptr_eq(wrapped, stream);
     ck_assert_int_eq(weft_symm_quiet(symm, stream), WEFT_OK);
     ck_assert_int_eq(wraps, 1); /* once for all calls */
-    weft_stream_release(context, &stream);
+    weft_stream_release(&stream);
     weft_symm_release(&symm);
     weft_context_release(&context);
     ck_assert_int_eq(wraps, 0);
 }
-END_TEST
-
-SUITE(symm_second, memory_comes_from_the_second, a_part_gets_a_communicator_on_first_use,
-      an_abort_ends_the_attached_communicator_too, another_device_is_refused_and_the_reason_is_kept,
-      the_first_plugin_serves_if_the_second_cannot,
-      a_communicator_that_cannot_be_made_is_a_reason_too, streams_go_over_as_the_vendors)

@@ -6,9 +6,9 @@
 
 static struct world_rank ranks[WORLD_MAX];
 
-START_TEST(a_backend_without_it_says_so)
+TEST(a_backend_without_it_says_so)
 {
-    weft_context *context;
+    OWNED(weft_context) *context = NULL;
     weft_symm *symm = NULL;
 
     fake_reset();
@@ -18,13 +18,11 @@ START_TEST(a_backend_without_it_says_so)
         strstr(weft_last_error(),
                "weft_symm_create on world: fake has no symmetric memory; name a second plugin"));
     ck_assert_ptr_null(symm);
-    weft_context_release(&context);
 }
-END_TEST
 
-START_TEST(null_has_an_answer)
+TEST(null_has_an_answer)
 {
-    weft_context *context;
+    OWNED(weft_context) *context = NULL;
     weft_symm *symm = NULL;
     weft_symm_device device;
     uint64_t offset;
@@ -48,11 +46,9 @@ START_TEST(null_has_an_answer)
     ck_assert_ptr_null(weft_symm_backend(NULL));
     weft_symm_release(NULL);
     weft_symm_release(&symm);
-    weft_context_release(&context);
 }
-END_TEST
 
-START_TEST(options_of_another_size_are_read_as_far_as_they_go)
+TEST(options_of_another_size_are_read_as_far_as_they_go)
 {
     weft_symm_options options = {.struct_size = sizeof options, .channels = 3};
     weft_context *context;
@@ -73,11 +69,10 @@ START_TEST(options_of_another_size_are_read_as_far_as_they_go)
     weft_context_release(&context);
     ck_assert_int_eq(fake.windows, 0);
 }
-END_TEST
 
-START_TEST(a_backend_never_sees_nothing)
+TEST(a_backend_never_sees_nothing)
 {
-    weft_context *context;
+    OWNED(weft_context) *context = NULL;
     weft_symm *symm = NULL;
 
     fake_reset();
@@ -86,13 +81,11 @@ START_TEST(a_backend_never_sees_nothing)
     ck_assert_uint_eq(fake.last_bytes, 8);
     ck_assert_uint_eq(weft_symm_bytes(symm), 0);
     weft_symm_release(&symm);
-    weft_context_release(&context);
 }
-END_TEST
 
-START_TEST(registered_memory_stays_the_callers)
+TEST(registered_memory_stays_the_callers)
 {
-    weft_context *context;
+    OWNED(weft_context) *context = NULL;
     weft_symm *symm = NULL;
     char memory[64] = "mine";
 
@@ -103,13 +96,11 @@ START_TEST(registered_memory_stays_the_callers)
     ck_assert_ptr_eq(weft_symm_peer(symm, 0), memory);
     weft_symm_release(&symm);
     ck_assert_str_eq(memory, "mine");
-    weft_context_release(&context);
 }
-END_TEST
 
-START_TEST(kernels_get_device_memory_or_a_refusal)
+TEST(kernels_get_device_memory_or_a_refusal)
 {
-    weft_context *context;
+    OWNED(weft_context) *context = NULL;
     weft_symm *symm = NULL;
     weft_symm_device device;
     void *copy[2] = {&copy, &copy[1]};
@@ -129,9 +120,7 @@ START_TEST(kernels_get_device_memory_or_a_refusal)
     ck_assert_ptr_eq(device.signals, &copy[1]);
     symm->host_memory = true;
     weft_symm_release(&symm);
-    weft_context_release(&context);
 }
-END_TEST
 
 /* The last rank requests a different size. */
 static void want_different_sizes(struct world_rank *self)
@@ -145,7 +134,7 @@ static void want_different_sizes(struct world_rank *self)
     weft_symm_release(&symm);
 }
 
-START_TEST(different_sizes_are_reported_to_all_ranks)
+TEST(different_sizes_are_reported_to_all_ranks)
 {
     fake_reset();
     world_begin(ranks, 3, want_different_sizes, NULL);
@@ -158,7 +147,6 @@ START_TEST(different_sizes_are_reported_to_all_ranks)
             "weft_symm_create");
     ck_assert_int_eq(fake.windows, 0);
 }
-END_TEST
 
 /* A plugin that fails on one rank only, contrary to the ABI. */
 static void fail_on_one(struct world_rank *self)
@@ -169,7 +157,7 @@ static void fail_on_one(struct world_rank *self)
     HOLDS(symm == NULL);
 }
 
-START_TEST(one_rank_without_memory_is_an_error_on_all)
+TEST(one_rank_without_memory_is_an_error_on_all)
 {
     fake_reset();
     fake.window_fails = 1;
@@ -180,7 +168,6 @@ START_TEST(one_rank_without_memory_is_an_error_on_all)
     all_saw(ranks, 3, WEFT_ERR_NO_MEMORY, "scripted: no window");
     ck_assert_int_eq(fake.windows, 0);
 }
-END_TEST
 
 static weft_status create_and_release(void *context)
 {
@@ -191,7 +178,7 @@ static weft_status create_and_release(void *context)
     return WEFT_OK;
 }
 
-START_TEST(every_allocation_may_fail)
+TEST(every_allocation_may_fail)
 {
     weft_context *context;
 
@@ -203,10 +190,3 @@ START_TEST(every_allocation_may_fail)
     weft_context_release(&context);
     ck_assert_int_eq(fake.windows, 0);
 }
-END_TEST
-
-SUITE(symm_symm, a_backend_without_it_says_so, null_has_an_answer,
-      options_of_another_size_are_read_as_far_as_they_go, a_backend_never_sees_nothing,
-      registered_memory_stays_the_callers, kernels_get_device_memory_or_a_refusal,
-      different_sizes_are_reported_to_all_ranks, one_rank_without_memory_is_an_error_on_all,
-      every_allocation_may_fail)

@@ -1,23 +1,4 @@
-#include "symm/symm.h"
-#include "support/fake_symm.h"
-#include "support/fake_world.h"
-#include "support/suite.h"
-
-static weft_context *context;
-static weft_symm *symm;
-
-static void begin(void)
-{
-    fake_reset();
-    context = world_alone_on(fake_symm_plugin());
-    ck_assert_int_eq(weft_symm_create(weft_world(context), 64, NULL, &symm), WEFT_OK);
-}
-
-static void end(void)
-{
-    weft_symm_release(&symm);
-    weft_context_release(&context);
-}
+#include "alone.h"
 
 static void wait_on(const void *stream, uint32_t channel)
 {
@@ -27,7 +8,7 @@ static void wait_on(const void *stream, uint32_t channel)
     wf_symm_note_wait(symm, &wait);
 }
 
-START_TEST(what_a_failed_stream_waited_for_is_named)
+TEST(what_a_failed_stream_waited_for_is_named)
 {
     int stream, other;
 
@@ -46,9 +27,8 @@ START_TEST(what_a_failed_stream_waited_for_is_named)
     ck_assert_int_eq(weft_comm_async_error(weft_world(context)), WEFT_ERR_TIMEOUT);
     end();
 }
-END_TEST
 
-START_TEST(without_a_stream_all_that_did_not_come_are_named)
+TEST(without_a_stream_all_that_did_not_come_are_named)
 {
     int stream, other;
 
@@ -61,9 +41,8 @@ START_TEST(without_a_stream_all_that_did_not_come_are_named)
                                                     "for channel 2 of rank 0"));
     end();
 }
-END_TEST
 
-START_TEST(no_wait_no_blame)
+TEST(no_wait_no_blame)
 {
     int stream, other;
 
@@ -76,9 +55,8 @@ START_TEST(no_wait_no_blame)
     ck_assert_int_eq(weft_comm_async_error(weft_world(context)), WEFT_OK);
     end();
 }
-END_TEST
 
-START_TEST(only_the_last_waits_are_kept)
+TEST(only_the_last_waits_are_kept)
 {
     int stream;
 
@@ -94,11 +72,10 @@ START_TEST(only_the_last_waits_are_kept)
     symm->host_memory = true;
     end();
 }
-END_TEST
 
 /* A device's stream continues after a wait that timed out.  The communicator reports the
  * timeout. */
-START_TEST(a_drained_stream_asks_the_communicator)
+TEST(a_drained_stream_asks_the_communicator)
 {
     weft_stream *stream, *other;
 
@@ -106,22 +83,21 @@ START_TEST(a_drained_stream_asks_the_communicator)
     ck_assert_int_eq(weft_stream_create(context, &stream), WEFT_OK);
     ck_assert_int_eq(weft_stream_create(context, &other), WEFT_OK);
     ck_assert_int_eq(weft_symm_wait_from(symm, 0, 3, WEFT_COMPARE_EQ, 1, 0, stream), WEFT_OK);
-    ck_assert_int_eq(weft_stream_wait(context, other, 0), WEFT_OK);
+    ck_assert_int_eq(weft_context_wait(context, other, 0), WEFT_OK);
     ck_assert_uint_eq(wf_symm_state(context)->noted_waits, 1);
-    ck_assert_int_eq(weft_stream_test(context, stream), WEFT_OK);
+    ck_assert_int_eq(weft_stream_test(stream), WEFT_OK);
     ck_assert_uint_eq(wf_symm_state(context)->noted_waits, 0);
     ck_assert_int_eq(weft_symm_wait_from(symm, 0, 3, WEFT_COMPARE_EQ, 1, 0, stream), WEFT_OK);
     fake.async_status = WEFT_ERR_TIMEOUT;
-    ck_assert_int_eq(weft_stream_wait(context, other, 0), WEFT_OK);
-    ck_assert_int_eq(weft_stream_wait(context, stream, 0), WEFT_ERR_TIMEOUT);
+    ck_assert_int_eq(weft_context_wait(context, other, 0), WEFT_OK);
+    ck_assert_int_eq(weft_context_wait(context, stream, 0), WEFT_ERR_TIMEOUT);
     ck_assert_ptr_nonnull(strstr(weft_last_error(), "waited for channel 3 of rank 0 to be == 1"));
-    weft_stream_release(context, &other);
-    weft_stream_release(context, &stream);
+    weft_stream_release(&other);
+    weft_stream_release(&stream);
     end();
 }
-END_TEST
 
-START_TEST(a_work_that_is_done_asks_too)
+TEST(a_work_that_is_done_asks_too)
 {
     weft_stream *stream;
     weft_work *work;
@@ -135,12 +111,6 @@ START_TEST(a_work_that_is_done_asks_too)
     ck_assert_int_eq(weft_work_test(work), WEFT_ERR_DEVICE);
     ck_assert_int_eq(weft_symm_fence(symm, NULL), WEFT_ERR_DEVICE);
     weft_work_release(&work);
-    weft_stream_release(context, &stream);
+    weft_stream_release(&stream);
     end();
 }
-END_TEST
-
-SUITE(symm_waits, what_a_failed_stream_waited_for_is_named,
-      without_a_stream_all_that_did_not_come_are_named, no_wait_no_blame,
-      only_the_last_waits_are_kept, a_drained_stream_asks_the_communicator,
-      a_work_that_is_done_asks_too)

@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-START_TEST(one_thread_counts)
+TEST(one_thread_counts)
 {
     struct wf_trace *trace;
 
@@ -16,7 +16,6 @@ START_TEST(one_thread_counts)
     ck_assert(!atomic_load(&trace->claiming));
     test_trace_end(trace);
 }
-END_TEST
 
 #define LATER 3
 #define FIRST 200000 /* ids of the first thread */
@@ -66,18 +65,13 @@ static void check_threads(void)
     test_trace_end(claimed);
 }
 
-START_TEST(threads_that_begin_later_count_with_the_first)
+TEST(threads_that_begin_later_count_with_the_first)
 {
     wf_claims_prepare(); /* this process has one thread */
     check_threads();
 }
-END_TEST
 
-START_TEST(threads_count_without_preparation)
+TEST(threads_count_without_preparation)
 {
     check_threads();
 }
-END_TEST
-
-SUITE(trace_claim, one_thread_counts, threads_that_begin_later_count_with_the_first,
-      threads_count_without_preparation)

@@ -8,7 +8,7 @@ static struct wf_segment_comm *find(const struct wf_trace *trace, uint64_t numbe
     return NULL;
 }
 
-START_TEST(a_communicator_is_listed_until_it_ends)
+TEST(a_communicator_is_listed_until_it_ends)
 {
     struct wf_trace *trace = test_trace_begin(64);
     uint32_t name = wf_trace_intern(trace, "tp");
@@ -31,9 +31,8 @@ START_TEST(a_communicator_is_listed_until_it_ends)
     ck_assert_int_eq(wf_trace_wait_of(trace, 0), -1);
     test_trace_end(trace);
 }
-END_TEST
 
-START_TEST(a_list_of_many_ranks_ends_after_a_whole_rank)
+TEST(a_list_of_many_ranks_ends_after_a_whole_rank)
 {
     struct wf_trace *trace = test_trace_begin(64);
     int32_t ranks[1000];
@@ -47,9 +46,8 @@ START_TEST(a_list_of_many_ranks_ends_after_a_whole_rank)
     ck_assert_str_eq(list + strlen(list) - 9, ",1036,...");
     test_trace_end(trace);
 }
-END_TEST
 
-START_TEST(communicators_beyond_the_list_are_not_listed)
+TEST(communicators_beyond_the_list_are_not_listed)
 {
     struct wf_trace *trace = test_trace_begin(64);
 
@@ -61,9 +59,8 @@ START_TEST(communicators_beyond_the_list_are_not_listed)
     wf_trace_remove_comm(trace, WF_SEGMENT_COMMS + 1);
     test_trace_end(trace);
 }
-END_TEST
 
-START_TEST(a_wait_is_noted_in_an_operation_that_has_not_ended)
+TEST(a_wait_is_noted_in_an_operation_that_has_not_ended)
 {
     struct wf_trace *trace = test_trace_begin(64);
     struct wf_submitted open = test_submit(trace, 9, 0), done = test_submit(trace, 9, 0);
@@ -75,8 +72,3 @@ START_TEST(a_wait_is_noted_in_an_operation_that_has_not_ended)
     ck_assert_int_eq(test_read(trace, done.id).waits_for, -1);
     test_trace_end(trace);
 }
-END_TEST
-
-SUITE(trace_comms, a_communicator_is_listed_until_it_ends,
-      a_list_of_many_ranks_ends_after_a_whole_rank, communicators_beyond_the_list_are_not_listed,
-      a_wait_is_noted_in_an_operation_that_has_not_ended)

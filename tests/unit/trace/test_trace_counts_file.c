@@ -1,5 +1,6 @@
 #include "support/suite.h"
 #include "support/trace.h"
+#include "trace/counts.h"
 
 #include <sys/stat.h>
 
@@ -15,19 +16,19 @@ static const char *read_file(const char *path)
     return content;
 }
 
-START_TEST(each_counter_is_a_line)
+TEST(each_counter_is_a_line)
 {
-    weft_counts counts = {.sent = 24, .received = 48, .cache_hits = 2, .axis_count = 1};
+    struct wf_sums counts = {.sent = 24, .received = 48, .cache_hits = 2, .axes_count = 1};
     static const char lines[] = "operation 3 all-reduce\noperation 1 symmetric barrier\n"
                                 "step 2 all-gather\naxes 3 24 48 dp,tp\ntotal 24 sent\n"
                                 "total 48 received\ntotal 2 cache hits\nend 1 rank\n";
     char twice[2 * sizeof lines];
 
     test_runtime = folder_create();
-    counts.operations[WEFT_OP_ALL_REDUCE] = 3;
-    counts.operations[WEFT_OP_SYMM_BARRIER] = 1;
+    counts.operations[WEFT_RECORD_ALL_REDUCE] = 3;
+    counts.operations[WEFT_RECORD_SYMM_BARRIER] = 1;
     counts.steps[WEFT_STEP_ALL_GATHER] = 2;
-    counts.axes[0] = (weft_axis_count){"dp,tp", 3, 24, 48};
+    counts.axes[0] = (struct wf_axes_sums){"dp,tp", 3, 24, 48};
     ck_assert_int_eq(wf_counts_append(&counts, folder_path(&test_runtime, "a.%r.txt"), 12),
                      WEFT_OK);
     ck_assert_str_eq(read_file(folder_path(&test_runtime, "a.12.txt")), lines);
@@ -37,24 +38,22 @@ START_TEST(each_counter_is_a_line)
     ck_assert_str_eq(read_file(folder_path(&test_runtime, "b.3")), twice);
     folder_remove(&test_runtime);
 }
-END_TEST
 
-START_TEST(a_name_with_newlines_is_one_line)
+TEST(a_name_with_newlines_is_one_line)
 {
-    weft_counts counts = {.axis_count = 1};
+    struct wf_sums counts = {.axes_count = 1};
 
     test_runtime = folder_create();
-    counts.axes[0] = (weft_axis_count){"tp\nend 1 rank\n\033[2J", 3, 24, 48};
+    counts.axes[0] = (struct wf_axes_sums){"tp\nend 1 rank\n\033[2J", 3, 24, 48};
     ck_assert_int_eq(wf_counts_append(&counts, folder_path(&test_runtime, "a"), 0), WEFT_OK);
     ck_assert_str_eq(read_file(folder_path(&test_runtime, "a.0")),
                      "axes 3 24 48 tp?end 1 rank??[2J\nend 1 rank\n");
     folder_remove(&test_runtime);
 }
-END_TEST
 
-START_TEST(a_file_that_cannot_be_written_is_an_error)
+TEST(a_file_that_cannot_be_written_is_an_error)
 {
-    weft_counts counts = {.sent = 1};
+    struct wf_sums counts = {.sent = 1};
     char name[5000];
 
     ck_assert_int_eq(wf_counts_append(&counts, "/proc/no-such-folder/counts", 0), WEFT_ERR_SYSTEM);
@@ -68,7 +67,3 @@ START_TEST(a_file_that_cannot_be_written_is_an_error)
     name[sizeof name - 1] = '\0';
     ck_assert_int_eq(wf_counts_append(&counts, name, 0), WEFT_ERR_SYSTEM);
 }
-END_TEST
-
-SUITE(trace_counts_file, each_counter_is_a_line, a_name_with_newlines_is_one_line,
-      a_file_that_cannot_be_written_is_an_error)

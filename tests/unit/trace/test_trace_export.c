@@ -16,7 +16,7 @@ static struct wf_export *begin(struct wf_trace *trace)
 }
 
 /* Each operation has texts and a prediction of its own. */
-START_TEST(tables_of_a_long_run_stay_small)
+TEST(tables_of_a_long_run_stay_small)
 {
     struct wf_trace *trace = test_trace_begin(64);
     struct wf_export *export = begin(trace);
@@ -44,10 +44,9 @@ START_TEST(tables_of_a_long_run_stay_small)
     wf_export_end(trace);
     test_trace_end(trace);
 }
-END_TEST
 
 /* The next numbers are another rank's. */
-START_TEST(a_rank_has_no_more_tracks_than_numbers)
+TEST(a_rank_has_no_more_tracks_than_numbers)
 {
     struct wf_trace *trace = test_trace_begin(64);
     struct wf_export *export = begin(trace);
@@ -64,14 +63,14 @@ START_TEST(a_rank_has_no_more_tracks_than_numbers)
     wf_export_end(trace);
     test_trace_end(trace);
 }
-END_TEST
 
 /* Communicators of one split have one number: without their ranks, arrows would join strangers. */
-START_TEST(a_communicator_that_is_not_listed_has_no_arrows)
+TEST(a_communicator_that_is_not_listed_has_no_arrows)
 {
     struct wf_trace *trace = test_trace_begin(64);
     struct wf_export *export = begin(trace);
-    weft_record record = {.comm = 9, .sequence = 1, .operation = WEFT_OP_ALL_REDUCE, .peer = -1};
+    weft_record record = {
+        .comm = 9, .sequence = 1, .operation = WEFT_RECORD_ALL_REDUCE, .peer = -1};
 
     ck_assert_ptr_nonnull(export);
     wf_trace_add_comm(trace, 9, 0, (int32_t[]){3, 4}, 2, 0);
@@ -81,9 +80,8 @@ START_TEST(a_communicator_that_is_not_listed_has_no_arrows)
     wf_export_end(trace);
     test_trace_end(trace);
 }
-END_TEST
 
-START_TEST(a_fork_does_not_keep_the_file)
+TEST(a_fork_does_not_keep_the_file)
 {
     struct wf_trace *trace = test_trace_begin(64);
     int status;
@@ -104,9 +102,8 @@ START_TEST(a_fork_does_not_keep_the_file)
     ck_assert_int_eq(waitpid(child, &status, 0), child);
     test_trace_end(trace);
 }
-END_TEST
 
-START_TEST(a_rank_without_memory_has_no_trace_and_keeps_its_files)
+TEST(a_rank_without_memory_has_no_trace_and_keeps_its_files)
 {
     int input = open("/dev/null", O_RDONLY);
     struct wf_trace *trace = test_trace_begin(64);
@@ -125,8 +122,3 @@ START_TEST(a_rank_without_memory_has_no_trace_and_keeps_its_files)
     test_trace_end(trace);
     close(input);
 }
-END_TEST
-
-SUITE(trace_export, tables_of_a_long_run_stay_small, a_rank_has_no_more_tracks_than_numbers,
-      a_communicator_that_is_not_listed_has_no_arrows, a_fork_does_not_keep_the_file,
-      a_rank_without_memory_has_no_trace_and_keeps_its_files)

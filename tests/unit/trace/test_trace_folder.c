@@ -26,7 +26,7 @@ static void refuses(const char *name, const char *why)
     ck_assert_msg(strstr(weft_last_error(), why) != NULL, "%s", weft_last_error());
 }
 
-START_TEST(only_a_folder_of_this_user_alone_is_used)
+TEST(only_a_folder_of_this_user_alone_is_used)
 {
     int folder;
 
@@ -50,9 +50,8 @@ START_TEST(only_a_folder_of_this_user_alone_is_used)
                      WEFT_ERR_NOT_FOUND);
     folder_remove(&test_runtime);
 }
-END_TEST
 
-START_TEST(only_an_absolute_path_of_the_environment_is_listed)
+TEST(only_an_absolute_path_of_the_environment_is_listed)
 {
     char paths[WF_FOLDERS][WF_FOLDER_PATH], own[64], long_path[300];
 
@@ -71,12 +70,11 @@ START_TEST(only_an_absolute_path_of_the_environment_is_listed)
     unsetenv("XDG_RUNTIME_DIR");
     ck_assert_uint_eq(wf_folder_list(paths), 1);
 }
-END_TEST
 
-/* ---- rings that were left ---- */
+/* ---- recorders that were left ---- */
 
-/* A ring that was written SECONDS ago. */
-static void leave_ring(const char *name, long seconds)
+/* A recorder that was written SECONDS ago. */
+static void leave_recorder(const char *name, long seconds)
 {
     struct timespec then = {time(NULL) - seconds, 0};
 
@@ -100,43 +98,37 @@ static void clean(void)
     close(folder);
 }
 
-START_TEST(the_newest_32_abandoned_rings_stay)
+TEST(the_newest_32_abandoned_recorders_stay)
 {
     char name[32];
     int owned;
 
     test_runtime = folder_create();
     for (int i = 0; i < 40; i++) {
-        snprintf(name, sizeof name, "ring.%d", i);
-        leave_ring(name, 100 + i);
+        snprintf(name, sizeof name, "recorder.%d", i);
+        leave_recorder(name, 100 + i);
     }
-    leave_ring("ring.owned", 1000);
-    owned = open(folder_path(&test_runtime, "ring.owned"), O_RDWR | O_CLOEXEC);
+    leave_recorder("recorder.owned", 1000);
+    owned = open(folder_path(&test_runtime, "recorder.owned"), O_RDWR | O_CLOEXEC);
     ck_assert(wf_folder_own(owned));
-    leave_ring("file", 1000);
-    ck_assert_int_eq(mkfifo(folder_path(&test_runtime, "ring.fifo"), 0600), 0);
+    leave_recorder("file", 1000);
+    ck_assert_int_eq(mkfifo(folder_path(&test_runtime, "recorder.fifo"), 0600), 0);
     clean();
     for (int i = 0; i < 40; i++) {
-        snprintf(name, sizeof name, "ring.%d", i);
+        snprintf(name, sizeof name, "recorder.%d", i);
         ck_assert_msg(has(name) == (i < 32), "%s", name);
     }
-    ck_assert(has("ring.owned") && has("file") && has("ring.fifo"));
+    ck_assert(has("recorder.owned") && has("file") && has("recorder.fifo"));
     close(owned);
     folder_remove(&test_runtime);
 }
-END_TEST
 
-START_TEST(an_incomplete_ring_is_removed_once_it_is_old)
+TEST(an_incomplete_recorder_is_removed_once_it_is_old)
 {
     test_runtime = folder_create();
-    leave_ring("made.new", 0);
-    leave_ring("made.old", 100);
+    leave_recorder("made.new", 0);
+    leave_recorder("made.old", 100);
     clean();
     ck_assert(has("made.new") && !has("made.old"));
     folder_remove(&test_runtime);
 }
-END_TEST
-
-SUITE(trace_folder, only_a_folder_of_this_user_alone_is_used,
-      only_an_absolute_path_of_the_environment_is_listed, the_newest_32_abandoned_rings_stay,
-      an_incomplete_ring_is_removed_once_it_is_old)

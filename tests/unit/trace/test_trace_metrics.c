@@ -30,7 +30,7 @@ static struct wf_metrics *begin(struct wf_trace *trace, const char *path, int64_
 static struct wf_submitted submit(struct wf_trace *trace, const char *comm, uint64_t bytes)
 {
     return wf_trace_submit(trace, NULL, WF_CALL_SUBMITTED,
-                           &(weft_record){.operation = WEFT_OP_ALL_REDUCE,
+                           &(weft_record){.operation = WEFT_RECORD_ALL_REDUCE,
                                           .sent = bytes,
                                           .received = 2 * bytes,
                                           .comm_name = wf_trace_intern(trace, comm)});
@@ -66,7 +66,7 @@ static double value_of(const struct folder *folder, const char *start)
     return strtod(at + strlen(start), NULL);
 }
 
-START_TEST(operations_are_counted)
+TEST(operations_are_counted)
 {
     struct folder folder = folder_create();
     struct wf_trace *trace = make_trace();
@@ -78,11 +78,13 @@ START_TEST(operations_are_counted)
     (void)wf_trace_fail(trace, submit(trace, "t\"p\\\xff\033", 1), WEFT_ERR_PEER);
     (void)submit(trace, "dp", 8);
     atomic_store(&trace->scratch, 4096);
+    (void)wf_trace_submit(trace, NULL, WF_CALL_REDISTRIBUTES,
+                          &(weft_record){.operation = WEFT_RECORD_REDISTRIBUTE,
+                                         .sent = 99,
+                                         .flags = WEFT_RECORD_CACHED});
     (void)wf_trace_submit(
-        trace, NULL, WF_CALL_REDISTRIBUTES,
-        &(weft_record){.operation = WEFT_OP_REDISTRIBUTE, .sent = 99, .flags = WEFT_RECORD_CACHED});
-    (void)wf_trace_submit(trace, NULL, WF_CALL_PLANNED,
-                          &(weft_record){.operation = WEFT_OP_PLAN, .flags = WEFT_RECORD_CACHED});
+        trace, NULL, WF_CALL_PLANNED,
+        &(weft_record){.operation = WEFT_RECORD_PLAN, .flags = WEFT_RECORD_CACHED});
     ck_assert_int_eq(wf_metrics_write(metrics), WEFT_OK);
 
 #define TP LABELS ",comm=\"t\\\"p\\\\??\",op=\"all-reduce\""
@@ -108,9 +110,8 @@ START_TEST(operations_are_counted)
     wf_trace_destroy(trace);
     folder_remove(&folder);
 }
-END_TEST
 
-START_TEST(limits_are_1_2_5)
+TEST(limits_are_1_2_5)
 {
     ck_assert_uint_eq(wf_metrics_limit(0), 1000);
     ck_assert_uint_eq(wf_metrics_limit(1), 2000);
@@ -118,12 +119,11 @@ START_TEST(limits_are_1_2_5)
     ck_assert_uint_eq(wf_metrics_limit(3), 10000);
     ck_assert_uint_eq(wf_metrics_limit(WF_METRICS_BUCKETS - 1), UINT64_C(100000000000));
 }
-END_TEST
 
 /* A record of DURATION in ticks, as an observer gets it. */
 static void observe(struct wf_metrics *metrics, uint64_t ticks)
 {
-    const weft_record record = {.operation = WEFT_OP_BARRIER,
+    const weft_record record = {.operation = WEFT_RECORD_BARRIER,
                                 .state = WEFT_RECORD_FINISHED,
                                 .submitted = 1000,
                                 .finished = 1000 + ticks};
@@ -131,7 +131,7 @@ static void observe(struct wf_metrics *metrics, uint64_t ticks)
     metrics->trace->observers[metrics->slot].observer.finished(metrics, &record);
 }
 
-START_TEST(times_are_in_the_bucket_above_them)
+TEST(times_are_in_the_bucket_above_them)
 {
     struct folder folder = folder_create();
     struct wf_trace *trace = make_trace();
@@ -150,9 +150,8 @@ START_TEST(times_are_in_the_bucket_above_them)
     wf_trace_destroy(trace);
     folder_remove(&folder);
 }
-END_TEST
 
-START_TEST(many_communicators_share_the_last_counter)
+TEST(many_communicators_share_the_last_counter)
 {
     struct folder folder = folder_create();
     struct wf_trace *trace = make_trace();
@@ -173,9 +172,8 @@ START_TEST(many_communicators_share_the_last_counter)
     wf_trace_destroy(trace);
     folder_remove(&folder);
 }
-END_TEST
 
-START_TEST(file_is_written_now_and_then)
+TEST(file_is_written_now_and_then)
 {
     struct folder folder = folder_create();
     struct wf_trace *trace = make_trace();
@@ -199,7 +197,6 @@ START_TEST(file_is_written_now_and_then)
     wf_trace_destroy(trace);
     folder_remove(&folder);
 }
-END_TEST
 
 static int count_files(const struct folder *folder)
 {
@@ -213,7 +210,7 @@ static int count_files(const struct folder *folder)
     return count;
 }
 
-START_TEST(missing_folder_is_reported_and_ignored)
+TEST(missing_folder_is_reported_and_ignored)
 {
     struct wf_trace *trace = make_trace();
 
@@ -222,9 +219,8 @@ START_TEST(missing_folder_is_reported_and_ignored)
     ck_assert(!wf_trace_is_active(trace));
     wf_trace_destroy(trace);
 }
-END_TEST
 
-START_TEST(full_disk_leaves_the_last_file)
+TEST(full_disk_leaves_the_last_file)
 {
     struct folder folder = folder_create();
     struct wf_trace *trace = make_trace();
@@ -259,7 +255,6 @@ START_TEST(full_disk_leaves_the_last_file)
     wf_metrics_end(metrics);
     wf_trace_destroy(trace);
 }
-END_TEST
 
 struct making {
     struct wf_trace *trace;
@@ -282,7 +277,7 @@ static void unmake(void *argument)
     making->metrics = NULL;
 }
 
-START_TEST(missing_memory_is_no_crash)
+TEST(missing_memory_is_no_crash)
 {
     struct folder folder = folder_create();
     struct making making = {.trace = make_trace(), .path = folder.path};
@@ -299,9 +294,3 @@ START_TEST(missing_memory_is_no_crash)
     wf_trace_destroy(making.trace);
     folder_remove(&folder);
 }
-END_TEST
-
-SUITE(trace_metrics, operations_are_counted, limits_are_1_2_5, times_are_in_the_bucket_above_them,
-      many_communicators_share_the_last_counter, file_is_written_now_and_then,
-      missing_folder_is_reported_and_ignored, full_disk_leaves_the_last_file,
-      missing_memory_is_no_crash)

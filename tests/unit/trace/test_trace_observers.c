@@ -10,43 +10,43 @@ struct seen {
     atomic_bool inside, may_leave;
 };
 
-static void on_submitted(void *self, const weft_record *record)
+static void on_submitted(void *user, const weft_record *record)
 {
-    struct seen *seen = self;
+    struct seen *seen = user;
 
     seen->submitted++;
     seen->last = *record;
 }
 
-static void on_started(void *self, const weft_record *record)
+static void on_started(void *user, const weft_record *record)
 {
     (void)record;
-    ((struct seen *)self)->started++;
+    ((struct seen *)user)->started++;
 }
 
-static void on_finished(void *self, const weft_record *record)
+static void on_finished(void *user, const weft_record *record)
 {
-    struct seen *seen = self;
+    struct seen *seen = user;
 
     seen->finished++;
     seen->last = *record;
 }
 
-static void on_planned(void *self, const weft_record *record)
+static void on_planned(void *user, const weft_record *record)
 {
     (void)record;
-    ((struct seen *)self)->planned++;
+    ((struct seen *)user)->planned++;
 }
 
-static void on_redistributes(void *self, const weft_record *record)
+static void on_redistributes(void *user, const weft_record *record)
 {
     (void)record;
-    ((struct seen *)self)->redistributes++;
+    ((struct seen *)user)->redistributes++;
 }
 
-static void on_failed(void *self, uint64_t comm, weft_status status, const char *text)
+static void on_failed(void *user, uint64_t comm, weft_status status, const char *text)
 {
-    struct seen *seen = self;
+    struct seen *seen = user;
 
     seen->failed++;
     snprintf(seen->text, sizeof seen->text, "%d %d %s", (int)comm, (int)status, text);
@@ -58,7 +58,7 @@ static weft_observer observer_for(struct seen *seen)
                            on_finished,           on_planned, on_redistributes, on_failed};
 }
 
-START_TEST(each_event_has_its_callback)
+TEST(each_event_has_its_callback)
 {
     struct wf_trace *trace = test_trace_begin(0);
     struct seen seen = {0};
@@ -90,9 +90,8 @@ START_TEST(each_event_has_its_callback)
     ck_assert_int_eq(seen.submitted, 1);
     test_trace_end(trace);
 }
-END_TEST
 
-START_TEST(a_callback_may_be_missing)
+TEST(a_callback_may_be_missing)
 {
     struct wf_trace *trace = test_trace_begin(64);
     weft_observer observer = {.struct_size = sizeof observer};
@@ -104,9 +103,8 @@ START_TEST(a_callback_may_be_missing)
     wf_observers_remove(trace, slot);
     test_trace_end(trace);
 }
-END_TEST
 
-START_TEST(places_for_observers_are_reused)
+TEST(places_for_observers_are_reused)
 {
     struct wf_trace *trace = test_trace_begin(64);
     struct seen seen = {0};
@@ -125,7 +123,6 @@ START_TEST(places_for_observers_are_reused)
         wf_observers_remove(trace, i);
     test_trace_end(trace);
 }
-END_TEST
 
 /* ---- callbacks that call weft ---- */
 
@@ -135,20 +132,20 @@ struct caller {
     int calls;
 };
 
-static void submit_more(void *self, const weft_record *record)
+static void submit_more(void *user, const weft_record *record)
 {
-    struct caller *caller = self;
+    struct caller *caller = user;
 
     (void)record;
     ck_assert_int_le(++caller->calls, 2); /* it is not called for its own operations */
     wf_trace_finish(caller->trace, test_submit(caller->trace, 1, 0));
 }
 
-START_TEST(operations_of_a_callback_have_no_callbacks)
+TEST(operations_of_a_callback_have_no_callbacks)
 {
     struct caller caller = {.trace = test_trace_begin(64)};
     weft_observer observer = {.struct_size = sizeof observer,
-                              .self = &caller,
+                              .user = &caller,
                               .submitted = submit_more,
                               .finished = submit_more};
 
@@ -159,30 +156,29 @@ START_TEST(operations_of_a_callback_have_no_callbacks)
     wf_observers_remove(caller.trace, caller.slot);
     test_trace_end(caller.trace);
 }
-END_TEST
 
-static void remove_itself(void *self, const weft_record *record)
+static void remove_itself(void *user, const weft_record *record)
 {
-    struct caller *caller = self;
+    struct caller *caller = user;
 
     (void)record;
     caller->calls++;
     wf_observers_remove(caller->trace, caller->slot);
 }
 
-static void remove_itself_after_failure(void *self, uint64_t comm, weft_status status,
+static void remove_itself_after_failure(void *user, uint64_t comm, weft_status status,
                                         const char *text)
 {
     (void)comm, (void)status, (void)text;
-    remove_itself(self, NULL);
+    remove_itself(user, NULL);
 }
 
-START_TEST(a_callback_may_release_its_observation)
+TEST(a_callback_may_release_its_observation)
 {
     struct caller caller = {.trace = test_trace_begin(64)};
     struct seen seen = {0};
     weft_observer observer = {.struct_size = sizeof observer,
-                              .self = &caller,
+                              .user = &caller,
                               .submitted = remove_itself,
                               .finished = remove_itself,
                               .failed = remove_itself_after_failure};
@@ -202,13 +198,12 @@ START_TEST(a_callback_may_release_its_observation)
     wf_observers_remove(caller.trace, slot);
     test_trace_end(caller.trace);
 }
-END_TEST
 
 /* ---- threads ---- */
 
-static void linger(void *self, const weft_record *record)
+static void linger(void *user, const weft_record *record)
 {
-    struct seen *seen = self;
+    struct seen *seen = user;
 
     (void)record;
     atomic_store(&seen->inside, true);
@@ -238,11 +233,11 @@ static void *remove_one(void *argument)
     return NULL;
 }
 
-START_TEST(the_removal_of_an_observer_waits_for_its_callback)
+TEST(the_removal_of_an_observer_waits_for_its_callback)
 {
     struct wf_trace *trace = test_trace_begin(64);
     struct seen seen = {0};
-    weft_observer observer = {.struct_size = sizeof observer, .self = &seen, .submitted = linger};
+    weft_observer observer = {.struct_size = sizeof observer, .user = &seen, .submitted = linger};
     struct removal removal = {.trace = trace};
     pthread_t submitter, remover;
 
@@ -260,7 +255,6 @@ START_TEST(the_removal_of_an_observer_waits_for_its_callback)
     pthread_join(submitter, NULL);
     test_trace_end(trace);
 }
-END_TEST
 
 static void *submit_many(void *trace)
 {
@@ -269,13 +263,13 @@ static void *submit_many(void *trace)
     return NULL;
 }
 
-static void count(void *self, const weft_record *record)
+static void count(void *user, const weft_record *record)
 {
     ck_assert_uint_eq(record->sent, 8);
-    atomic_fetch_add((atomic_int *)self, 1);
+    atomic_fetch_add((atomic_int *)user, 1);
 }
 
-START_TEST(observers_come_and_go_while_others_are_called)
+TEST(observers_come_and_go_while_others_are_called)
 {
     struct wf_trace *trace = test_trace_begin(2048);
     pthread_t threads[2];
@@ -283,14 +277,14 @@ START_TEST(observers_come_and_go_while_others_are_called)
     atomic_int always = 0;
     uint32_t slot, other;
 
-    stays.self = &always;
+    stays.user = &always;
     stays.submitted = count;
     ck_assert_int_eq(wf_observers_add(trace, &stays, &slot), WEFT_OK);
     for (int i = 0; i < 2; i++)
         ck_assert_int_eq(pthread_create(&threads[i], NULL, submit_many, trace), 0);
     for (int i = 0; i < 2000; i++) {
         atomic_int *counter = malloc(sizeof *counter); /* a late callback would use it after free */
-        weft_observer comes = {.struct_size = sizeof comes, .self = counter, .submitted = count};
+        weft_observer comes = {.struct_size = sizeof comes, .user = counter, .submitted = count};
 
         ck_assert_ptr_nonnull(counter);
         atomic_init(counter, 0);
@@ -304,9 +298,3 @@ START_TEST(observers_come_and_go_while_others_are_called)
     wf_observers_remove(trace, slot);
     test_trace_end(trace);
 }
-END_TEST
-
-SUITE(trace_observers, each_event_has_its_callback, a_callback_may_be_missing,
-      places_for_observers_are_reused, operations_of_a_callback_have_no_callbacks,
-      a_callback_may_release_its_observation, the_removal_of_an_observer_waits_for_its_callback,
-      observers_come_and_go_while_others_are_called)

@@ -4,7 +4,7 @@
 
 #include "support/suite.h"
 
-START_TEST(times_follow_the_clock)
+TEST(times_follow_the_clock)
 {
     struct wf_pace pace;
     uint64_t last = 0, end;
@@ -20,9 +20,8 @@ START_TEST(times_follow_the_clock)
         last = ns;
     }
 }
-END_TEST
 
-START_TEST(times_become_ticks_and_back)
+TEST(times_become_ticks_and_back)
 {
     struct wf_pace pace;
 
@@ -35,9 +34,8 @@ START_TEST(times_become_ticks_and_back)
         ck_assert_uint_ge(back + 100, ns); /* a tick may take 40 ns */
     }
 }
-END_TEST
 
-START_TEST(a_line_that_is_ahead_does_not_go_back)
+TEST(a_line_that_is_ahead_does_not_go_back)
 {
     struct wf_pace pace;
     uint64_t before;
@@ -51,7 +49,6 @@ START_TEST(a_line_that_is_ahead_does_not_go_back)
     wf_pace_renew(&pace);
     ck_assert_uint_ge(pace.ns + 1000000000, wf_now_ns());
 }
-END_TEST
 
 static uint64_t read_varint(const uint8_t *at)
 {
@@ -63,7 +60,7 @@ static uint64_t read_varint(const uint8_t *at)
     }
 }
 
-START_TEST(numbers_survive_their_encoding)
+TEST(numbers_survive_their_encoding)
 {
     uint8_t bytes[16];
 
@@ -78,7 +75,3 @@ START_TEST(numbers_survive_their_encoding)
             ck_assert_uint_eq(read_varint(bytes), value);
         }
 }
-END_TEST
-
-SUITE(trace_pace, times_follow_the_clock, times_become_ticks_and_back,
-      a_line_that_is_ahead_does_not_go_back, numbers_survive_their_encoding)

@@ -30,12 +30,12 @@ static struct wf_trace *begin(uint64_t records)
     return test_trace_begin(records);
 }
 
-START_TEST(a_range_has_the_text_of_its_record)
+TEST(a_range_has_the_text_of_its_record)
 {
     struct wf_trace *trace = begin(16);
     weft_record draft = {.sent = 8388608,
                          .received = 100,
-                         .operation = WEFT_OP_ALL_GATHER,
+                         .operation = WEFT_RECORD_ALL_GATHER,
                          .step_kind = WEFT_NO_STEP_KIND,
                          .comm_name = wf_trace_intern(trace, "world")};
 
@@ -54,10 +54,9 @@ START_TEST(a_range_has_the_text_of_its_record)
     ck_assert(begun == 2 && ended == 2);
     test_trace_end(trace);
 }
-END_TEST
 
 /* Neither the start nor the end of a record is one of its range. */
-START_TEST(a_range_ends_when_its_call_returns)
+TEST(a_range_ends_when_its_call_returns)
 {
     struct wf_trace *trace = begin(16);
     struct wf_submitted first, second;
@@ -77,10 +76,9 @@ START_TEST(a_range_ends_when_its_call_returns)
     ck_assert(begun == 3 && ended == 3);
     test_trace_end(trace);
 }
-END_TEST
 
-/* Other threads may have written the whole ring by then.  The return comes all the same. */
-START_TEST(a_record_that_is_gone_has_a_range_too)
+/* Other threads may have written the whole recorder by then.  The return comes all the same. */
+TEST(a_record_that_is_gone_has_a_range_too)
 {
     struct wf_trace *trace = begin(16);
     weft_record gone = {.id = 99};
@@ -93,19 +91,18 @@ START_TEST(a_record_that_is_gone_has_a_range_too)
     ck_assert_int_eq(depth, 0);
     test_trace_end(trace);
 }
-END_TEST
 
-static void count(void *self, const weft_record *record)
+static void count(void *user, const weft_record *record)
 {
     (void)record;
-    ++*(int *)self;
+    ++*(int *)user;
 }
 
-START_TEST(ranges_need_no_ring_and_leave_observers_alone)
+TEST(ranges_need_no_recorder_and_leave_observers_alone)
 {
     struct wf_trace *trace = begin(0);
     int seen = 0;
-    weft_observer observer = {.struct_size = sizeof observer, .self = &seen, .submitted = count};
+    weft_observer observer = {.struct_size = sizeof observer, .user = &seen, .submitted = count};
     uint32_t slot;
 
     ck_assert(!wf_trace_is_active(trace));
@@ -124,7 +121,3 @@ START_TEST(ranges_need_no_ring_and_leave_observers_alone)
     ck_assert(wf_trace_is_active(trace));
     test_trace_end(trace);
 }
-END_TEST
-
-SUITE(trace_ranges, a_range_has_the_text_of_its_record, a_range_ends_when_its_call_returns,
-      a_record_that_is_gone_has_a_range_too, ranges_need_no_ring_and_leave_observers_alone)

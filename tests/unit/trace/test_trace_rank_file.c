@@ -8,7 +8,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-START_TEST(a_name_has_the_rank)
+TEST(a_name_has_the_rank)
 {
     char out[8];
 
@@ -20,9 +20,8 @@ START_TEST(a_name_has_the_rank)
     ck_assert_str_eq(out, "3%r");
     ck_assert(!wf_rank_file_name("abcdef", 3, out, sizeof out));
 }
-END_TEST
 
-START_TEST(a_file_beyond_the_limit_is_an_error_not_a_signal)
+TEST(a_file_beyond_the_limit_is_an_error_not_a_signal)
 {
     struct folder folder = folder_create();
     struct rlimit before, small;
@@ -45,6 +44,3 @@ START_TEST(a_file_beyond_the_limit_is_an_error_not_a_signal)
     ck_assert_int_eq(wf_rank_file_write(-1, 0, "a", 1), EBADF);
     folder_remove(&folder);
 }
-END_TEST
-
-SUITE(trace_rank_file, a_name_has_the_rank, a_file_beyond_the_limit_is_an_error_not_a_signal)

@@ -3,7 +3,7 @@
 
 #include <pthread.h>
 
-START_TEST(a_record_has_what_was_submitted)
+TEST(a_record_has_what_was_submitted)
 {
     struct wf_trace *trace = test_trace_begin(64);
     struct wf_submitted submitted = test_submit(trace, 5, 0);
@@ -12,16 +12,15 @@ START_TEST(a_record_has_what_was_submitted)
     ck_assert_uint_eq(r.id, 1);
     ck_assert(r.comm == 5 && r.sequence == 7 && r.sent == 8 && r.received == 16 && r.plan == 99);
     ck_assert(r.submitted > 0 && r.started == r.submitted && r.finished == 0 && r.stream == 0);
-    ck_assert(r.binding == 1 && r.step == 2 && r.operation == WEFT_OP_ALL_GATHER);
+    ck_assert(r.binding == 1 && r.step == 2 && r.operation == WEFT_RECORD_ALL_GATHER);
     ck_assert(r.step_kind == WEFT_NO_STEP_KIND && r.dtype == WEFT_DTYPE_F32 && r.reduction == 1);
     ck_assert(r.state == WEFT_RECORD_SUBMITTED && r.flags == WEFT_RECORD_IMPLICIT);
     ck_assert(r.peer == -1 && r.waits_for == -1 && r.comm_name == 11 && r.axes == 12);
     ck_assert(r.label == 13 && r.status == WEFT_OK && r.parent == 14);
     test_trace_end(trace);
 }
-END_TEST
 
-START_TEST(the_start_of_a_record_on_a_stream_is_not_known)
+TEST(the_start_of_a_record_on_a_stream_is_not_known)
 {
     struct wf_trace *trace = test_trace_begin(64);
     uint64_t earlier = test_submit(trace, 5, 0).id; /* leaves a start in no later record */
@@ -33,9 +32,8 @@ START_TEST(the_start_of_a_record_on_a_stream_is_not_known)
     ck_assert(r.submitted > 0 && r.started == 0 && r.finished == 0 && r.stream == 4096);
     test_trace_end(trace);
 }
-END_TEST
 
-START_TEST(a_finished_record_has_times_in_order)
+TEST(a_finished_record_has_times_in_order)
 {
     struct wf_trace *trace = test_trace_begin(64);
     struct wf_submitted submitted = test_submit(trace, 5, 0);
@@ -47,9 +45,8 @@ START_TEST(a_finished_record_has_times_in_order)
     ck_assert(r.submitted <= r.started && r.started <= r.finished);
     test_trace_end(trace);
 }
-END_TEST
 
-START_TEST(a_failed_record_has_the_status_and_no_end)
+TEST(a_failed_record_has_the_status_and_no_end)
 {
     struct wf_trace *trace = test_trace_begin(64);
     struct wf_submitted submitted = test_submit(trace, 5, 0);
@@ -60,9 +57,8 @@ START_TEST(a_failed_record_has_the_status_and_no_end)
     ck_assert(r.state == WEFT_RECORD_FAILED && r.status == WEFT_ERR_TIMEOUT && r.finished == 0);
     test_trace_end(trace);
 }
-END_TEST
 
-START_TEST(the_end_of_a_record_that_was_replaced_changes_nothing)
+TEST(the_end_of_a_record_that_was_replaced_changes_nothing)
 {
     struct wf_trace *trace = test_trace_begin(64);
     struct wf_submitted first = test_submit(trace, 1, 0), last = first;
@@ -79,9 +75,8 @@ START_TEST(the_end_of_a_record_that_was_replaced_changes_nothing)
     ck_assert(r.state == WEFT_RECORD_SUBMITTED && r.started == r.submitted && r.finished == 0);
     test_trace_end(trace);
 }
-END_TEST
 
-START_TEST(a_thread_gives_up_a_place_that_another_writes_or_has_taken)
+TEST(a_thread_gives_up_a_place_that_another_writes_or_has_taken)
 {
     struct wf_trace *trace = test_trace_begin(64);
     weft_record *place = &trace->records[1], r;
@@ -94,15 +89,14 @@ START_TEST(a_thread_gives_up_a_place_that_another_writes_or_has_taken)
     wf_trace_finish(trace, mine);
     ck_assert_uint_eq(place->state, 0);
     place = &trace->records[2];
-    place->id = 66; /* one ring later */
+    place->id = 66; /* one recorder later */
     (void)test_submit(trace, 1, 0);
     ck_assert_uint_eq(place->id, 66);
     ck_assert_uint_eq(place->comm, 0);
     test_trace_end(trace);
 }
-END_TEST
 
-START_TEST(a_wait_finishes_the_records_of_its_stream)
+TEST(a_wait_finishes_the_records_of_its_stream)
 {
     struct wf_trace *trace = test_trace_begin(64);
     uint64_t a = 5, b = a + WF_CHAINS; /* of one chain */
@@ -123,9 +117,8 @@ START_TEST(a_wait_finishes_the_records_of_its_stream)
         ck_assert_int_eq(test_read(trace, ids[i]).state, WEFT_RECORD_FINISHED);
     test_trace_end(trace);
 }
-END_TEST
 
-START_TEST(a_failed_record_does_not_hide_those_before_it)
+TEST(a_failed_record_does_not_hide_those_before_it)
 {
     struct wf_trace *trace = test_trace_begin(64);
     struct wf_submitted first = test_submit(trace, 1, 64), refused = test_submit(trace, 1, 64);
@@ -136,9 +129,8 @@ START_TEST(a_failed_record_does_not_hide_those_before_it)
     ck_assert_int_eq(test_read(trace, refused.id).state, WEFT_RECORD_FAILED);
     test_trace_end(trace);
 }
-END_TEST
 
-START_TEST(a_failed_wait_fails_the_records_of_failed_communicators)
+TEST(a_failed_wait_fails_the_records_of_failed_communicators)
 {
     struct wf_trace *trace = test_trace_begin(64);
     struct wf_submitted good, bad;
@@ -159,9 +151,8 @@ START_TEST(a_failed_wait_fails_the_records_of_failed_communicators)
     ck_assert_int_eq(test_read(trace, bad.id).state, WEFT_RECORD_FAILED);
     test_trace_end(trace);
 }
-END_TEST
 
-START_TEST(operations_since_a_record_fail_together)
+TEST(operations_since_a_record_fail_together)
 {
     struct wf_trace *trace = test_trace_begin(64);
     struct wf_submitted before = test_submit(trace, 1, 0), mine, other, done;
@@ -177,12 +168,11 @@ START_TEST(operations_since_a_record_fail_together)
     ck_assert_int_eq(test_read(trace, done.id).state, WEFT_RECORD_FINISHED);
     for (int i = 0; i < 200; i++)
         mine = test_submit(trace, 3, 0);
-    wf_trace_fail_since(trace, 0, 3, WEFT_ERR_ABORTED); /* only what the ring has */
+    wf_trace_fail_since(trace, 0, 3, WEFT_ERR_ABORTED); /* only what the recorder has */
     ck_assert_int_eq(test_read(trace, mine.id - 63).state, WEFT_RECORD_FAILED);
     wf_trace_fail_since(trace, UINT64_MAX, 3, WEFT_ERR_PEER);
     test_trace_end(trace);
 }
-END_TEST
 
 /* ---- many threads ---- */
 
@@ -202,7 +192,7 @@ static void *write_records(void *argument)
     return NULL;
 }
 
-START_TEST(a_copy_is_whole_while_other_threads_write)
+TEST(a_copy_is_whole_while_other_threads_write)
 {
     struct wf_trace *trace = test_trace_begin(WF_RECORDS_MOST);
     pthread_t threads[WRITERS];
@@ -227,12 +217,3 @@ START_TEST(a_copy_is_whole_while_other_threads_write)
     ck_assert_uint_ge(read, WRITERS * EACH);
     test_trace_end(trace);
 }
-END_TEST
-
-SUITE(trace_record, a_record_has_what_was_submitted, the_start_of_a_record_on_a_stream_is_not_known,
-      a_finished_record_has_times_in_order, a_failed_record_has_the_status_and_no_end,
-      the_end_of_a_record_that_was_replaced_changes_nothing,
-      a_thread_gives_up_a_place_that_another_writes_or_has_taken,
-      a_wait_finishes_the_records_of_its_stream, a_failed_record_does_not_hide_those_before_it,
-      a_failed_wait_fails_the_records_of_failed_communicators,
-      operations_since_a_record_fail_together, a_copy_is_whole_while_other_threads_write)

@@ -9,15 +9,15 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-static const char *ring_path(void)
+static const char *recorder_path(void)
 {
     static char name[128];
 
-    snprintf(name, sizeof name, "weft/ring.0000000000001234.3.%d", (int)getpid());
+    snprintf(name, sizeof name, "weft/recorder.0000000000001234.3.%d", (int)getpid());
     return folder_path(&test_runtime, name);
 }
 
-/* Files in the folder of rings. */
+/* Files in the folder of recorders. */
 static int count_files(void)
 {
     DIR *entries = opendir(folder_path(&test_runtime, "weft"));
@@ -30,15 +30,15 @@ static int count_files(void)
     return count;
 }
 
-START_TEST(a_ring_is_a_file_that_only_its_user_can_read)
+TEST(a_recorder_is_a_file_that_only_its_user_can_read)
 {
     struct wf_trace *trace = test_trace_begin(100);
     struct wf_segment *segment = trace->segment;
     struct stat info;
 
-    ck_assert_str_eq(trace->path, ring_path());
+    ck_assert_str_eq(trace->path, recorder_path());
     ck_assert_int_eq(count_files(), 1);
-    ck_assert_int_eq(stat(ring_path(), &info), 0);
+    ck_assert_int_eq(stat(recorder_path(), &info), 0);
     ck_assert_uint_eq(info.st_mode & 0777, 0600);
     ck_assert_uint_eq((size_t)info.st_size, trace->bytes);
     ck_assert_int_eq(stat(folder_path(&test_runtime, "weft"), &info), 0);
@@ -52,9 +52,8 @@ START_TEST(a_ring_is_a_file_that_only_its_user_can_read)
     ck_assert_int_eq(count_files(), 0);
     folder_remove(&test_runtime);
 }
-END_TEST
 
-START_TEST(a_ring_begins_with_its_context_not_with_the_process)
+TEST(a_recorder_begins_with_its_context_not_with_the_process)
 {
     uint64_t before = wf_instant_begun().ns;
     struct wf_trace *trace;
@@ -66,9 +65,8 @@ START_TEST(a_ring_begins_with_its_context_not_with_the_process)
     ck_assert_uint_ge(trace->segment->begun_ns, before);
     test_trace_end(trace);
 }
-END_TEST
 
-START_TEST(without_a_ring_there_is_no_file)
+TEST(without_a_recorder_there_is_no_file)
 {
     struct wf_trace *trace = test_trace_begin(0);
 
@@ -77,9 +75,8 @@ START_TEST(without_a_ring_there_is_no_file)
     ck_assert_uint_eq(test_submit(trace, 1, 0).id, 1); /* observers need it */
     test_trace_end(trace);
 }
-END_TEST
 
-START_TEST(rings_have_a_power_of_two_of_records)
+TEST(recorders_have_a_power_of_two_of_records)
 {
     static const uint64_t wanted[][2] = {{1, 64}, {64, 64}, {65, 128}, {1 << 20, 65536}};
 
@@ -90,12 +87,11 @@ START_TEST(rings_have_a_power_of_two_of_records)
         test_trace_end(trace);
     }
 }
-END_TEST
 
-START_TEST(a_fork_does_not_own_the_ring_of_its_parent)
+TEST(a_fork_does_not_own_the_recorder_of_its_parent)
 {
     struct wf_trace *trace = test_trace_begin(64);
-    int file = open(ring_path(), O_RDONLY | O_CLOEXEC), here[2], there[2];
+    int file = open(recorder_path(), O_RDONLY | O_CLOEXEC), here[2], there[2];
     char byte = 0;
     pid_t child;
 
@@ -116,7 +112,6 @@ START_TEST(a_fork_does_not_own_the_ring_of_its_parent)
     close(here[0]), close(here[1]), close(there[0]), close(file);
     folder_remove(&test_runtime);
 }
-END_TEST
 
 /* ---- where there is no shared memory ---- */
 
@@ -126,7 +121,7 @@ END_TEST
         if (!(claim)) return __LINE__;                                                             \
     } while (0)
 
-/* With SPOIL, the ring is private, and one notice says WHY. */
+/* With SPOIL, the recorder is private, and one notice says WHY. */
 static int check_private(int (*spoil)(void), const char *why)
 {
     struct wf_trace *trace = NULL;
@@ -183,7 +178,7 @@ static int run_in_child(int (*body)(void))
     return waitpid(child, &code, 0) == child ? code : -1;
 }
 
-START_TEST(without_space_the_ring_is_private)
+TEST(without_space_the_recorder_is_private)
 {
     struct wf_trace *trace = test_trace_begin(0);
 
@@ -191,18 +186,16 @@ START_TEST(without_space_the_ring_is_private)
     ck_assert_int_eq(count_files(), 0);
     test_trace_end(trace);
 }
-END_TEST
 
-START_TEST(without_descriptors_the_ring_is_private)
+TEST(without_descriptors_the_recorder_is_private)
 {
     struct wf_trace *trace = test_trace_begin(0);
 
     ck_assert_int_eq(run_in_child(without_files), 0);
     test_trace_end(trace);
 }
-END_TEST
 
-START_TEST(an_unusable_folder_is_replaced_by_the_next)
+TEST(an_unusable_folder_is_replaced_by_the_next)
 {
     static const char *const unusable[] = {"relative", "/proc/no-such-folder", "/dev/null", ""};
 
@@ -216,7 +209,6 @@ START_TEST(an_unusable_folder_is_replaced_by_the_next)
         wf_trace_destroy(trace);
     }
 }
-END_TEST
 
 /* ---- memory ---- */
 
@@ -230,7 +222,7 @@ static void destroy(void *trace)
     wf_trace_destroy(*(struct wf_trace **)trace);
 }
 
-START_TEST(a_failed_allocation_is_an_error)
+TEST(a_failed_allocation_is_an_error)
 {
     struct wf_trace *trace = test_trace_begin(0), *other = NULL;
 
@@ -238,10 +230,3 @@ START_TEST(a_failed_allocation_is_an_error)
     ck_assert_int_eq(count_files(), 0);
     test_trace_end(trace);
 }
-END_TEST
-
-SUITE(trace_segment, a_ring_is_a_file_that_only_its_user_can_read,
-      a_ring_begins_with_its_context_not_with_the_process, without_a_ring_there_is_no_file,
-      rings_have_a_power_of_two_of_records, a_fork_does_not_own_the_ring_of_its_parent,
-      without_space_the_ring_is_private, without_descriptors_the_ring_is_private,
-      an_unusable_folder_is_replaced_by_the_next, a_failed_allocation_is_an_error)

@@ -2,7 +2,7 @@
 #include "support/suite.h"
 #include "support/trace.h"
 
-START_TEST(equal_texts_have_one_number)
+TEST(equal_texts_have_one_number)
 {
     struct wf_trace *trace = test_trace_begin(64);
     uint32_t tp = wf_trace_intern(trace, "tp"), dp = wf_trace_intern(trace, "dp");
@@ -17,9 +17,8 @@ START_TEST(equal_texts_have_one_number)
     ck_assert_str_eq(wf_trace_text(trace, WF_TEXT_BYTES + 1), "");
     test_trace_end(trace);
 }
-END_TEST
 
-START_TEST(a_long_text_is_cut_between_characters)
+TEST(a_long_text_is_cut_between_characters)
 {
     struct wf_trace *trace = test_trace_begin(64);
     char text[400];
@@ -34,9 +33,8 @@ START_TEST(a_long_text_is_cut_between_characters)
     ck_assert_uint_eq(wf_trace_intern(trace, text), wf_trace_intern(trace, kept));
     test_trace_end(trace);
 }
-END_TEST
 
-START_TEST(without_room_a_text_has_no_number)
+TEST(without_room_a_text_has_no_number)
 {
     struct wf_trace *trace = test_trace_begin(64);
     char text[256];
@@ -49,16 +47,15 @@ START_TEST(without_room_a_text_has_no_number)
         last = wf_trace_intern(trace, text);
     }
     ck_assert_uint_eq(wf_trace_intern(trace, text), 0);
-    logged = strstr(catch_end(), "the ring of rank 3 has no room for more names");
+    logged = strstr(catch_end(), "the recorder of rank 3 has no room for more names");
     ck_assert_uint_eq(last, 0);
     ck_assert_ptr_nonnull(logged);
-    ck_assert_ptr_null(strstr(logged + 1, "the ring of rank 3")); /* once */
+    ck_assert_ptr_null(strstr(logged + 1, "the recorder of rank 3")); /* once */
     ck_assert_uint_eq(wf_trace_intern(trace, "first"), first);
     test_trace_end(trace);
 }
-END_TEST
 
-START_TEST(there_are_at_most_4096_texts)
+TEST(there_are_at_most_4096_texts)
 {
     struct wf_trace *trace = test_trace_begin(64);
     char text[16];
@@ -69,9 +66,8 @@ START_TEST(there_are_at_most_4096_texts)
     }
     test_trace_end(trace);
 }
-END_TEST
 
-START_TEST(the_last_names_of_streams_are_known)
+TEST(the_last_names_of_streams_are_known)
 {
     struct wf_trace *trace = test_trace_begin(64);
     uint32_t copies = wf_trace_intern(trace, "copies"), sums = wf_trace_intern(trace, "sums");
@@ -88,8 +84,3 @@ START_TEST(the_last_names_of_streams_are_known)
     ck_assert_str_eq(wf_trace_stream_name(trace, WF_STREAM_NAMES), "copies");
     test_trace_end(trace);
 }
-END_TEST
-
-SUITE(trace_texts, equal_texts_have_one_number, a_long_text_is_cut_between_characters,
-      without_room_a_text_has_no_number, there_are_at_most_4096_texts,
-      the_last_names_of_streams_are_known)

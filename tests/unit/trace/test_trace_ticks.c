@@ -1,7 +1,7 @@
 #include "support/suite.h"
 #include "trace/trace.h"
 
-START_TEST(ticks_become_nanoseconds_of_the_clock)
+TEST(ticks_become_nanoseconds_of_the_clock)
 {
     uint64_t before = wf_now_ns(), ticks = wf_ticks(), after = wf_now_ns();
     uint64_t ns = weft_ticks_to_ns(ticks);
@@ -10,9 +10,8 @@ START_TEST(ticks_become_nanoseconds_of_the_clock)
     ck_assert_uint_le(ns, after + 1000000);
     ck_assert_uint_eq(weft_ticks_to_ns(0), 0);
 }
-END_TEST
 
-START_TEST(a_line_extends_in_both_directions)
+TEST(a_line_extends_in_both_directions)
 {
     struct wf_instant first = {1000, 5000}, last = {2000, 7000};
 
@@ -22,6 +21,3 @@ START_TEST(a_line_extends_in_both_directions)
     ck_assert_uint_eq(wf_ticks_convert(first, last, 0), 0);
     ck_assert_uint_eq(wf_ticks_convert(first, first, 1500), 5000);
 }
-END_TEST
-
-SUITE(trace_ticks, ticks_become_nanoseconds_of_the_clock, a_line_extends_in_both_directions)

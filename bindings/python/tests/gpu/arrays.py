@@ -224,7 +224,7 @@ def collectives(library, context):
     library.wait()
     assert (library.values(x) == total * size).all()
     spec = weft.spec(f"f32[{1000 * size}] S(0)", weft.mesh(str(size)))
-    moved = weft.move_array(context, plain, spec, spec)
+    moved = weft._weft.move_array(context, plain, spec, spec)
     assert isinstance(moved, weft.Tensor)
     assert np.array_equal(library.values(library.from_dlpack(moved)), library.values(x))
 

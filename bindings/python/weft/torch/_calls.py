@@ -6,7 +6,7 @@ import contextlib
 import math
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -19,6 +19,9 @@ from . import _limits
 from ._base import Base
 from ._contexts import context_for, limit_of
 from ._works import Collective, Done, Posted, Result, current_stream, is_over
+
+if TYPE_CHECKING:
+    from weft._weft import _Collective
 
 Follow = Callable[[], object]  # what follows the end of a call
 
@@ -93,7 +96,7 @@ class Calls(Base):
             comm.context.wait(self._queue)
 
     def _run(
-        self, collective: str, send: Tensor | None, recv: Tensor | None, opts: object = None, **options: Any
+        self, collective: _Collective, send: Tensor | None, recv: Tensor | None, opts: object = None, **options: Any
     ) -> None:
         """Post a collective to the current stream.
 
@@ -145,7 +148,7 @@ class Calls(Base):
             self._copy(target, part.view(target.shape))
 
     def _in_place(
-        self, collective: str, tensor: Tensor, opts: object, use: tuple[bool, bool], **options: Any
+        self, collective: _Collective, tensor: Tensor, opts: object, use: tuple[bool, bool], **options: Any
     ) -> None:
         """Run a collective whose result replaces a tensor; `use` tells whether this rank gives and takes one."""
         data, target = written(tensor)

@@ -123,6 +123,8 @@ def context_for(device: torch.device | str | int, store: Store | None = None) ->
     It is made through a store of torch; without one, through that of the default group.
     """
     kind = torch.device(device).type
+    if kind not in ("cpu", "cuda"):
+        raise ValueError(f"weft has no context for devices of the type {kind!r}; tensors must be on cpu or cuda")
     if _is_over():
         _join_default()
     context = _made.get(kind)

@@ -71,6 +71,8 @@ def to_placements(
             texts.append("R")
         elif type(placement) is Partial and placement.reduce_op in REDUCTIONS:
             texts.append(f"P({REDUCTIONS[placement.reduce_op]})")
+        elif not isinstance(placement, Placement):
+            raise TypeError(f"placements must be those of torch.distributed.tensor, such as Shard(0), not {placement!r}")
         else:
             raise weft.UnsupportedError(f"weft has no placement for {placement}")
     return ",".join(texts)
@@ -105,8 +107,17 @@ def _text(dtype: str, shape: Sequence[int], placements: str) -> str:
     return f"{dtype}[{','.join(map(str, shape))}] {placements}"
 
 
+def check_dtensor(tensor: object) -> None:
+    """TypeError unless it is a DTensor."""
+    if not isinstance(tensor, DTensor):
+        raise TypeError(
+            f"tensor must be a DTensor, not a {type(tensor).__name__}; weft.redistribute(tensor, mesh, source, target) moves the "
+            "shard that a plain tensor has")
+
+
 def to_spec(tensor: DTensor) -> weft.Spec:
     """The layout of a DTensor."""
+    check_dtensor(tensor)
     dtype, _ = weft.describe(tensor.to_local().detach())
     order = getattr(tensor._spec, "shard_order", None)
     placements = to_placements(tensor.placements, order)

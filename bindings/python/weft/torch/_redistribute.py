@@ -12,7 +12,7 @@ from torch.distributed.tensor.placement_types import Placement
 import weft
 
 from ._contexts import context_for
-from ._dtensor import to_mesh, to_placements, to_spec, wrap_local
+from ._dtensor import check_dtensor, to_mesh, to_placements, to_spec, wrap_local
 
 
 @torch.library.custom_op("weft::redistribute", mutates_args=())
@@ -21,7 +21,7 @@ def move_local(
 ) -> torch.Tensor:
     """This rank's shard in the layout `target`, from its shard in the layout `source`.  Collective."""
     begin, end = weft.spec(source, source_mesh), weft.spec(target, target_mesh)
-    moved: torch.Tensor = weft.move_array(context_for(local.device), local.detach().contiguous(), begin, end)
+    moved: torch.Tensor = weft._weft.move_array(context_for(local.device), local.detach().contiguous(), begin, end)
     return moved
 
 
@@ -34,8 +34,7 @@ def _rank() -> int:
 
 @move_local.register_fake
 def _(local: torch.Tensor, source_mesh: str, source: str, target_mesh: str, target: str) -> torch.Tensor:
-    shape, _ = weft.spec(target, target_mesh).shard(_rank())
-    return local.new_empty(shape)
+    return local.new_empty(weft.spec(target, target_mesh).shard(_rank())[0])
 
 
 class _Saved(Protocol):
@@ -66,6 +65,7 @@ def redistribute(
 
     The gradient is moved back; it is never partial, as with DTensor.redistribute.
     """
+    check_dtensor(tensor)
     device_mesh = tensor.device_mesh if device_mesh is None else device_mesh
     placements = tensor.placements if placements is None else placements
     source = to_spec(tensor)

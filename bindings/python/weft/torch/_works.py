@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from datetime import timedelta
 from typing import TypeAlias, cast
@@ -116,7 +115,7 @@ class Message(Work):
     def wait(self, timeout: timedelta | None = None) -> bool:
         """Wait until the message has arrived, or the tensor that was sent may change."""
         seconds = min(seconds_of(timeout), self._limit)
-        self._work.wait(-1 if seconds == math.inf else seconds)
+        self._work.wait(seconds)
         if self._finish is not None:
             self._finish()
             self._finish = None

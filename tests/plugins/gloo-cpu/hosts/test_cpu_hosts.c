@@ -118,12 +118,11 @@ static void messages(struct rank *rank)
         write_to_all(rank, sizes[i]);
 }
 
-START_TEST(messages_reach_other_hosts)
+TEST(messages_reach_other_hosts)
 {
     ck_assert_int_eq(run(two_hosts, false, messages), 0);
     ck_assert_int_eq(run(two_hosts, true, messages), 0);
 }
-END_TEST
 
 /* ---- averages ---- */
 
@@ -144,14 +143,13 @@ static void average_the_largest(struct rank *rank)
 }
 
 /* A third of the largest number is rounded up, so the sum of three would be infinite. */
-START_TEST(averages_over_hosts_are_finite_where_the_mean_is)
+TEST(averages_over_hosts_are_finite_where_the_mean_is)
 {
     struct ranks_options three = two_hosts;
 
     three.size = 3;
     ck_assert_int_eq(run(three, true, average_the_largest), 0);
 }
-END_TEST
 
 /* ---- disagreement ---- */
 
@@ -199,7 +197,7 @@ static void different_counts(struct rank *rank)
     ranks_meet(rank);
 }
 
-START_TEST(different_calls_on_different_hosts_are_both_named)
+TEST(different_calls_on_different_hosts_are_both_named)
 {
     struct ranks_options options = two_hosts;
 
@@ -208,7 +206,6 @@ START_TEST(different_calls_on_different_hosts_are_both_named)
     ck_assert_int_eq(run(options, false, different_lengths), 0);
     ck_assert_int_eq(run(two_hosts, false, different_counts), 0);
 }
-END_TEST
 
 /* ---- ranks that go ---- */
 
@@ -227,12 +224,11 @@ static void lose_one(struct rank *rank)
     RANK_CHECK(rank->plugin->comm->async_error(rank->comm) == WEFT_ERR_PEER);
 }
 
-START_TEST(a_rank_that_is_killed_is_named_on_every_host)
+TEST(a_rank_that_is_killed_is_named_on_every_host)
 {
     for (victim = 0; victim < 4; victim++)
         ck_assert_int_eq(run(two_hosts, false, lose_one), 1);
 }
-END_TEST
 
 static void wait_for_the_dead(struct rank *rank)
 {
@@ -246,11 +242,10 @@ static void wait_for_the_dead(struct rank *rank)
     }
 }
 
-START_TEST(a_message_from_a_killed_rank_is_an_error)
+TEST(a_message_from_a_killed_rank_is_an_error)
 {
     ck_assert_int_eq(run(two_hosts, false, wait_for_the_dead), 1);
 }
-END_TEST
 
 static void stop_for_a_while(struct rank *rank)
 {
@@ -267,14 +262,13 @@ static void stop_for_a_while(struct rank *rank)
     ranks_meet(rank);
 }
 
-START_TEST(a_rank_that_does_not_come_is_named_when_the_time_is_up)
+TEST(a_rank_that_does_not_come_is_named_when_the_time_is_up)
 {
     struct ranks_options options = two_hosts;
 
     options.timeout_ns = 4 * SECOND;
     ck_assert_int_eq(run(options, false, stop_for_a_while), 0);
 }
-END_TEST
 
 /* ---- abort ---- */
 
@@ -303,12 +297,11 @@ static void abort_while_waiting(struct rank *rank)
     ranks_meet(rank);
 }
 
-START_TEST(abort_ends_waiting_for_other_hosts)
+TEST(abort_ends_waiting_for_other_hosts)
 {
     ck_assert_int_eq(run(two_hosts, false, abort_while_waiting), 0);
     ck_assert_int_eq(run(two_hosts, true, abort_while_waiting), 0);
 }
-END_TEST
 
 /* ---- what a host is ---- */
 
@@ -335,13 +328,12 @@ static void sum_of_all(struct rank *rank)
     messages(rank);
 }
 
-START_TEST(ranks_that_cannot_map_each_other_are_on_different_hosts)
+TEST(ranks_that_cannot_map_each_other_are_on_different_hosts)
 {
     struct ranks_options options = {.size = 5, .timeout_ns = 300 * SECOND, .hidden = 0x12};
 
     ck_assert_int_eq(run(options, false, sum_of_all), 0);
 }
-END_TEST
 
 static void make_many(struct rank *rank)
 {
@@ -360,11 +352,10 @@ static void make_many(struct rank *rank)
     RANK_OK(all_reduce(rank, 10));
 }
 
-START_TEST(communicators_over_hosts_leave_nothing_open)
+TEST(communicators_over_hosts_leave_nothing_open)
 {
     ck_assert_int_eq(run(two_hosts, false, make_many), 0);
 }
-END_TEST
 
 /* ---- addresses ---- */
 
@@ -386,7 +377,7 @@ static uint32_t choose(const struct cpu_hosts_addresses *all, int32_t count, int
     return cpu_hosts_address_choose(all, sizeof *all, count, own);
 }
 
-START_TEST(the_network_that_all_hosts_have_is_chosen)
+TEST(the_network_that_all_hosts_have_is_chosen)
 {
     struct cpu_hosts_addresses all[3] = {addresses(1, "172.17.0.1", "10.0.0.1"),
                                          addresses(2, "10.0.0.2", "192.168.5.1"),
@@ -396,9 +387,8 @@ START_TEST(the_network_that_all_hosts_have_is_chosen)
     ck_assert_uint_eq(choose(all, 3, 1), 0);
     ck_assert_uint_eq(choose(all, 3, 2), 1);
 }
-END_TEST
 
-START_TEST(an_address_that_several_hosts_have_is_of_no_use)
+TEST(an_address_that_several_hosts_have_is_of_no_use)
 {
     struct cpu_hosts_addresses all[2] = {addresses(1, "172.17.0.1", "10.0.0.1"),
                                          addresses(2, "172.17.0.1", "10.0.0.2")};
@@ -407,9 +397,8 @@ START_TEST(an_address_that_several_hosts_have_is_of_no_use)
     all[1] = addresses(2, "172.17.0.1", "10.0.9.2"); /* only routers connect these */
     ck_assert_uint_eq(choose(all, 2, 0), 0);
 }
-END_TEST
 
-START_TEST(ranks_with_the_same_interfaces_stay_on_the_machine)
+TEST(ranks_with_the_same_interfaces_stay_on_the_machine)
 {
     struct cpu_hosts_addresses all[2] = {addresses(1, "10.0.0.1", "127.0.0.1"),
                                          addresses(1, "10.0.0.1", "127.0.0.1")};
@@ -417,14 +406,13 @@ START_TEST(ranks_with_the_same_interfaces_stay_on_the_machine)
     all[0].list[1].loopback = all[1].list[1].loopback = 1;
     ck_assert_uint_eq(choose(all, 2, 1), 1);
 }
-END_TEST
 
 static void nothing(struct rank *rank)
 {
     (void)rank;
 }
 
-START_TEST(an_interface_that_is_not_there_is_named)
+TEST(an_interface_that_is_not_there_is_named)
 {
     struct cpu_hosts_addresses found;
 
@@ -440,14 +428,3 @@ START_TEST(an_interface_that_is_not_there_is_named)
     ck_assert_int_eq(cpu_hosts_addresses_find(&found), WEFT_OK);
     ck_assert_uint_ge(found.count, 1);
 }
-END_TEST
-
-SUITE(cpu_hosts, the_network_that_all_hosts_have_is_chosen,
-      an_address_that_several_hosts_have_is_of_no_use,
-      ranks_with_the_same_interfaces_stay_on_the_machine, messages_reach_other_hosts,
-      averages_over_hosts_are_finite_where_the_mean_is,
-      different_calls_on_different_hosts_are_both_named,
-      a_rank_that_is_killed_is_named_on_every_host, a_message_from_a_killed_rank_is_an_error,
-      a_rank_that_does_not_come_is_named_when_the_time_is_up, abort_ends_waiting_for_other_hosts,
-      ranks_that_cannot_map_each_other_are_on_different_hosts,
-      communicators_over_hosts_leave_nothing_open, an_interface_that_is_not_there_is_named)

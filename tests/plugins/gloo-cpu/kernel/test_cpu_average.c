@@ -1,6 +1,7 @@
 /* Averages, and infinities in reductions, at every vector level. */
-#include "arithmetic/cpu_number.h"
+#include "kit/arithmetic/cpu_number.h"
 #include "kernel/cpu_level.h"
+#include "plug_host.h"
 #include "support/suite.h"
 
 #include <float.h>
@@ -8,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-START_TEST(infinities_of_f8e5m2_stay_infinities)
+TEST(infinities_of_f8e5m2_stay_infinities)
 {
     static const struct {
         uint32_t reduction;
@@ -35,7 +36,6 @@ START_TEST(infinities_of_f8e5m2_stay_infinities)
                 ck_assert_uint_eq(out[i], cases[c].wanted);
         }
 }
-END_TEST
 
 /* ---- averages of floats ---- */
 
@@ -89,7 +89,7 @@ static double average(const struct cpu_kernels *kernels, const struct cpu_reduce
 {
     static _Alignas(16) unsigned char buffers[RANKS][LENGTH * 8], out[LENGTH * 8];
     const void *sources[RANKS];
-    size_t bytes = plug_dtype_bytes(r->dtype);
+    size_t bytes = kit_dtype_bytes(r->dtype);
 
     for (uint32_t k = 0; k < r->size; k++) {
         sources[k] = buffers[k];
@@ -104,7 +104,7 @@ static double average(const struct cpu_kernels *kernels, const struct cpu_reduce
 
 static const uint32_t floats[] = {WEFT_DTYPE_F16, WEFT_DTYPE_BF16, WEFT_DTYPE_F32, WEFT_DTYPE_F64};
 
-START_TEST(averages_are_finite_where_the_mean_is)
+TEST(averages_are_finite_where_the_mean_is)
 {
     const struct cpu_kernels *const *levels = cpu_kernel_levels();
     double values[RANKS];
@@ -130,10 +130,9 @@ START_TEST(averages_are_finite_where_the_mean_is)
                 if (size > 1) ck_assert(isnan(average(levels[level], &r, values)));
             }
 }
-END_TEST
 
 /* The hosts' parts, already rounded up to bf16, are added. */
-START_TEST(parts_of_a_mean_add_up_to_finite_numbers)
+TEST(parts_of_a_mean_add_up_to_finite_numbers)
 {
     for (size_t f = 0; f < PLUG_LENGTH(floats); f++) {
         struct cpu_reducer r = {
@@ -146,10 +145,9 @@ START_TEST(parts_of_a_mean_add_up_to_finite_numbers)
         ck_assert(average(cpu_kernels(), &r, infinite) == (double)INFINITY);
     }
 }
-END_TEST
 
 /* More contributions than the divisor are a sum, which overflows as sums do. */
-START_TEST(sums_of_means_overflow)
+TEST(sums_of_means_overflow)
 {
     struct cpu_reducer r = {
         .dtype = WEFT_DTYPE_F64, .reduction = WEFT_REDUCE_AVG, .size = 6, .parts = 3};
@@ -157,7 +155,6 @@ START_TEST(sums_of_means_overflow)
 
     ck_assert(average(cpu_kernels(), &r, values) == (double)INFINITY);
 }
-END_TEST
 
 /* A float of any exponent, or a subnormal one. */
 static double any_float(uint32_t dtype, uint64_t bits)
@@ -178,7 +175,7 @@ static double any_float(uint32_t dtype, uint64_t bits)
 }
 
 /* docs/dtypes.md: at most n * epsilon * (mean of the magnitudes) + n * (smallest number). */
-START_TEST(averages_of_floats_are_as_near_as_promised)
+TEST(averages_of_floats_are_as_near_as_promised)
 {
     uint64_t state = UINT64_C(20261115);
 
@@ -206,10 +203,9 @@ START_TEST(averages_of_floats_are_as_near_as_promised)
                       "case %d: the mean %Lg of %u numbers is %g", i, mean, size, got);
     }
 }
-END_TEST
 
 /* More buffers than the sums of the vector type can hold. */
-START_TEST(averages_of_many_integers_are_exact)
+TEST(averages_of_many_integers_are_exact)
 {
     enum { MANY = 300 };
     static const int16_t least = INT16_MIN, most = INT16_MAX;
@@ -231,8 +227,3 @@ START_TEST(averages_of_many_integers_are_exact)
         ck_assert_int_eq(out, (int16_t)(sum / 5));
     }
 }
-END_TEST
-
-SUITE(cpu_average, infinities_of_f8e5m2_stay_infinities, averages_are_finite_where_the_mean_is,
-      parts_of_a_mean_add_up_to_finite_numbers, sums_of_means_overflow,
-      averages_of_floats_are_as_near_as_promised, averages_of_many_integers_are_exact)

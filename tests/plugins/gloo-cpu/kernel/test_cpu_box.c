@@ -1,5 +1,6 @@
 /* Strided boxes, compared with a copy of one element at a time. */
 #include "kernel/cpu_regions.h"
+#include "plug_host.h"
 
 #include "support/suite.h"
 
@@ -101,7 +102,7 @@ static bool fits(const weft_region *region)
     return source < ROOM && target < ROOM;
 }
 
-START_TEST(copying_a_box_copies_its_elements_and_no_others)
+TEST(copying_a_box_copies_its_elements_and_no_others)
 {
     static unsigned char source[ROOM * 16], target[ROOM * 16], wanted[ROOM * 16];
     int done = 0, cases = test_cases(3000);
@@ -135,7 +136,6 @@ START_TEST(copying_a_box_copies_its_elements_and_no_others)
         ck_assert_int_eq(last, (c.last + 1) * (int64_t)element);
     }
 }
-END_TEST
 
 static void add_one(int64_t source, int64_t target, void *argument)
 {
@@ -145,7 +145,7 @@ static void add_one(int64_t source, int64_t target, void *argument)
     out[target] = all[0][source] + all[1][source] + all[2][source];
 }
 
-START_TEST(reducing_a_box_reduces_its_elements_and_no_others)
+TEST(reducing_a_box_reduces_its_elements_and_no_others)
 {
     static int32_t a[ROOM], b[ROOM], c[ROOM], target[ROOM], wanted[ROOM];
     const void *sources[3] = {a, b, c};
@@ -176,9 +176,8 @@ START_TEST(reducing_a_box_reduces_its_elements_and_no_others)
                       (unsigned long long)box_number);
     }
 }
-END_TEST
 
-START_TEST(contiguous_dimensions_become_one)
+TEST(contiguous_dimensions_become_one)
 {
     weft_region region = {
         .dims = 3, .extent = {4, 5, 6}, .source_stride = {30, 6, 1}, .target_stride = {30, 6, 1}};
@@ -188,9 +187,8 @@ START_TEST(contiguous_dimensions_become_one)
     ck_assert_int_eq(box.dims, 1);
     ck_assert_int_eq(box.extent[0], 120);
 }
-END_TEST
 
-START_TEST(bad_lists_are_refused)
+TEST(bad_lists_are_refused)
 {
     weft_region region = {.dims = WEFT_MAX_DIMS + 1};
     void *list;
@@ -204,7 +202,6 @@ START_TEST(bad_lists_are_refused)
     ck_assert_int_eq(cpu_regions_create(NULL, 4, 1, &region, &list), WEFT_OK);
     cpu_regions_destroy(list);
 }
-END_TEST
 
 /* A host without memory. */
 static int asked_for_memory;
@@ -216,7 +213,7 @@ static void *refuse_memory(size_t bytes)
     return NULL;
 }
 
-START_TEST(a_thousand_sources_are_reduced_without_memory)
+TEST(a_thousand_sources_are_reduced_without_memory)
 {
     enum { SOURCES = 1000, COUNT = 100 };
     static double data[2 * COUNT], target[3 * COUNT];
@@ -241,8 +238,3 @@ START_TEST(a_thousand_sources_are_reduced_without_memory)
         ck_assert_double_eq(target[8 * i + 1], SOURCES * data[6 * i + 1]);
     }
 }
-END_TEST
-
-SUITE(cpu_box, copying_a_box_copies_its_elements_and_no_others,
-      reducing_a_box_reduces_its_elements_and_no_others, contiguous_dimensions_become_one,
-      bad_lists_are_refused, a_thousand_sources_are_reduced_without_memory)

@@ -1,7 +1,7 @@
 /* Casts, compared with exact arithmetic in long double, which holds every i64, u64 and f64 on x86
  * and aarch64. */
 #include "kernel/cpu_kernel.h"
-#include "arithmetic/cpu_number.h"
+#include "kit/arithmetic/cpu_number.h"
 
 #include "support/suite.h"
 
@@ -31,7 +31,7 @@ static bool has_sign(uint32_t dtype)
 
 static long double load(uint32_t dtype, const void *from)
 {
-    size_t bytes = plug_dtype_bytes(dtype);
+    size_t bytes = kit_dtype_bytes(dtype);
     uint64_t bits = 0;
     float single;
     double wide;
@@ -64,7 +64,7 @@ static long double load(uint32_t dtype, const void *from)
 
 static void expect_whole(uint32_t to, long double value, void *out)
 {
-    int width = 8 * (int)plug_dtype_bytes(to);
+    int width = 8 * (int)kit_dtype_bytes(to);
     long double most = ldexpl(1, has_sign(to) ? width - 1 : width) - 1;
     long double least = has_sign(to) ? -most - 1 : 0;
     uint64_t bits;
@@ -74,7 +74,7 @@ static void expect_whole(uint32_t to, long double value, void *out)
     if (value > most) value = most;
     if (value < least) value = least;
     bits = value < 0 ? (uint64_t)(int64_t)value : (uint64_t)value;
-    memcpy(out, &bits, plug_dtype_bytes(to));
+    memcpy(out, &bits, kit_dtype_bytes(to));
 }
 
 /* The nearest value of a small float, found among the codes near an estimate. */
@@ -110,7 +110,7 @@ static void expect_small(uint32_t to, long double value, void *out)
     if (magnitude >= last + (last - before) / 2) code = limits[to].overflow;
     code |= sign;
     if (isnan(value)) code = limits[to].nan;
-    memcpy(out, &code, plug_dtype_bytes(to));
+    memcpy(out, &code, kit_dtype_bytes(to));
 }
 
 static void expect(uint32_t to, long double value, void *out)
@@ -154,11 +154,11 @@ static int mantissa_of(uint32_t dtype)
  * all NaN of a sign. */
 static void expect_nan(uint32_t from, uint32_t to, const void *source, void *out)
 {
-    int width = 8 * (int)plug_dtype_bytes(to), mantissa = mantissa_of(to);
+    int width = 8 * (int)kit_dtype_bytes(to), mantissa = mantissa_of(to);
     uint64_t bits = 0, sign, payload;
 
-    memcpy(&bits, source, plug_dtype_bytes(from));
-    sign = bits >> (8 * plug_dtype_bytes(from) - 1);
+    memcpy(&bits, source, kit_dtype_bytes(from));
+    sign = bits >> (8 * kit_dtype_bytes(from) - 1);
     payload = bits << (64 - mantissa_of(from)) >> (64 - mantissa);
     bits = ((UINT64_C(1) << (width - 1 - mantissa)) - 1) << mantissa | UINT64_C(1)
                                                                            << (mantissa - 1);
@@ -166,7 +166,7 @@ static void expect_nan(uint32_t from, uint32_t to, const void *source, void *out
     if (to == WEFT_DTYPE_F8E4M3) bits = 0x7f;
     if (to == WEFT_DTYPE_F8E5M2) bits = 0x7e;
     bits |= sign << (width - 1);
-    memcpy(out, &bits, plug_dtype_bytes(to));
+    memcpy(out, &bits, kit_dtype_bytes(to));
 }
 
 /* ---- what to cast ---- */
@@ -174,7 +174,7 @@ static void expect_nan(uint32_t from, uint32_t to, const void *source, void *out
 /* All codes of small types; random numbers of all magnitudes and edge cases of large types. */
 static size_t make_sources(uint32_t from, unsigned char *out)
 {
-    size_t bytes = plug_dtype_bytes(from), count = bytes == 1 ? 256 : bytes == 2 ? 65536 : 6000;
+    size_t bytes = kit_dtype_bytes(from), count = bytes == 1 ? 256 : bytes == 2 ? 65536 : 6000;
 
     for (size_t i = 0; i < count; i++) {
         uint64_t bits = i;
@@ -207,7 +207,7 @@ static size_t make_sources(uint32_t from, unsigned char *out)
     return count;
 }
 
-START_TEST(every_real_pair_rounds_and_saturates_as_it_should)
+TEST(every_real_pair_rounds_and_saturates_as_it_should)
 {
     static unsigned char source[65536 * 2 + 6000 * 8], target[65536 * 8];
 
@@ -218,10 +218,10 @@ START_TEST(every_real_pair_rounds_and_saturates_as_it_should)
     test_seed_begin("every_real_pair_rounds_and_saturates_as_it_should");
     state = test_state(0);
     for (uint32_t from = 0; from < WEFT_DTYPE_C64; from++) {
-        size_t count = make_sources(from, source), bytes = plug_dtype_bytes(from);
+        size_t count = make_sources(from, source), bytes = kit_dtype_bytes(from);
 
         for (uint32_t to = 0; to < WEFT_DTYPE_C64; to++) {
-            size_t out = plug_dtype_bytes(to);
+            size_t out = kit_dtype_bytes(to);
             unsigned char wanted[8];
 
             cpu_cast(from, to, count, source, target);
@@ -235,15 +235,14 @@ START_TEST(every_real_pair_rounds_and_saturates_as_it_should)
                 else
                     expect(to, value, wanted);
                 ck_assert_msg(memcmp(target + i * out, wanted, out) == 0,
-                              "%s to %s: %.20Lg became %.20Lg", plug_dtype_name(from),
-                              plug_dtype_name(to), value, load(to, target + i * out));
+                              "%s to %s: %.20Lg became %.20Lg", kit_dtype_name(from),
+                              kit_dtype_name(to), value, load(to, target + i * out));
             }
         }
     }
 }
-END_TEST
 
-START_TEST(complex_goes_to_complex_only)
+TEST(complex_goes_to_complex_only)
 {
     float single[4] = {1, 2, -3, 4};
     double wide[4];
@@ -258,6 +257,3 @@ START_TEST(complex_goes_to_complex_only)
     ck_assert_int_eq(cpu_kernel_cast(NULL, 99, WEFT_DTYPE_F32, 2, single, wide, NULL),
                      WEFT_ERR_UNSUPPORTED);
 }
-END_TEST
-
-SUITE(cpu_cast, every_real_pair_rounds_and_saturates_as_it_should, complex_goes_to_complex_only)

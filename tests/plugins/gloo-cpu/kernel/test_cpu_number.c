@@ -1,6 +1,6 @@
 /* The small floats, compared with their definition by sign, exponent and mantissa, in exact
  * arithmetic. */
-#include "arithmetic/cpu_number.h"
+#include "kit/arithmetic/cpu_number.h"
 
 #include "support/suite.h"
 
@@ -52,7 +52,7 @@ static double value_of(const struct format *f, uint32_t code)
     return sign != 0 ? -value : value;
 }
 
-START_TEST(every_code_widens_to_its_value)
+TEST(every_code_widens_to_its_value)
 {
     for (size_t i = 0; i < 4; i++) {
         const struct format *f = &formats[i];
@@ -71,9 +71,8 @@ START_TEST(every_code_widens_to_its_value)
         }
     }
 }
-END_TEST
 
-START_TEST(every_finite_code_comes_back)
+TEST(every_finite_code_comes_back)
 {
     for (size_t i = 0; i < 4; i++) {
         const struct format *f = &formats[i];
@@ -83,10 +82,9 @@ START_TEST(every_finite_code_comes_back)
                 ck_assert_uint_eq(f->narrow(f->widen(code)), code);
     }
 }
-END_TEST
 
 /* A value between two neighbours rounds to the nearer one, and a tie rounds to even. */
-START_TEST(narrowing_rounds_to_nearest_even)
+TEST(narrowing_rounds_to_nearest_even)
 {
     for (size_t i = 0; i < 4; i++) {
         const struct format *f = &formats[i];
@@ -102,9 +100,8 @@ START_TEST(narrowing_rounds_to_nearest_even)
         }
     }
 }
-END_TEST
 
-START_TEST(what_is_too_large_overflows_or_saturates)
+TEST(what_is_too_large_overflows_or_saturates)
 {
     for (size_t i = 0; i < 4; i++) {
         const struct format *f = &formats[i];
@@ -120,7 +117,3 @@ START_TEST(what_is_too_large_overflows_or_saturates)
         ck_assert_uint_eq(f->narrow(-0.0f), sign);
     }
 }
-END_TEST
-
-SUITE(cpu_number, every_code_widens_to_its_value, every_finite_code_comes_back,
-      narrowing_rounds_to_nearest_even, what_is_too_large_overflows_or_saturates)

@@ -1,9 +1,9 @@
 /* Random elements: known answers, equal bits in every slice and at every level, and shapes of the
  * distributions. */
-#include "arithmetic/cpu_random.h"
+#include "kit/arithmetic/cpu_random.h"
 
-#include "arithmetic/cpu_casts.h"
-#include "arithmetic/random_formulas.h"
+#include "kit/arithmetic/cpu_casts.h"
+#include "kit/arithmetic/random_formulas.h"
 #include "kernel/cpu_level.h"
 #include "support/suite.h"
 
@@ -28,7 +28,7 @@ static struct cpu_draw draw_of(uint32_t distribution, uint32_t dtype)
 static void *sample(const struct cpu_kernels *kernels, const struct cpu_draw *draw, uint64_t first,
                     size_t count)
 {
-    size_t bytes = count * plug_dtype_bytes(draw->dtype);
+    size_t bytes = count * kit_dtype_bytes(draw->dtype);
     struct cpu_sampler sampler;
     char *out = malloc(bytes + 1);
 
@@ -40,7 +40,7 @@ static void *sample(const struct cpu_kernels *kernels, const struct cpu_draw *dr
     return out;
 }
 
-START_TEST(philox_gives_the_published_answers)
+TEST(philox_gives_the_published_answers)
 {
     static const struct {
         uint64_t block;
@@ -62,7 +62,6 @@ START_TEST(philox_gives_the_published_answers)
             ck_assert_mem_eq(words, known[i].words, sizeof known[i].words);
         }
 }
-END_TEST
 
 /* Distributions that are defined on DTYPE. */
 static bool is_defined(uint32_t distribution, uint32_t dtype)
@@ -75,14 +74,14 @@ static bool is_defined(uint32_t distribution, uint32_t dtype)
     return !integer && !(complex && distribution == CPU_TRUNCATED_NORMAL);
 }
 
-START_TEST(every_slice_and_level_has_the_bits_of_the_whole)
+TEST(every_slice_and_level_has_the_bits_of_the_whole)
 {
     static const uint64_t begins[] = {0, 1, 2, 3, 5, 1021, UINT64_C(17179869180)};
 
     for (uint32_t dtype = 0; dtype < WEFT_DTYPE_COUNT; dtype++)
         for (uint32_t distribution = 0; distribution <= CPU_INTEGERS; distribution++) {
             struct cpu_draw draw = draw_of(distribution, dtype);
-            size_t element = plug_dtype_bytes(dtype);
+            size_t element = kit_dtype_bytes(dtype);
 
             if (!is_defined(distribution, dtype)) continue;
             for (size_t b = 0; b < sizeof begins / sizeof *begins; b++) {
@@ -95,7 +94,7 @@ START_TEST(every_slice_and_level_has_the_bits_of_the_whole)
                         char *part = sample(*level, &draw, begins[b] + at, count);
 
                         ck_assert_msg(memcmp(part, whole + at * element, count * element) == 0,
-                                      "%s, distribution %u, from %zu, %s", plug_dtype_name(dtype),
+                                      "%s, distribution %u, from %zu, %s", kit_dtype_name(dtype),
                                       distribution, at, (*level)->level);
                         free(part);
                     }
@@ -103,7 +102,6 @@ START_TEST(every_slice_and_level_has_the_bits_of_the_whole)
             }
         }
 }
-END_TEST
 
 static uint64_t hash_of(const void *bytes, size_t count)
 {
@@ -115,7 +113,7 @@ static uint64_t hash_of(const void *bytes, size_t count)
     return hash;
 }
 
-START_TEST(the_bits_are_the_same_on_every_machine)
+TEST(the_bits_are_the_same_on_every_machine)
 {
     static const struct {
         uint32_t distribution, dtype;
@@ -135,13 +133,12 @@ START_TEST(the_bits_are_the_same_on_every_machine)
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         struct cpu_draw draw = draw_of(known[i].distribution, known[i].dtype);
         void *out = sample(cpu_kernels(), &draw, 3, MANY);
-        uint64_t hash = hash_of(out, MANY * plug_dtype_bytes(draw.dtype));
+        uint64_t hash = hash_of(out, MANY * kit_dtype_bytes(draw.dtype));
 
         ck_assert_msg(hash == known[i].hash, "row %zu: %#llx", i, (unsigned long long)hash);
         free(out);
     }
 }
-END_TEST
 
 static double normal_below(double z)
 {
@@ -189,7 +186,7 @@ static void check_shape(const struct cpu_draw *draw)
     free(values);
 }
 
-START_TEST(numbers_have_the_shape_of_their_distribution)
+TEST(numbers_have_the_shape_of_their_distribution)
 {
     static const double limits[][2] = {{-2, 3},  {-1e9, 1e9}, {4, 5},
                                        {-9, -8}, {0.5, 0.75}, {9, 99}};
@@ -203,9 +200,8 @@ START_TEST(numbers_have_the_shape_of_their_distribution)
             check_shape(&draw);
         }
 }
-END_TEST
 
-START_TEST(single_precision_follows_double_precision)
+TEST(single_precision_follows_double_precision)
 {
     for (uint32_t k = 0; k < 1000000; k++) {
         uint32_t word = k * UINT32_C(2654435761);
@@ -217,9 +213,8 @@ START_TEST(single_precision_follows_double_precision)
         ck_assert(fabs(minus_log_f32(unit) - log_of) <= 1.2e-7 * log_of);
     }
 }
-END_TEST
 
-START_TEST(small_floats_stay_within_their_limits)
+TEST(small_floats_stay_within_their_limits)
 {
     static const uint32_t dtypes[] = {WEFT_DTYPE_F32, WEFT_DTYPE_F16, WEFT_DTYPE_BF16,
                                       WEFT_DTYPE_F8E4M3, WEFT_DTYPE_F8E5M2};
@@ -244,13 +239,12 @@ START_TEST(small_floats_stay_within_their_limits)
                 }
                 ck_assert_msg(least >= draw.low &&
                                   (truncates ? most <= draw.high : most < draw.high),
-                              "%s: %g to %g", plug_dtype_name(dtypes[d]), least, most);
+                              "%s: %g to %g", kit_dtype_name(dtypes[d]), least, most);
                 free(out);
             }
 }
-END_TEST
 
-START_TEST(integers_and_chances_are_even)
+TEST(integers_and_chances_are_even)
 {
     struct cpu_draw draw = draw_of(CPU_INTEGERS, WEFT_DTYPE_I16),
                     chance = draw_of(CPU_BERNOULLI, 0);
@@ -288,9 +282,3 @@ START_TEST(integers_and_chances_are_even)
             free(out);
         }
 }
-END_TEST
-
-SUITE(cpu_random, philox_gives_the_published_answers,
-      every_slice_and_level_has_the_bits_of_the_whole, the_bits_are_the_same_on_every_machine,
-      numbers_have_the_shape_of_their_distribution, single_precision_follows_double_precision,
-      small_floats_stay_within_their_limits, integers_and_chances_are_even)

@@ -27,7 +27,7 @@ static struct cpu_rows rows_of(size_t bytes, size_t other_gap)
                              .count = ROWS};
 }
 
-START_TEST(rows_of_any_length_arrive_whole_and_alone)
+TEST(rows_of_any_length_arrive_whole_and_alone)
 {
     for (size_t bytes = 128; bytes <= MOST; bytes += 61) {
         struct cpu_rows rows = rows_of(bytes, bytes % 2 == 0 ? 0 : 8);
@@ -36,9 +36,8 @@ START_TEST(rows_of_any_length_arrive_whole_and_alone)
         ck_assert_msg(memcmp(target, wanted, sizeof target) == 0, "rows of %zu bytes", bytes);
     }
 }
-END_TEST
 
-START_TEST(rows_may_come_from_the_end)
+TEST(rows_may_come_from_the_end)
 {
     struct cpu_rows rows = rows_of(1024, 0);
 
@@ -49,18 +48,16 @@ START_TEST(rows_may_come_from_the_end)
     cpu_rows_hop(&rows);
     ck_assert_mem_eq(target, wanted, sizeof target);
 }
-END_TEST
 
-START_TEST(few_short_and_long_rows_are_copied_as_they_are)
+TEST(few_short_and_long_rows_are_copied_as_they_are)
 {
     ck_assert(!cpu_rows_worth_hopping(512, 1 << 20));
     ck_assert(!cpu_rows_worth_hopping(1 << 20, 1 << 10));
     ck_assert(!cpu_rows_worth_hopping(4096, 4));
 }
-END_TEST
 
 /* Large enough for cpu_rows_hop where that is used; three dimensions with gaps. */
-START_TEST(a_large_box_is_copied_the_same_either_way)
+TEST(a_large_box_is_copied_the_same_either_way)
 {
     enum { PLANES = 3, LINES = 100, WIDTH = 1030, PITCH = 1100 };
     weft_region region = {.dims = 3,
@@ -83,7 +80,3 @@ START_TEST(a_large_box_is_copied_the_same_either_way)
     free(from);
     free(to);
 }
-END_TEST
-
-SUITE(cpu_rows, rows_of_any_length_arrive_whole_and_alone, rows_may_come_from_the_end,
-      few_short_and_long_rows_are_copied_as_they_are, a_large_box_is_copied_the_same_either_way)

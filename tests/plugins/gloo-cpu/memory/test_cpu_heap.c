@@ -27,7 +27,7 @@ static struct cpu_heap open_heap(void)
     return heap;
 }
 
-START_TEST(blocks_keep_what_is_written_and_never_overlap)
+TEST(blocks_keep_what_is_written_and_never_overlap)
 {
     struct cpu_heap heap = open_heap();
     unsigned char *blocks[BLOCKS] = {0};
@@ -60,10 +60,9 @@ START_TEST(blocks_keep_what_is_written_and_never_overlap)
     ck_assert_ptr_eq(heap.first, heap.last);
     cpu_heap_close(&heap);
 }
-END_TEST
 
 /* Small blocks fill the segment to its last bytes, and it grows. */
-START_TEST(many_small_blocks_fit)
+TEST(many_small_blocks_fit)
 {
     for (uint64_t units = 1; units <= 8; units++) {
         struct cpu_heap heap = open_heap();
@@ -76,9 +75,8 @@ START_TEST(many_small_blocks_fit)
         cpu_heap_close(&heap);
     }
 }
-END_TEST
 
-START_TEST(the_same_memory_is_used_again)
+TEST(the_same_memory_is_used_again)
 {
     struct cpu_heap heap = open_heap();
     void *first = NULL, *again = NULL;
@@ -94,9 +92,8 @@ START_TEST(the_same_memory_is_used_again)
     ck_assert_uint_eq(heap.segment.bytes, bytes);
     cpu_heap_close(&heap);
 }
-END_TEST
 
-START_TEST(what_was_not_handed_out_is_not_taken_back)
+TEST(what_was_not_handed_out_is_not_taken_back)
 {
     struct cpu_heap heap = open_heap();
     struct cpu_allocation found;
@@ -116,7 +113,6 @@ START_TEST(what_was_not_handed_out_is_not_taken_back)
     ck_assert(!cpu_heap_free(&heap, memory));
     cpu_heap_close(&heap);
 }
-END_TEST
 
 static uint64_t pages_of(const struct cpu_heap *heap)
 {
@@ -126,7 +122,7 @@ static uint64_t pages_of(const struct cpu_heap *heap)
     return (uint64_t)about.st_blocks * 512;
 }
 
-START_TEST(more_idle_memory_than_is_kept_goes_back_to_the_system)
+TEST(more_idle_memory_than_is_kept_goes_back_to_the_system)
 {
     struct cpu_heap heap = open_heap();
     unsigned char *memory = NULL;
@@ -143,9 +139,8 @@ START_TEST(more_idle_memory_than_is_kept_goes_back_to_the_system)
     ck_assert_uint_ge(pages_of(&heap), 6u << 20);
     cpu_heap_close(&heap);
 }
-END_TEST
 
-START_TEST(too_much_is_refused_with_both_numbers)
+TEST(too_much_is_refused_with_both_numbers)
 {
     struct cpu_heap heap = open_heap();
     void *memory = NULL;
@@ -157,9 +152,8 @@ START_TEST(too_much_is_refused_with_both_numbers)
     ck_assert(cpu_heap_free(&heap, memory));
     cpu_heap_close(&heap);
 }
-END_TEST
 
-START_TEST(retired_memory_stays_until_its_counter_says_so)
+TEST(retired_memory_stays_until_its_counter_says_so)
 {
     struct cpu_heap heap = open_heap();
     _Atomic(uint32_t) *counter;
@@ -179,9 +173,8 @@ START_TEST(retired_memory_stays_until_its_counter_says_so)
     ck_assert_uint_eq(heap.used, 0);
     cpu_heap_close(&heap);
 }
-END_TEST
 
-START_TEST(another_process_sees_memory_that_grew_after_it_was_mapped)
+TEST(another_process_sees_memory_that_grew_after_it_was_mapped)
 {
     struct cpu_heap heap = open_heap();
     struct cpu_segment_address address;
@@ -217,9 +210,8 @@ START_TEST(another_process_sees_memory_that_grew_after_it_was_mapped)
     ck_assert_uint_eq(memory[(2u << 20) + 1], 43);
     cpu_heap_close(&heap);
 }
-END_TEST
 
-START_TEST(a_wrong_file_is_noticed)
+TEST(a_wrong_file_is_noticed)
 {
     struct cpu_heap heap = open_heap();
     struct cpu_segment_address address;
@@ -244,9 +236,8 @@ START_TEST(a_wrong_file_is_noticed)
     ck_assert_int_eq(cpu_segment_attach(&address, &base, &bytes), WEFT_ERR_SYSTEM);
     cpu_heap_close(&heap);
 }
-END_TEST
 
-START_TEST(memory_stays_while_another_rank_of_the_process_uses_it)
+TEST(memory_stays_while_another_rank_of_the_process_uses_it)
 {
     struct cpu_heap heap = open_heap();
     struct cpu_segment_address address;
@@ -263,11 +254,3 @@ START_TEST(memory_stays_while_another_rank_of_the_process_uses_it)
     ((unsigned char *)memory)[0] = 1; /* still mapped */
     cpu_segment_detach(&address);
 }
-END_TEST
-
-SUITE(cpu_heap, blocks_keep_what_is_written_and_never_overlap, many_small_blocks_fit,
-      the_same_memory_is_used_again, what_was_not_handed_out_is_not_taken_back,
-      more_idle_memory_than_is_kept_goes_back_to_the_system, too_much_is_refused_with_both_numbers,
-      retired_memory_stays_until_its_counter_says_so,
-      another_process_sees_memory_that_grew_after_it_was_mapped, a_wrong_file_is_noticed,
-      memory_stays_while_another_rank_of_the_process_uses_it)

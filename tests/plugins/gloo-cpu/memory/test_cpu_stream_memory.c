@@ -25,7 +25,7 @@ static void use_stream_memory(struct rank *rank)
     table->stream_destroy(device, stream);
 }
 
-START_TEST(memory_in_stream_order_is_shared)
+TEST(memory_in_stream_order_is_shared)
 {
     for (int threads = 0; threads < 2; threads++) {
         struct ranks_options options = {.size = 2,
@@ -36,6 +36,3 @@ START_TEST(memory_in_stream_order_is_shared)
         ck_assert_int_eq(ranks_run(&options), 0);
     }
 }
-END_TEST
-
-SUITE(cpu_stream_memory, memory_in_stream_order_is_shared)

@@ -55,7 +55,7 @@ static void pass_messages(struct rank *rank)
     RANK_OK(symm->window_destroy(w.handle));
 }
 
-START_TEST(whoever_sees_the_signal_sees_the_data)
+TEST(whoever_sees_the_signal_sees_the_data)
 {
     for (int threads = 0; threads < 2; threads++) {
         struct ranks_options options = {
@@ -64,7 +64,6 @@ START_TEST(whoever_sees_the_signal_sees_the_data)
         ck_assert_int_eq(ranks_run(&options), 0);
     }
 }
-END_TEST
 
 /* ---- fence: puts to one peer arrive in order across it ---- */
 
@@ -96,7 +95,7 @@ static void put_in_order(struct rank *rank)
     RANK_OK(symm->window_destroy(w.handle));
 }
 
-START_TEST(puts_arrive_in_order_across_a_fence)
+TEST(puts_arrive_in_order_across_a_fence)
 {
     for (int threads = 0; threads < 2; threads++) {
         struct ranks_options options = {
@@ -105,7 +104,6 @@ START_TEST(puts_arrive_in_order_across_a_fence)
         ck_assert_int_eq(ranks_run(&options), 0);
     }
 }
-END_TEST
 
 /* ---- store buffering: put, quiet, get; at least one rank sees the other's put ---- */
 
@@ -133,7 +131,7 @@ static void cross_stores(struct rank *rank)
     RANK_OK(symm->window_destroy(w.handle));
 }
 
-START_TEST(of_two_crossing_puts_at_least_one_is_seen)
+TEST(of_two_crossing_puts_at_least_one_is_seen)
 {
     for (int threads = 0; threads < 2; threads++) {
         struct ranks_options options = {
@@ -142,7 +140,6 @@ START_TEST(of_two_crossing_puts_at_least_one_is_seen)
         ck_assert_int_eq(ranks_run(&options), 0);
     }
 }
-END_TEST
 
 /* ---- counting: the adds of all ranks are summed ---- */
 
@@ -178,7 +175,7 @@ static void meet_often(struct rank *rank)
     RANK_OK(symm->window_destroy(w.handle));
 }
 
-START_TEST(adds_add_up_and_barriers_hold)
+TEST(adds_add_up_and_barriers_hold)
 {
     for (int threads = 0; threads < 2; threads++) {
         struct ranks_options options = {
@@ -189,7 +186,6 @@ START_TEST(adds_add_up_and_barriers_hold)
         ck_assert_int_eq(ranks_run(&options), 0);
     }
 }
-END_TEST
 
 /* ---- one-sided operations in stream order, and windows of the user's memory ---- */
 
@@ -237,7 +233,7 @@ static void register_memory(struct rank *rank)
     RANK_OK(rank->plugin->comm->async_error(rank->comm));
 }
 
-START_TEST(streams_and_registered_memory_work_alike)
+TEST(streams_and_registered_memory_work_alike)
 {
     for (int threads = 0; threads < 2; threads++) {
         struct ranks_options options = {
@@ -248,7 +244,6 @@ START_TEST(streams_and_registered_memory_work_alike)
         ck_assert_int_eq(ranks_run(&options), 0);
     }
 }
-END_TEST
 
 static void sizes_differ(struct rank *rank)
 {
@@ -261,13 +256,12 @@ static void sizes_differ(struct rank *rank)
                NULL);
 }
 
-START_TEST(windows_of_different_sizes_are_refused_everywhere)
+TEST(windows_of_different_sizes_are_refused_everywhere)
 {
     struct ranks_options options = {.size = 3, .timeout_ns = 300 * SECOND, .body = sizes_differ};
 
     ck_assert_int_eq(ranks_run(&options), 0);
 }
-END_TEST
 
 /* ---- registering ---- */
 
@@ -287,7 +281,7 @@ static void register_too_much(struct rank *rank)
     RANK_OK(rank->plugin->device->free(rank->device, memory));
 }
 
-START_TEST(no_more_can_be_registered_than_was_allocated)
+TEST(no_more_can_be_registered_than_was_allocated)
 {
     for (int threads = 0; threads < 2; threads++) {
         struct ranks_options options = {.size = 2,
@@ -298,9 +292,3 @@ START_TEST(no_more_can_be_registered_than_was_allocated)
         ck_assert_int_eq(ranks_run(&options), 0);
     }
 }
-END_TEST
-
-SUITE(cpu_symm, no_more_can_be_registered_than_was_allocated, whoever_sees_the_signal_sees_the_data,
-      puts_arrive_in_order_across_a_fence, of_two_crossing_puts_at_least_one_is_seen,
-      adds_add_up_and_barriers_hold, streams_and_registered_memory_work_alike,
-      windows_of_different_sizes_are_refused_everywhere)

@@ -228,7 +228,7 @@ static void owner_fails_during_access(struct rank *rank)
     ranks_meet(rank);
 }
 
-START_TEST(a_failed_call_returns_after_the_last_access)
+TEST(a_failed_call_returns_after_the_last_access)
 {
     static const uint32_t calls[] = {WEFT_COLL_BROADCAST,
                                      WEFT_COLL_GATHER,
@@ -255,7 +255,6 @@ START_TEST(a_failed_call_returns_after_the_last_access)
         }
     ck_assert_int_eq(sigaction(SIGSEGV, &before, NULL), 0);
 }
-END_TEST
 
 /* ---- the pattern, many times ---- */
 
@@ -287,14 +286,10 @@ static void owner_fails_before_access(struct rank *rank)
     }
 }
 
-START_TEST(no_access_begins_after_the_owner_has_waited)
+TEST(no_access_begins_after_the_owner_has_waited)
 {
     struct ranks_options options = {
         .size = 2, .threads = true, .timeout_ns = 60 * SECOND, .body = owner_fails_before_access};
 
     ck_assert_int_eq(ranks_run(&options), 0);
 }
-END_TEST
-
-SUITE(cpu_access, a_failed_call_returns_after_the_last_access,
-      no_access_begins_after_the_owner_has_waited)

@@ -221,44 +221,39 @@ static void run_ranks(int size, bool threads, uint32_t flags, void (*body)(struc
     ck_assert_int_eq(ranks_run(&options), 0);
 }
 
-START_TEST(collectives_are_right_between_processes)
+TEST(collectives_are_right_between_processes)
 {
     static const int sizes[] = {1, 2, 3, 4, 7};
 
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
         run_ranks(sizes[i], false, 0, check_all);
 }
-END_TEST
 
-START_TEST(collectives_are_right_between_threads)
+TEST(collectives_are_right_between_threads)
 {
     static const int sizes[] = {1, 2, 3, 5};
 
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
         run_ranks(sizes[i], true, 0, check_all);
 }
-END_TEST
 
-START_TEST(sums_have_the_same_bits_whoever_comes_late)
+TEST(sums_have_the_same_bits_whoever_comes_late)
 {
     run_ranks(3, false, 0, check_bits);
     run_ranks(5, true, 0, check_bits);
 }
-END_TEST
 
-START_TEST(large_private_memory_goes_in_pieces)
+TEST(large_private_memory_goes_in_pieces)
 {
     run_ranks(2, false, 0, check_large);
     run_ranks(3, false, 0, check_large);
 }
-END_TEST
 
-START_TEST(checking_calls_changes_no_result)
+TEST(checking_calls_changes_no_result)
 {
     run_ranks(3, false, WEFT_COMM_CHECK, check_all);
     run_ranks(2, true, WEFT_COMM_CHECK, check_all);
 }
-END_TEST
 
 /* Simulated hosts: Gloo carries data between them.  A small stage gives many rounds. */
 static void run_hosts(bool threads, const char *stage)
@@ -279,19 +274,12 @@ static void run_hosts(bool threads, const char *stage)
     ck_assert_int_eq(ranks_run(&options), 0);
 }
 
-START_TEST(collectives_are_right_between_hosts)
+TEST(collectives_are_right_between_hosts)
 {
     run_hosts(false, "16M");
 }
-END_TEST
 
-START_TEST(collectives_are_right_between_hosts_of_threads)
+TEST(collectives_are_right_between_hosts_of_threads)
 {
     run_hosts(true, "100K");
 }
-END_TEST
-
-SUITE(cpu_collectives, collectives_are_right_between_processes,
-      collectives_are_right_between_threads, sums_have_the_same_bits_whoever_comes_late,
-      large_private_memory_goes_in_pieces, checking_calls_changes_no_result,
-      collectives_are_right_between_hosts, collectives_are_right_between_hosts_of_threads)

@@ -65,11 +65,10 @@ static void two_is_killed(struct rank *rank)
     check_named(rank, all_reduce(rank), "rank 2 (pid", WEFT_ERR_PEER);
 }
 
-START_TEST(a_killed_rank_is_named_long_before_the_time_limit)
+TEST(a_killed_rank_is_named_long_before_the_time_limit)
 {
     run(4, false, 300 * SECOND, 1, two_is_killed);
 }
-END_TEST
 
 static void sender_is_killed(struct rank *rank)
 {
@@ -81,11 +80,10 @@ static void sender_is_killed(struct rank *rank)
                 WEFT_ERR_PEER);
 }
 
-START_TEST(a_receive_from_a_killed_rank_ends)
+TEST(a_receive_from_a_killed_rank_ends)
 {
     run(2, false, 300 * SECOND, 1, sender_is_killed);
 }
-END_TEST
 
 static void signaller_is_killed(struct rank *rank)
 {
@@ -99,11 +97,10 @@ static void signaller_is_killed(struct rank *rank)
     RANK_CHECK(rank->plugin->symm->window_destroy(window) == status);
 }
 
-START_TEST(a_wait_for_the_signal_of_a_killed_rank_ends)
+TEST(a_wait_for_the_signal_of_a_killed_rank_ends)
 {
     run(2, false, 300 * SECOND, 1, signaller_is_killed);
 }
-END_TEST
 
 static void one_stops(struct rank *rank)
 {
@@ -121,11 +118,10 @@ static void one_stops(struct rank *rank)
     if (rank->number == 0) kill(pids[1], SIGKILL);
 }
 
-START_TEST(a_stopped_rank_is_named_when_the_time_is_up)
+TEST(a_stopped_rank_is_named_when_the_time_is_up)
 {
     run(3, false, 4 * SECOND, 1, one_stops);
 }
-END_TEST
 
 static void one_goes(struct rank *rank)
 {
@@ -144,13 +140,12 @@ static void one_leaves(struct rank *rank)
     RANK_CHECK(strstr(ranks_error(), "has left") != NULL);
 }
 
-START_TEST(a_rank_that_ends_early_is_named)
+TEST(a_rank_that_ends_early_is_named)
 {
     run(2, false, 300 * SECOND, 0, one_goes);
     run(3, false, 300 * SECOND, 0, one_leaves);
     run(2, true, 300 * SECOND, 0, one_leaves);
 }
-END_TEST
 
 /* Ranks differ in speed: fast ranks leave while slow ones still read. */
 static void leave_at_once(struct rank *rank)
@@ -176,12 +171,11 @@ static void leave_at_once(struct rank *rank)
     }
 }
 
-START_TEST(leaving_after_the_last_collective_is_harmless)
+TEST(leaving_after_the_last_collective_is_harmless)
 {
     run(4, false, 300 * SECOND, 0, leave_at_once);
     run(4, true, 300 * SECOND, 0, leave_at_once);
 }
-END_TEST
 
 /* ---- calls that differ ---- */
 
@@ -208,7 +202,7 @@ static void one_differs(struct rank *rank)
     RANK_CHECK(rank->plugin->comm->async_error(rank->comm) == WEFT_ERR_MISMATCH);
 }
 
-START_TEST(every_rank_learns_of_calls_that_differ_and_sees_both)
+TEST(every_rank_learns_of_calls_that_differ_and_sees_both)
 {
     static const struct {
         uint32_t collective, dtype;
@@ -235,7 +229,6 @@ START_TEST(every_rank_learns_of_calls_that_differ_and_sees_both)
             ck_assert_int_eq(ranks_run(&options), 0);
         }
 }
-END_TEST
 
 static void counts_differ(struct rank *rank)
 {
@@ -257,14 +250,13 @@ static void counts_differ(struct rank *rank)
     RANK_CHECK(strstr(ranks_error(), "rank 2 sends 8 bytes to rank 0, which expects 4") != NULL);
 }
 
-START_TEST(every_rank_learns_of_counts_that_differ)
+TEST(every_rank_learns_of_counts_that_differ)
 {
     struct ranks_options options = {
         .size = 3, .flags = WEFT_COMM_CHECK, .timeout_ns = 300 * SECOND, .body = counts_differ};
 
     ck_assert_int_eq(ranks_run(&options), 0);
 }
-END_TEST
 
 static void differ_unchecked(struct rank *rank)
 {
@@ -274,12 +266,11 @@ static void differ_unchecked(struct rank *rank)
     RANK_CHECK(status == WEFT_ERR_MISMATCH);
 }
 
-START_TEST(calls_that_differ_are_noticed_unasked_where_ranks_meet)
+TEST(calls_that_differ_are_noticed_unasked_where_ranks_meet)
 {
     run(2, false, 300 * SECOND, 0, differ_unchecked);
     run(3, true, 300 * SECOND, 0, differ_unchecked);
 }
-END_TEST
 
 /* ---- what stays behind ---- */
 
@@ -296,7 +287,7 @@ static int count_entries(const char *path, const char *prefix)
     return count;
 }
 
-START_TEST(nothing_is_left_behind_and_the_next_run_works)
+TEST(nothing_is_left_behind_and_the_next_run_works)
 {
     run(4, false, 300 * SECOND, 1, two_is_killed);
     ck_assert_int_eq(count_entries("/dev/shm", "weft-cpu"), 0);
@@ -306,7 +297,6 @@ START_TEST(nothing_is_left_behind_and_the_next_run_works)
     run(4, false, 300 * SECOND, 0, leave_at_once);
     ranks_knob("WEFT_CPU_DEV_SHM", NULL);
 }
-END_TEST
 
 static uint64_t memory_in_use(void)
 {
@@ -339,11 +329,10 @@ static void come_and_go(struct rank *rank)
     RANK_CHECK(RANKS_SANITIZED || memory_in_use() < memory + 256); /* pages */
 }
 
-START_TEST(hundreds_of_communicators_come_and_go_without_growth)
+TEST(hundreds_of_communicators_come_and_go_without_growth)
 {
     run(3, false, 300 * SECOND, 0, come_and_go);
 }
-END_TEST
 
 /* All kinds of work that rank 0 can post to a stream and that rank 1 does not join. */
 static void put_work_on(struct rank *rank, void *comm, void *window, void *stream)
@@ -402,12 +391,11 @@ static void end_under_work(struct rank *rank)
     }
 }
 
-START_TEST(a_communicator_ends_its_work_on_streams_before_itself)
+TEST(a_communicator_ends_its_work_on_streams_before_itself)
 {
     run(2, false, 300 * SECOND, 0, end_under_work);
     run(2, true, 300 * SECOND, 0, end_under_work);
 }
-END_TEST
 
 static void hold(void *open)
 {
@@ -437,19 +425,7 @@ static void end_before_work(struct rank *rank)
     device->stream_destroy(rank->device, stream);
 }
 
-START_TEST(a_communicator_is_left_to_work_that_comes_too_late)
+TEST(a_communicator_is_left_to_work_that_comes_too_late)
 {
     run(2, true, 300 * SECOND, 0, end_before_work);
 }
-END_TEST
-
-SUITE(cpu_faults, a_killed_rank_is_named_long_before_the_time_limit,
-      a_receive_from_a_killed_rank_ends, a_wait_for_the_signal_of_a_killed_rank_ends,
-      a_stopped_rank_is_named_when_the_time_is_up, a_rank_that_ends_early_is_named,
-      leaving_after_the_last_collective_is_harmless,
-      every_rank_learns_of_calls_that_differ_and_sees_both, every_rank_learns_of_counts_that_differ,
-      calls_that_differ_are_noticed_unasked_where_ranks_meet,
-      nothing_is_left_behind_and_the_next_run_works,
-      hundreds_of_communicators_come_and_go_without_growth,
-      a_communicator_ends_its_work_on_streams_before_itself,
-      a_communicator_is_left_to_work_that_comes_too_late)

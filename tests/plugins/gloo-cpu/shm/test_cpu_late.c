@@ -98,7 +98,7 @@ static void others_come_late(struct rank *rank)
     ranks_meet(rank);
 }
 
-START_TEST(no_rank_takes_what_another_sent_before_it_gave_up)
+TEST(no_rank_takes_what_another_sent_before_it_gave_up)
 {
     static const uint32_t calls[] = {
         WEFT_COLL_BROADCAST,  WEFT_COLL_GATHER,         WEFT_COLL_SCATTER,
@@ -116,7 +116,6 @@ START_TEST(no_rank_takes_what_another_sent_before_it_gave_up)
                 ck_abort_msg("collective %u, %s memory", calls[i], shared ? "shared" : "private");
         }
 }
-END_TEST
 
 /* Rank 1 fails after this rank has synchronized with it and before this rank has read its
  * memory. */
@@ -141,7 +140,7 @@ static void one_fails_while_it_is_read(struct rank *rank)
     ranks_meet(rank);
 }
 
-START_TEST(giving_up_is_noticed_after_reading_too)
+TEST(giving_up_is_noticed_after_reading_too)
 {
     struct ranks_options options = {
         .size = 2, .timeout_ns = 4 * SECOND, .body = one_fails_while_it_is_read};
@@ -150,7 +149,3 @@ START_TEST(giving_up_is_noticed_after_reading_too)
     call.shared = true;
     ck_assert_int_eq(ranks_run(&options), 0);
 }
-END_TEST
-
-SUITE(cpu_late, no_rank_takes_what_another_sent_before_it_gave_up,
-      giving_up_is_noticed_after_reading_too)

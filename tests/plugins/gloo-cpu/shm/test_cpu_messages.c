@@ -110,14 +110,13 @@ static void run(int size, bool threads, void (*body)(struct rank *))
     ck_assert_int_eq(ranks_run(&options), 0);
 }
 
-START_TEST(small_messages_match_by_tag_in_any_order)
+TEST(small_messages_match_by_tag_in_any_order)
 {
     run(2, false, send_backwards);
     run(2, true, send_backwards);
 }
-END_TEST
 
-START_TEST(a_group_sends_and_receives_everything_at_once)
+TEST(a_group_sends_and_receives_everything_at_once)
 {
     static const int sizes[] = {1, 2, 3, 7};
 
@@ -126,16 +125,10 @@ START_TEST(a_group_sends_and_receives_everything_at_once)
         run(sizes[i], true, groups);
     }
 }
-END_TEST
 
-START_TEST(private_memory_goes_through_a_stand_in_without_attach)
+TEST(private_memory_goes_through_a_stand_in_without_attach)
 {
     ranks_knob("WEFT_CPU_CMA", "0");
     run(3, false, groups);
     ranks_knob("WEFT_CPU_CMA", NULL);
 }
-END_TEST
-
-SUITE(cpu_messages, small_messages_match_by_tag_in_any_order,
-      a_group_sends_and_receives_everything_at_once,
-      private_memory_goes_through_a_stand_in_without_attach)

@@ -22,7 +22,7 @@ static bool is_open(const void *argument)
     return atomic_load(&visit->door->opened) >= visit->number;
 }
 
-START_TEST(what_is_ready_is_not_waited_for)
+TEST(what_is_ready_is_not_waited_for)
 {
     struct door door = {.opened = 1};
     struct visit visit = {&door, 1};
@@ -30,9 +30,8 @@ START_TEST(what_is_ready_is_not_waited_for)
     ck_assert(cpu_bell_wait(&door.bell, is_open, &visit, 0));
     ck_assert(cpu_bell_wait(&door.bell, is_open, &visit, UINT64_MAX));
 }
-END_TEST
 
-START_TEST(a_deadline_ends_a_wait)
+TEST(a_deadline_ends_a_wait)
 {
     struct door door = {.opened = 0};
     struct visit visit = {&door, 1};
@@ -43,15 +42,13 @@ START_TEST(a_deadline_ends_a_wait)
     ck_assert(!cpu_bell_wait(&door.bell, is_open, &visit, cpu_deadline(0)));
     ck_assert_uint_eq(atomic_load(&door.bell.sleepers), 0);
 }
-END_TEST
 
-START_TEST(deadlines_beyond_the_clock_are_for_ever)
+TEST(deadlines_beyond_the_clock_are_for_ever)
 {
     ck_assert_uint_eq(cpu_deadline(-1), UINT64_MAX);
     ck_assert_uint_lt(cpu_deadline(INT64_MAX), UINT64_MAX);
     ck_assert_uint_ge(cpu_deadline(INT64_MAX), (uint64_t)INT64_MAX);
 }
-END_TEST
 
 static void *go_through_all(void *argument)
 {
@@ -75,7 +72,7 @@ static bool is_empty(const void *argument)
     return atomic_load(&door->passed) >= 3 * atomic_load(&door->opened);
 }
 
-START_TEST(no_stroke_is_lost)
+TEST(no_stroke_is_lost)
 {
     struct door door = {.opened = 0};
     pthread_t threads[3];
@@ -93,7 +90,3 @@ START_TEST(no_stroke_is_lost)
         ck_assert_ptr_null(fault);
     }
 }
-END_TEST
-
-SUITE(cpu_bell, what_is_ready_is_not_waited_for, a_deadline_ends_a_wait,
-      deadlines_beyond_the_clock_are_for_ever, no_stroke_is_lost)

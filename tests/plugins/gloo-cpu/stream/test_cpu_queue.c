@@ -22,7 +22,7 @@ static void give(struct cpu_queue *queue, struct note note)
     cpu_queue_give(queue, task);
 }
 
-START_TEST(tasks_come_in_the_order_given)
+TEST(tasks_come_in_the_order_given)
 {
     struct cpu_queue queue;
 
@@ -41,9 +41,8 @@ START_TEST(tasks_come_in_the_order_given)
     }
     cpu_queue_free(&queue);
 }
-END_TEST
 
-START_TEST(a_task_has_the_room_asked_for)
+TEST(a_task_has_the_room_asked_for)
 {
     struct cpu_queue queue;
 
@@ -57,9 +56,8 @@ START_TEST(a_task_has_the_room_asked_for)
     }
     cpu_queue_free(&queue);
 }
-END_TEST
 
-START_TEST(what_was_done_serves_again)
+TEST(what_was_done_serves_again)
 {
     struct cpu_task *seen[100];
     struct cpu_queue queue;
@@ -81,7 +79,6 @@ START_TEST(what_was_done_serves_again)
     }
     cpu_queue_free(&queue);
 }
-END_TEST
 
 static int count_kept(const struct cpu_queue *queue)
 {
@@ -94,7 +91,7 @@ static int count_kept(const struct cpu_queue *queue)
     return count;
 }
 
-START_TEST(givers_that_meet_leave_nothing_behind)
+TEST(givers_that_meet_leave_nothing_behind)
 {
     struct cpu_queue queue;
     int kept;
@@ -109,7 +106,6 @@ START_TEST(givers_that_meet_leave_nothing_behind)
     ck_assert_int_eq(count_kept(&queue), kept);
     cpu_queue_free(&queue);
 }
-END_TEST
 
 struct giver {
     struct cpu_queue *queue;
@@ -125,7 +121,7 @@ static void *give_all(void *argument)
     return NULL;
 }
 
-START_TEST(several_threads_give_and_each_keeps_its_order)
+TEST(several_threads_give_and_each_keeps_its_order)
 {
     struct cpu_queue queue;
     struct giver givers[GIVERS];
@@ -156,8 +152,3 @@ START_TEST(several_threads_give_and_each_keeps_its_order)
     ck_assert(cpu_queue_is_empty(&queue));
     cpu_queue_free(&queue);
 }
-END_TEST
-
-SUITE(cpu_queue, tasks_come_in_the_order_given, a_task_has_the_room_asked_for,
-      what_was_done_serves_again, givers_that_meet_leave_nothing_behind,
-      several_threads_give_and_each_keeps_its_order)

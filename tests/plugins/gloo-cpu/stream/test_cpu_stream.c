@@ -46,7 +46,7 @@ static void *open_stream(void)
     return stream;
 }
 
-START_TEST(work_on_no_stream_is_done_at_once)
+TEST(work_on_no_stream_is_done_at_once)
 {
     char text[4] = "", *at = text;
 
@@ -56,7 +56,6 @@ START_TEST(work_on_no_stream_is_done_at_once)
     ck_assert_int_eq(cpu_stream_wait(NULL, NULL, 0), WEFT_OK);
     ck_assert_int_eq(cpu_stream_call(NULL, NULL, NULL, NULL), WEFT_ERR_INVALID);
 }
-END_TEST
 
 static void check_order(void *argument, struct cpu_error *error)
 {
@@ -67,7 +66,7 @@ static void check_order(void *argument, struct cpu_error *error)
     if (number != expected++) fail_work(argument, error);
 }
 
-START_TEST(work_on_a_stream_is_done_in_order)
+TEST(work_on_a_stream_is_done_in_order)
 {
     void *stream = open_stream();
 
@@ -76,9 +75,8 @@ START_TEST(work_on_a_stream_is_done_in_order)
     ck_assert_int_eq(cpu_stream_wait(NULL, stream, WEFT_FOREVER), WEFT_OK);
     cpu_stream_destroy(NULL, stream);
 }
-END_TEST
 
-START_TEST(a_stream_says_when_it_is_not_done)
+TEST(a_stream_says_when_it_is_not_done)
 {
     void *stream = open_stream();
     atomic_bool open = false;
@@ -91,9 +89,8 @@ START_TEST(a_stream_says_when_it_is_not_done)
     ck_assert_int_eq(cpu_stream_query(NULL, stream), WEFT_OK);
     cpu_stream_destroy(NULL, stream);
 }
-END_TEST
 
-START_TEST(destroying_a_stream_finishes_its_work)
+TEST(destroying_a_stream_finishes_its_work)
 {
     void *stream = open_stream();
     long time_ns = 20000000;
@@ -104,9 +101,8 @@ START_TEST(destroying_a_stream_finishes_its_work)
     cpu_stream_destroy(NULL, stream);
     ck_assert_int_eq(atomic_load(&done), 1);
 }
-END_TEST
 
-START_TEST(the_first_failure_stays_and_later_work_still_runs)
+TEST(the_first_failure_stays_and_later_work_still_runs)
 {
     void *stream = open_stream(), *event = NULL;
     _Atomic(int) done = 0;
@@ -125,9 +121,8 @@ START_TEST(the_first_failure_stays_and_later_work_still_runs)
     cpu_event_destroy(NULL, event);
     cpu_stream_destroy(NULL, stream);
 }
-END_TEST
 
-START_TEST(a_failed_stream_reports_its_failure_after_all_its_work)
+TEST(a_failed_stream_reports_its_failure_after_all_its_work)
 {
     void *stream = open_stream();
     atomic_bool open = false;
@@ -142,9 +137,8 @@ START_TEST(a_failed_stream_reports_its_failure_after_all_its_work)
     ck_assert_int_eq(cpu_stream_query(NULL, stream), WEFT_ERR_PEER);
     cpu_stream_destroy(NULL, stream);
 }
-END_TEST
 
-START_TEST(an_event_is_reached_when_the_work_before_it_is_done)
+TEST(an_event_is_reached_when_the_work_before_it_is_done)
 {
     void *stream = open_stream(), *first = NULL, *second = NULL;
     long time_ns = 30000000;
@@ -169,9 +163,8 @@ START_TEST(an_event_is_reached_when_the_work_before_it_is_done)
     cpu_event_destroy(NULL, second);
     cpu_stream_destroy(NULL, stream);
 }
-END_TEST
 
-START_TEST(one_stream_waits_for_another)
+TEST(one_stream_waits_for_another)
 {
     void *slow = open_stream(), *fast = open_stream(), *event = NULL;
     long time_ns = 30000000;
@@ -191,7 +184,6 @@ START_TEST(one_stream_waits_for_another)
     cpu_stream_destroy(NULL, slow);
     cpu_stream_destroy(NULL, fast);
 }
-END_TEST
 
 struct sum {
     const int *numbers;
@@ -211,7 +203,7 @@ static void check_sum(void *argument, struct cpu_error *error)
     snprintf(error->text, sizeof error->text, "%ld is not %d", total, sum->expected);
 }
 
-START_TEST(arrays_are_copied_along)
+TEST(arrays_are_copied_along)
 {
     void *stream = open_stream();
     long time_ns = 20000000, more;
@@ -234,9 +226,8 @@ START_TEST(arrays_are_copied_along)
     ck_assert_msg(cpu_stream_wait(NULL, stream, WEFT_FOREVER) == WEFT_OK, "%s", plug_last_text());
     cpu_stream_destroy(NULL, stream);
 }
-END_TEST
 
-START_TEST(an_event_recorded_again_is_its_newest_mark)
+TEST(an_event_recorded_again_is_its_newest_mark)
 {
     void *slow = open_stream(), *failed = open_stream(), *event = NULL;
     atomic_bool open = false;
@@ -260,11 +251,3 @@ START_TEST(an_event_recorded_again_is_its_newest_mark)
     cpu_stream_destroy(NULL, slow);
     cpu_stream_destroy(NULL, failed);
 }
-END_TEST
-
-SUITE(cpu_stream, work_on_no_stream_is_done_at_once, work_on_a_stream_is_done_in_order,
-      a_stream_says_when_it_is_not_done, destroying_a_stream_finishes_its_work,
-      the_first_failure_stays_and_later_work_still_runs,
-      a_failed_stream_reports_its_failure_after_all_its_work,
-      an_event_is_reached_when_the_work_before_it_is_done, one_stream_waits_for_another,
-      arrays_are_copied_along, an_event_recorded_again_is_its_newest_mark)

@@ -3,7 +3,7 @@
 
 #include "support/suite.h"
 
-START_TEST(a_communicator_keeps_what_it_was_made_with)
+TEST(a_communicator_keeps_what_it_was_made_with)
 {
     static const uint64_t host_ids[] = {7, 8};
     static const int32_t world_ranks[] = {3, 5};
@@ -28,9 +28,8 @@ START_TEST(a_communicator_keeps_what_it_was_made_with)
     ck_assert(!comm->is_ready);
     gpu_comm_free(comm);
 }
-END_TEST
 
-START_TEST(ranks_that_are_not_named_are_named_by_their_place)
+TEST(ranks_that_are_not_named_are_named_by_their_place)
 {
     weft_comm_options options = {.struct_size = sizeof options, .size = 3};
     struct gpu_comm *comm;
@@ -41,9 +40,8 @@ START_TEST(ranks_that_are_not_named_are_named_by_their_place)
     ck_assert_str_eq(comm->name, "");
     gpu_comm_free(comm);
 }
-END_TEST
 
-START_TEST(ranks_that_cannot_be_are_refused)
+TEST(ranks_that_cannot_be_are_refused)
 {
     weft_comm_options options = {.struct_size = sizeof options, .rank = 3, .size = 3};
     struct gpu_comm *comm;
@@ -56,9 +54,8 @@ START_TEST(ranks_that_cannot_be_are_refused)
     options = (weft_comm_options){.struct_size = sizeof options, .rank = -1, .size = 2};
     ck_assert_int_eq(gpu_comm_allocate(NULL, &options, &comm), WEFT_ERR_INVALID);
 }
-END_TEST
 
-START_TEST(without_memory_there_is_none)
+TEST(without_memory_there_is_none)
 {
     weft_comm_options options = {.struct_size = sizeof options, .size = 3};
     struct gpu_comm *comm = NULL;
@@ -70,8 +67,3 @@ START_TEST(without_memory_there_is_none)
         ck_assert_ptr_null(comm);
     }
 }
-END_TEST
-
-SUITE(gpu_comm, a_communicator_keeps_what_it_was_made_with,
-      ranks_that_are_not_named_are_named_by_their_place, ranks_that_cannot_be_are_refused,
-      without_memory_there_is_none)

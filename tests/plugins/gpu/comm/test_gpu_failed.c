@@ -3,7 +3,7 @@
 
 #include "support/suite.h"
 
-START_TEST(the_first_error_stays)
+TEST(the_first_error_stays)
 {
     struct gpu_comm *comm = fake_begin();
 
@@ -16,9 +16,8 @@ START_TEST(the_first_error_stays)
     }
     gpu_comm_free(comm);
 }
-END_TEST
 
-START_TEST(without_a_text_it_is_what_failed_last)
+TEST(without_a_text_it_is_what_failed_last)
 {
     struct gpu_comm *comm = fake_begin();
 
@@ -27,9 +26,8 @@ START_TEST(without_a_text_it_is_what_failed_last)
     ck_assert_str_eq(fake.said, "communicator four has failed: the device is hot");
     gpu_comm_free(comm);
 }
-END_TEST
 
-START_TEST(the_device_is_asked_until_there_is_an_error)
+TEST(the_device_is_asked_until_there_is_an_error)
 {
     struct gpu_comm *comm = fake_begin();
 
@@ -40,7 +38,3 @@ START_TEST(the_device_is_asked_until_there_is_an_error)
     ck_assert_int_eq(fake.looks, 1);
     gpu_comm_free(comm);
 }
-END_TEST
-
-SUITE(gpu_failed, the_first_error_stays, without_a_text_it_is_what_failed_last,
-      the_device_is_asked_until_there_is_an_error)

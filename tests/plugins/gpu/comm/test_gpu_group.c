@@ -25,7 +25,7 @@ static weft_message message_to(int32_t peer)
                           .buffer = fake_memory(0)};
 }
 
-START_TEST(a_call_outside_a_group_runs_at_once)
+TEST(a_call_outside_a_group_runs_at_once)
 {
     static const uint64_t counts[FAKE_RANKS] = {1, 2, 3, 4};
     struct gpu_comm *comm = fake_begin();
@@ -43,10 +43,9 @@ START_TEST(a_call_outside_a_group_runs_at_once)
     ck_assert_int_eq(fake.scopes, 0);
     gpu_comm_free(comm);
 }
-END_TEST
 
 /* The caller may reuse its arrays before the group ends. */
-START_TEST(calls_of_a_group_run_together_at_its_end_with_the_arrays_they_were_made_with)
+TEST(calls_of_a_group_run_together_at_its_end_with_the_arrays_they_were_made_with)
 {
     uint64_t counts[FAKE_RANKS] = {0}, offsets[FAKE_RANKS] = {0};
     struct gpu_comm *comm = fake_begin();
@@ -77,9 +76,8 @@ START_TEST(calls_of_a_group_run_together_at_its_end_with_the_arrays_they_were_ma
     ck_assert_str_eq(fake.said, "group_end without group_begin");
     gpu_comm_free(comm);
 }
-END_TEST
 
-START_TEST(a_group_with_a_call_that_failed_starts_nothing)
+TEST(a_group_with_a_call_that_failed_starts_nothing)
 {
     struct gpu_comm *comm = fake_begin();
     weft_message good = message_to(2), bad = message_to(7);
@@ -97,9 +95,8 @@ START_TEST(a_group_with_a_call_that_failed_starts_nothing)
     ck_assert_uint_eq(fake.ran_count, 1);
     gpu_comm_free(comm);
 }
-END_TEST
 
-START_TEST(memory_that_runs_out_in_a_group_is_its_failure)
+TEST(memory_that_runs_out_in_a_group_is_its_failure)
 {
     static const uint64_t counts[FAKE_RANKS] = {1, 2, 3, 4};
     weft_collective_args args = all_gather_v(counts, counts);
@@ -115,9 +112,8 @@ START_TEST(memory_that_runs_out_in_a_group_is_its_failure)
         gpu_comm_free(comm);
     }
 }
-END_TEST
 
-START_TEST(a_communicator_that_is_stuck_or_not_committed_takes_no_calls)
+TEST(a_communicator_that_is_stuck_or_not_committed_takes_no_calls)
 {
     struct gpu_comm *comm = fake_begin();
     weft_message message = message_to(2);
@@ -135,10 +131,3 @@ START_TEST(a_communicator_that_is_stuck_or_not_committed_takes_no_calls)
     ck_assert_uint_eq(fake.runs, 0);
     gpu_comm_free(comm);
 }
-END_TEST
-
-SUITE(gpu_group, a_call_outside_a_group_runs_at_once,
-      calls_of_a_group_run_together_at_its_end_with_the_arrays_they_were_made_with,
-      a_group_with_a_call_that_failed_starts_nothing,
-      memory_that_runs_out_in_a_group_is_its_failure,
-      a_communicator_that_is_stuck_or_not_committed_takes_no_calls)

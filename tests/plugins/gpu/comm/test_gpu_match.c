@@ -20,7 +20,7 @@ static weft_status compare(const struct gpu_op *op, const struct gpu_op *other)
     return status;
 }
 
-START_TEST(what_may_differ_between_ranks_is_not_compared)
+TEST(what_may_differ_between_ranks_is_not_compared)
 {
     struct gpu_op op = {.kind = WEFT_COLL_ALL_REDUCE, .dtype = WEFT_DTYPE_F32, .count = 8};
     struct gpu_op other = op;
@@ -33,9 +33,8 @@ START_TEST(what_may_differ_between_ranks_is_not_compared)
     other.send_counts = theirs;
     ck_assert_int_eq(compare(&op, &other), WEFT_OK);
 }
-END_TEST
 
-START_TEST(calls_that_differ_are_described)
+TEST(calls_that_differ_are_described)
 {
     struct gpu_op op = {.kind = WEFT_COLL_ALL_REDUCE, .dtype = WEFT_DTYPE_F32, .count = 8};
     struct gpu_op other = op;
@@ -51,9 +50,8 @@ START_TEST(calls_that_differ_are_described)
     ck_assert_str_eq(fake.said, "on four rank 10 calls scatter(i8, count 1, root 2), but rank 12 "
                                 "calls barrier");
 }
-END_TEST
 
-START_TEST(counts_that_all_ranks_give_are_compared)
+TEST(counts_that_all_ranks_give_are_compared)
 {
     struct gpu_op op = {.kind = WEFT_COLL_ALL_GATHER_V, .recv_counts = ours}, other = op;
 
@@ -65,9 +63,8 @@ START_TEST(counts_that_all_ranks_give_are_compared)
     other.send_counts = theirs;
     ck_assert_int_eq(compare(&op, &other), WEFT_ERR_MISMATCH);
 }
-END_TEST
 
-START_TEST(steps_of_bound_plans_are_compared)
+TEST(steps_of_bound_plans_are_compared)
 {
     struct gpu_op op = {.kind = GPU_OP_PULL, .plan = 0xabc, .binding = 1, .step = 2}, other = op;
 
@@ -88,7 +85,3 @@ START_TEST(steps_of_bound_plans_are_compared)
                    "of plan 0000000000000abc (binding 3) as all_reduce(bool, count 8, sum); all "
                    "ranks must run bound plans in the same order");
 }
-END_TEST
-
-SUITE(gpu_match, what_may_differ_between_ranks_is_not_compared, calls_that_differ_are_described,
-      counts_that_all_ranks_give_are_compared, steps_of_bound_plans_are_compared)

@@ -33,7 +33,7 @@ static void refused(const weft_collective_args *args, weft_status status, const 
     gpu_comm_free(comm);
 }
 
-START_TEST(what_does_not_exist_is_refused_by_its_number)
+TEST(what_does_not_exist_is_refused_by_its_number)
 {
     weft_collective_args args = call(99);
 
@@ -47,9 +47,8 @@ START_TEST(what_does_not_exist_is_refused_by_its_number)
     args.root = -1;
     refused(&args, WEFT_ERR_INVALID, "root -1 of broadcast is outside the communicator of 4 ranks");
 }
-END_TEST
 
-START_TEST(what_the_plugin_cannot_do_is_refused_before_other_arguments_are_looked_at)
+TEST(what_the_plugin_cannot_do_is_refused_before_other_arguments_are_looked_at)
 {
     weft_collective_args args = call(WEFT_COLL_REDUCE);
     struct gpu_comm *comm = fake_begin();
@@ -63,9 +62,8 @@ START_TEST(what_the_plugin_cannot_do_is_refused_before_other_arguments_are_looke
     ck_assert_int_eq(gpu_op_read(comm, &args, &op), WEFT_OK);
     gpu_comm_free(comm);
 }
-END_TEST
 
-START_TEST(counts_and_scales_are_checked)
+TEST(counts_and_scales_are_checked)
 {
     weft_collective_args args = call(WEFT_COLL_ALL_GATHER);
 
@@ -75,7 +73,6 @@ START_TEST(counts_and_scales_are_checked)
     args.reduction = WEFT_REDUCE_PREMUL_SUM;
     refused(&args, WEFT_ERR_INVALID, "premul_sum needs a scale, but scale is NULL");
 }
-END_TEST
 
 /* Rank 1 is the root or not. */
 static const struct use {
@@ -110,7 +107,7 @@ static weft_status read_at(bool at_root, weft_collective_args args, struct gpu_o
     return status;
 }
 
-START_TEST(a_buffer_is_asked_only_of_ranks_that_use_it)
+TEST(a_buffer_is_asked_only_of_ranks_that_use_it)
 {
     struct gpu_op op;
 
@@ -133,9 +130,8 @@ START_TEST(a_buffer_is_asked_only_of_ranks_that_use_it)
             ck_assert_int_eq(read_at(at_root, args, &op), WEFT_OK);
         }
 }
-END_TEST
 
-START_TEST(arrays_are_asked_only_of_ranks_that_use_them_and_else_forgotten)
+TEST(arrays_are_asked_only_of_ranks_that_use_them_and_else_forgotten)
 {
     struct gpu_op op;
 
@@ -158,9 +154,8 @@ START_TEST(arrays_are_asked_only_of_ranks_that_use_them_and_else_forgotten)
             ck_assert_int_eq(read_at(at_root, args, &op), receives ? WEFT_ERR_INVALID : WEFT_OK);
         }
 }
-END_TEST
 
-START_TEST(host_memory_is_refused_by_name)
+TEST(host_memory_is_refused_by_name)
 {
     static float here[3];
     weft_collective_args args = call(WEFT_COLL_ALL_REDUCE);
@@ -170,9 +165,8 @@ START_TEST(host_memory_is_refused_by_name)
     args.recv = NULL;
     refused(&args, WEFT_ERR_INVALID, "the receive buffer of all_reduce is NULL");
 }
-END_TEST
 
-START_TEST(messages_are_checked_like_collectives)
+TEST(messages_are_checked_like_collectives)
 {
     struct gpu_comm *comm = fake_begin();
     weft_message message = {.struct_size = sizeof message,
@@ -201,10 +195,3 @@ START_TEST(messages_are_checked_like_collectives)
     ck_assert_int_eq(gpu_op_read_message(comm, &message, GPU_OP_RECEIVE, &op), WEFT_ERR_INVALID);
     gpu_comm_free(comm);
 }
-END_TEST
-
-SUITE(gpu_op, what_does_not_exist_is_refused_by_its_number,
-      what_the_plugin_cannot_do_is_refused_before_other_arguments_are_looked_at,
-      counts_and_scales_are_checked, a_buffer_is_asked_only_of_ranks_that_use_it,
-      arrays_are_asked_only_of_ranks_that_use_them_and_else_forgotten,
-      host_memory_is_refused_by_name, messages_are_checked_like_collectives)

@@ -18,7 +18,7 @@ static struct gpu_window *begin(void)
     return &window;
 }
 
-START_TEST(puts_and_gets_copy_to_and_from_the_peers_memory)
+TEST(puts_and_gets_copy_to_and_from_the_peers_memory)
 {
     struct gpu_window *window = begin();
     char mine[8];
@@ -33,9 +33,8 @@ START_TEST(puts_and_gets_copy_to_and_from_the_peers_memory)
     ck_assert_int_eq(gpu_symm_table.get(window, NULL, 100, 0, 0, NULL), WEFT_OK);
     gpu_comm_free(window->comm);
 }
-END_TEST
 
-START_TEST(what_does_not_lie_in_the_window_is_refused)
+TEST(what_does_not_lie_in_the_window_is_refused)
 {
     struct gpu_window *window = begin();
     char mine[8];
@@ -53,9 +52,8 @@ START_TEST(what_does_not_lie_in_the_window_is_refused)
     ck_assert_ptr_null(fake.copied_to);
     gpu_comm_free(window->comm);
 }
-END_TEST
 
-START_TEST(signals_reach_the_peers_pad_and_waits_watch_the_own_one)
+TEST(signals_reach_the_peers_pad_and_waits_watch_the_own_one)
 {
     struct gpu_window *window = begin();
 
@@ -75,9 +73,8 @@ START_TEST(signals_reach_the_peers_pad_and_waits_watch_the_own_one)
     ck_assert_int_eq(fake.waits, 2);
     gpu_comm_free(window->comm);
 }
-END_TEST
 
-START_TEST(signals_that_do_not_exist_are_refused)
+TEST(signals_that_do_not_exist_are_refused)
 {
     struct gpu_window *window = begin();
 
@@ -91,9 +88,8 @@ START_TEST(signals_that_do_not_exist_are_refused)
     ck_assert_ptr_null(fake.copied_to); /* nothing was copied */
     gpu_comm_free(window->comm);
 }
-END_TEST
 
-START_TEST(a_window_of_a_stuck_communicator_does_nothing)
+TEST(a_window_of_a_stuck_communicator_does_nothing)
 {
     struct gpu_window *window = begin();
 
@@ -106,9 +102,8 @@ START_TEST(a_window_of_a_stuck_communicator_does_nothing)
     ck_assert_ptr_null(fake.copied_to);
     gpu_comm_free(window->comm);
 }
-END_TEST
 
-START_TEST(the_handle_tells_where_everything_is)
+TEST(the_handle_tells_where_everything_is)
 {
     struct gpu_window *window = begin();
     weft_symm_handle handle = {.struct_size = sizeof handle};
@@ -122,10 +117,3 @@ START_TEST(the_handle_tells_where_everything_is)
     ck_assert_ptr_null(handle.signals[3]);
     gpu_comm_free(window->comm);
 }
-END_TEST
-
-SUITE(gpu_symm, puts_and_gets_copy_to_and_from_the_peers_memory,
-      what_does_not_lie_in_the_window_is_refused,
-      signals_reach_the_peers_pad_and_waits_watch_the_own_one,
-      signals_that_do_not_exist_are_refused, a_window_of_a_stuck_communicator_does_nothing,
-      the_handle_tells_where_everything_is)

@@ -15,7 +15,7 @@
         wf_text_free(&text);                                                                       \
     } while (0)
 
-START_TEST(commas_stand_between_members_only)
+TEST(commas_stand_between_members_only)
 {
     struct wf_text text = {0};
     struct wf_json json = {.out = &text};
@@ -39,17 +39,15 @@ START_TEST(commas_stand_between_members_only)
                                 "\"yes\":true,\"no\":false,\"nothing\":null,\"absent\":null}");
     wf_text_free(&text);
 }
-END_TEST
 
-START_TEST(strings_are_escaped)
+TEST(strings_are_escaped)
 {
     CHECK_JSON("\"a \\\"quote\\\", a \\\\, a\\nline, \\u0009, \\u001b, \\u007f\"",
                wf_json_string(&json, NULL, "a \"quote\", a \\, a\nline, \t, \033, \177"));
     CHECK_JSON("\"\"", wf_json_string(&json, NULL, ""));
 }
-END_TEST
 
-START_TEST(utf8_passes_and_what_is_not_utf8_is_replaced)
+TEST(utf8_passes_and_what_is_not_utf8_is_replaced)
 {
     CHECK_JSON("\"\xc3\xa9 \xe2\x82\xac \xf0\x9d\x84\x9e\"",
                wf_json_string(&json, NULL, "\xc3\xa9 \xe2\x82\xac \xf0\x9d\x84\x9e"));
@@ -67,9 +65,8 @@ START_TEST(utf8_passes_and_what_is_not_utf8_is_replaced)
     CHECK_JSON("\"\xed\x9f\xbf\xf4\x8f\xbf\xbf\"",
                wf_json_string(&json, NULL, "\xed\x9f\xbf\xf4\x8f\xbf\xbf"));
 }
-END_TEST
 
-START_TEST(reals_read_back_as_they_were)
+TEST(reals_read_back_as_they_were)
 {
     CHECK_JSON("0.1", wf_json_real(&json, NULL, 0.1));
     CHECK_JSON("12345678.9", wf_json_real(&json, NULL, 12345678.9));
@@ -79,9 +76,8 @@ START_TEST(reals_read_back_as_they_were)
     CHECK_JSON("null", wf_json_real(&json, NULL, (double)NAN));
     CHECK_JSON("null", wf_json_real(&json, NULL, -(double)INFINITY));
 }
-END_TEST
 
-START_TEST(a_locale_with_a_comma_does_not_matter)
+TEST(a_locale_with_a_comma_does_not_matter)
 {
     static const char *const locales[] = {"de_DE.UTF-8", "fr_FR.UTF-8", "de_DE.utf8"};
     bool found = false;
@@ -92,9 +88,8 @@ START_TEST(a_locale_with_a_comma_does_not_matter)
     CHECK_JSON("0.5", wf_json_real(&json, NULL, 0.5));
     setlocale(LC_NUMERIC, "C");
 }
-END_TEST
 
-START_TEST(nesting_goes_sixty_deep)
+TEST(nesting_goes_sixty_deep)
 {
     struct wf_text text = {0};
     struct wf_json json = {.out = &text};
@@ -109,8 +104,3 @@ START_TEST(nesting_goes_sixty_deep)
     ck_assert_ptr_nonnull(strstr(text.data, "[1,2]"));
     wf_text_free(&text);
 }
-END_TEST
-
-SUITE(base_json, commas_stand_between_members_only, strings_are_escaped,
-      utf8_passes_and_what_is_not_utf8_is_replaced, reals_read_back_as_they_were,
-      a_locale_with_a_comma_does_not_matter, nesting_goes_sixty_deep)

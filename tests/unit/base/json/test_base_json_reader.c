@@ -53,7 +53,7 @@ static weft_status trickle(void *source, char *buffer, size_t capacity, size_t *
     return WEFT_OK;
 }
 
-START_TEST(events_come_in_order)
+TEST(events_come_in_order)
 {
     ck_assert_str_eq(events("{\"a\":[1,-2.5e+3,true,false,null],\"b\":{},\"c\":\"x\"}"),
                      "{ ka [ #1 #-2.5e+3 t f n ] kb { } kc Sx } .");
@@ -61,9 +61,8 @@ START_TEST(events_come_in_order)
     ck_assert_str_eq(events("0"), "#0 .");
     ck_assert_str_eq(events("\t\"\"\r\n"), "S .");
 }
-END_TEST
 
-START_TEST(a_stream_gives_the_same_events_at_any_step)
+TEST(a_stream_gives_the_same_events_at_any_step)
 {
     static const char text[] = "{\"k\\u00e9y\": [12345, \"\\ud834\\udd1e \xe2\x82\xac\", true],"
                                " \"z\": null}   ";
@@ -79,18 +78,16 @@ START_TEST(a_stream_gives_the_same_events_at_any_step)
         wf_json_reader_end(&reader);
     }
 }
-END_TEST
 
-START_TEST(strings_are_decoded)
+TEST(strings_are_decoded)
 {
     ck_assert_str_eq(events("\"\\\"\\\\\\/\\b\\f\\n\\r\\t\\u0041\\u00E9\\u20ac\""),
                      "S\"\\/\b\f\n\r\tA\xc3\xa9\xe2\x82\xac .");
     ck_assert_str_eq(events("\"\xed\x9f\xbf\xf4\x8f\xbf\xbf\x7f\""),
                      "S\xed\x9f\xbf\xf4\x8f\xbf\xbf\x7f .");
 }
-END_TEST
 
-START_TEST(wrong_strings_are_refused)
+TEST(wrong_strings_are_refused)
 {
     ck_assert_str_eq(events("\"a"), "doc, byte 3: expected the rest of a string, found the end");
     ck_assert_str_eq(events("\"a\nb\""),
@@ -106,9 +103,8 @@ START_TEST(wrong_strings_are_refused)
     ck_assert_ptr_nonnull(strstr(events("\"\xed\xa0\x80\""), "not UTF-8"));
     ck_assert_ptr_nonnull(strstr(events("\"\xf4\x90\x80\x80\""), "not UTF-8"));
 }
-END_TEST
 
-START_TEST(wrong_grammar_is_refused_with_its_place)
+TEST(wrong_grammar_is_refused_with_its_place)
 {
     ck_assert_str_eq(events(""), "doc, byte 1: expected a value, found the end");
     ck_assert_str_eq(events("[1,]"), "doc, byte 4: expected a value, found ']'");
@@ -123,9 +119,8 @@ START_TEST(wrong_grammar_is_refused_with_its_place)
     ck_assert_str_eq(events("tru"), "doc, byte 4: expected true, found the end");
     ck_assert_str_eq(events("NaN"), "doc, byte 1: expected a value, found 'N'");
 }
-END_TEST
 
-START_TEST(wrong_numbers_are_refused)
+TEST(wrong_numbers_are_refused)
 {
     char digits[200] = "";
 
@@ -138,9 +133,8 @@ START_TEST(wrong_numbers_are_refused)
     ck_assert_str_eq(events("+1"), "doc, byte 1: expected a value, found '+'");
     ck_assert_str_eq(events(digits), "doc, byte 1: a number has more than 100 bytes");
 }
-END_TEST
 
-START_TEST(a_key_stands_once_in_its_object)
+TEST(a_key_stands_once_in_its_object)
 {
     ck_assert_str_eq(events("{\"a\":1,\"b\":{\"a\":2},\"c\":[{\"a\":3}]}"),
                      "{ ka #1 kb { ka #2 } kc [ { ka #3 } ] } .");
@@ -148,9 +142,8 @@ START_TEST(a_key_stands_once_in_its_object)
                      "doc, byte 14: a key stands here that its object has already, at byte 2");
     ck_assert_ptr_nonnull(strstr(events("[{\"x\":{\"\":1,\"\":2}}]"), "at byte 8"));
 }
-END_TEST
 
-START_TEST(nesting_is_limited)
+TEST(nesting_is_limited)
 {
     char text[2 * WF_JSON_DEPTH + 3] = "";
 
@@ -161,9 +154,8 @@ START_TEST(nesting_is_limited)
     memset(text + WF_JSON_DEPTH + 1, ']', WF_JSON_DEPTH + 1);
     ck_assert_str_eq(events(text), "doc, byte 33: values are nested deeper than 32");
 }
-END_TEST
 
-START_TEST(strings_have_a_limit)
+TEST(strings_have_a_limit)
 {
     struct wf_json_reader reader;
 
@@ -172,9 +164,8 @@ START_TEST(strings_have_a_limit)
     ck_assert_str_eq(events_of(&reader), "doc, byte 9: a string has more than 4 bytes");
     wf_json_reader_end(&reader);
 }
-END_TEST
 
-START_TEST(an_error_stays)
+TEST(an_error_stays)
 {
     struct wf_json_reader reader;
     enum wf_json_event event;
@@ -184,7 +175,6 @@ START_TEST(an_error_stays)
     ck_assert_int_eq(wf_json_next(&reader, &event), WEFT_ERR_PARSE);
     wf_json_reader_end(&reader);
 }
-END_TEST
 
 static weft_status failing(void *source, char *buffer, size_t capacity, size_t *count)
 {
@@ -192,7 +182,7 @@ static weft_status failing(void *source, char *buffer, size_t capacity, size_t *
     return wf_fail(WEFT_ERR_SYSTEM, "the disk is gone");
 }
 
-START_TEST(the_error_of_a_source_is_kept)
+TEST(the_error_of_a_source_is_kept)
 {
     struct wf_json_reader reader;
 
@@ -200,7 +190,6 @@ START_TEST(the_error_of_a_source_is_kept)
     ck_assert_str_eq(events_of(&reader), "the disk is gone");
     wf_json_reader_end(&reader);
 }
-END_TEST
 
 static weft_status read_all(void *unused)
 {
@@ -217,14 +206,7 @@ static weft_status read_all(void *unused)
     return status;
 }
 
-START_TEST(allocation_failures_are_reported)
+TEST(allocation_failures_are_reported)
 {
     ck_assert_uint_ge(check_allocation_failures(read_all, NULL, NULL), 3);
 }
-END_TEST
-
-SUITE(base_json_reader, events_come_in_order, a_stream_gives_the_same_events_at_any_step,
-      strings_are_decoded, wrong_strings_are_refused, wrong_grammar_is_refused_with_its_place,
-      wrong_numbers_are_refused, a_key_stands_once_in_its_object, nesting_is_limited,
-      strings_have_a_limit, an_error_stays, the_error_of_a_source_is_kept,
-      allocation_failures_are_reported)

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-START_TEST(values_of_every_kind_are_read)
+TEST(values_of_every_kind_are_read)
 {
     struct wf_json_tree tree;
     const struct wf_json_value *v;
@@ -31,9 +31,8 @@ START_TEST(values_of_every_kind_are_read)
     ck_assert_ptr_null(wf_json_find(wf_json_find(tree.root, "a"), "d"));
     wf_json_free(&tree);
 }
-END_TEST
 
-START_TEST(escapes_become_utf8)
+TEST(escapes_become_utf8)
 {
     struct wf_json_tree tree;
 
@@ -43,9 +42,8 @@ START_TEST(escapes_become_utf8)
     ck_assert_str_eq(tree.root->text, "\"\\/\nA\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80");
     wf_json_free(&tree);
 }
-END_TEST
 
-START_TEST(numbers_keep_64_bits)
+TEST(numbers_keep_64_bits)
 {
     struct wf_json_tree tree;
 
@@ -59,9 +57,8 @@ START_TEST(numbers_keep_64_bits)
     ck_assert_int_eq(tree.root->first->next->next->kind, WF_JSON_REAL);
     wf_json_free(&tree);
 }
-END_TEST
 
-START_TEST(malformed_text_is_refused_with_its_position)
+TEST(malformed_text_is_refused_with_its_position)
 {
     static const struct {
         const char *text, *want;
@@ -96,7 +93,6 @@ START_TEST(malformed_text_is_refused_with_its_position)
     ck_assert_int_eq(wf_json_read("it", deep, &tree), WEFT_ERR_PARSE);
     ck_assert_ptr_nonnull(strstr(weft_last_error(), "nested deeper than 32"));
 }
-END_TEST
 
 static weft_status read_long(void *tree)
 {
@@ -113,13 +109,9 @@ static void free_long(void *tree)
     wf_json_free(tree);
 }
 
-START_TEST(it_frees_what_it_read_if_memory_ends)
+TEST(it_frees_what_it_read_if_memory_ends)
 {
     struct wf_json_tree tree;
 
     ck_assert_uint_eq(check_allocation_failures(read_long, free_long, &tree), 3);
 }
-END_TEST
-
-SUITE(base_json_tree, values_of_every_kind_are_read, escapes_become_utf8, numbers_keep_64_bits,
-      malformed_text_is_refused_with_its_position, it_frees_what_it_read_if_memory_ends)

@@ -12,7 +12,7 @@ static void begin(const char *text)
     wf_json_reader_begin(&reader, "doc", text, strlen(text));
 }
 
-START_TEST(integers_are_exact)
+TEST(integers_are_exact)
 {
     int64_t value = -1;
 
@@ -33,9 +33,8 @@ START_TEST(integers_are_exact)
     ck_assert_int_eq(value, INT64_MAX);
     wf_json_reader_end(&reader);
 }
-END_TEST
 
-START_TEST(arrays_of_integers_have_a_limit)
+TEST(arrays_of_integers_have_a_limit)
 {
     int64_t values[3];
     size_t count = 9;
@@ -54,9 +53,8 @@ START_TEST(arrays_of_integers_have_a_limit)
     ck_assert_int_eq(wf_json_read_ints(&reader, 3, values, &count), WEFT_ERR_PARSE);
     wf_json_reader_end(&reader);
 }
-END_TEST
 
-START_TEST(values_are_skipped_whole)
+TEST(values_are_skipped_whole)
 {
     begin("[{\"a\":[1,{\"b\":[]}]},\"x\",7]");
     ck_assert_int_eq(wf_json_expect(&reader, WF_EVENT_ARRAY), WEFT_OK);
@@ -67,7 +65,3 @@ START_TEST(values_are_skipped_whole)
     ck_assert_int_eq(wf_json_expect(&reader, WF_EVENT_END), WEFT_OK);
     wf_json_reader_end(&reader);
 }
-END_TEST
-
-SUITE(base_json_values, integers_are_exact, arrays_of_integers_have_a_limit,
-      values_are_skipped_whole)

@@ -59,7 +59,7 @@ static enum wf_transport transport_of(const weft_plugin *plugin)
     return wf_transport_of(&comm);
 }
 
-START_TEST(the_first_operation_that_a_plugin_has_carries_the_others)
+TEST(the_first_operation_that_a_plugin_has_carries_the_others)
 {
     has.all_to_all_v = has.all_gather = has.pulls = true;
     has.send = WEFT_ERR_INVALID;
@@ -74,9 +74,8 @@ START_TEST(the_first_operation_that_a_plugin_has_carries_the_others)
     has.pulls = false;
     ck_assert_int_eq(transport_of(&with), WF_TRANSPORT_NONE);
 }
-END_TEST
 
-START_TEST(refusals_name_the_plugin_and_what_it_needs)
+TEST(refusals_name_the_plugin_and_what_it_needs)
 {
     static weft_comm comm;
 
@@ -90,16 +89,19 @@ START_TEST(refusals_name_the_plugin_and_what_it_needs)
         "all_to_all_v of f32 on world: backend some does not have it, and has nothing "
         "to carry it: a plugin needs all_to_all_v of u8, send and receive, pull with a "
         "kernel table, or all_gather of u8");
-    has.send = WEFT_ERR_UNSUPPORTED;
-    ck_assert_int_eq(wf_messages_require(&comm, "weft_pipeline_create", "a pipeline"),
-                     WEFT_ERR_UNSUPPORTED);
-    ck_assert_str_eq(weft_last_error(),
-                     "weft_pipeline_create: backend some has no messages (its send returns "
-                     "WEFT_ERR_UNSUPPORTED); a pipeline needs a plugin with send and receive");
-    comm.size = 1;
-    ck_assert_int_eq(wf_messages_require(&comm, "weft_pipeline_create", "a pipeline"), WEFT_OK);
 }
-END_TEST
 
-SUITE(comm_transport, the_first_operation_that_a_plugin_has_carries_the_others,
-      refusals_name_the_plugin_and_what_it_needs)
+TEST(a_communicator_tells_whether_it_has_messages)
+{
+    static weft_comm comm;
+
+    comm.made = wf_made_now(WF_KIND_COMM);
+    comm.table = with.comm;
+    has.send = WEFT_ERR_INVALID;
+    ck_assert(weft_comm_has_messages(&comm));
+    has.send = WEFT_ERR_UNSUPPORTED;
+    ck_assert(!weft_comm_has_messages(&comm));
+    comm.made = wf_made_now(WF_KIND_SIMULATED_COMM);
+    ck_assert(!weft_comm_has_messages(&comm));
+    ck_assert(!weft_comm_has_messages(NULL));
+}

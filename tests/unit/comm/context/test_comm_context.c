@@ -4,7 +4,7 @@
 
 static struct world_rank ranks[WORLD_MAX];
 
-START_TEST(a_world_of_one_needs_no_rendezvous)
+TEST(a_world_of_one_needs_no_rendezvous)
 {
     weft_context *context;
     weft_device_info info = {.struct_size = sizeof info};
@@ -26,9 +26,8 @@ START_TEST(a_world_of_one_needs_no_rendezvous)
     weft_context_release(NULL);
     ck_assert_int_eq(fake.devices, 0);
 }
-END_TEST
 
-START_TEST(null_contexts_have_an_answer)
+TEST(null_contexts_have_an_answer)
 {
     ck_assert_int_eq(weft_rank(NULL), -1);
     ck_assert_int_eq(weft_size(NULL), 0);
@@ -40,28 +39,25 @@ START_TEST(null_contexts_have_an_answer)
     ck_assert_int_eq(weft_init(NULL, NULL), WEFT_ERR_INVALID);
     ck_assert_int_eq(weft_device_get(NULL, NULL), WEFT_ERR_INVALID);
 }
-END_TEST
 
-START_TEST(options_are_checked)
+TEST(options_are_checked)
 {
-    weft_options options = {.struct_size = 1};
-    weft_context *context;
+    weft_init_options options = {.struct_size = 1};
+    OWNED(weft_context) *context = NULL;
 
     fake_reset();
     ck_assert_int_eq(wf_context_create(&options, fake_plugin(), &context), WEFT_ERR_INVALID);
     ck_assert_ptr_nonnull(strstr(weft_last_error(), "struct_size is 1"));
-    options = (weft_options){.struct_size = sizeof options, .size = -1};
+    options = (weft_init_options){.struct_size = sizeof options, .size = -1};
     ck_assert_int_eq(wf_context_create(&options, fake_plugin(), &context), WEFT_ERR_INVALID);
-    options = (weft_options){.struct_size = sizeof options, .timeout_ns = -2};
+    options = (weft_init_options){.struct_size = sizeof options, .timeout_ns = -2};
     ck_assert_int_eq(wf_context_create(&options, fake_plugin(), &context), WEFT_ERR_INVALID);
-    options = (weft_options){.struct_size = offsetof(weft_options, rank), .size = 99};
+    options = (weft_init_options){.struct_size = offsetof(weft_init_options, rank), .size = 99};
     ck_assert_int_eq(wf_context_create(&options, fake_plugin(), &context), WEFT_OK);
     ck_assert_int_eq(weft_size(context), 1); /* an older caller's struct ends before `size` */
-    weft_context_release(&context);
 }
-END_TEST
 
-START_TEST(differing_digests_are_a_table)
+TEST(differing_digests_are_a_table)
 {
     fake_reset();
     world_begin(ranks, 4, NULL, NULL);
@@ -75,9 +71,8 @@ START_TEST(differing_digests_are_a_table)
     all_saw(ranks, 4, WEFT_ERR_MISMATCH, "rank 2");
     ck_assert_int_eq(fake.devices, 0);
 }
-END_TEST
 
-START_TEST(differing_time_limits_are_a_table)
+TEST(differing_time_limits_are_a_table)
 {
     fake_reset();
     world_begin(ranks, 2, NULL, NULL);
@@ -86,7 +81,6 @@ START_TEST(differing_time_limits_are_a_table)
     all_saw(ranks, 2, WEFT_ERR_MISMATCH, "time limit       300000000000 ns");
     all_saw(ranks, 2, WEFT_ERR_MISMATCH, "7000000000 ns            rank 1");
 }
-END_TEST
 
 static void check_place(struct world_rank *self)
 {
@@ -99,28 +93,26 @@ static void check_place(struct world_rank *self)
     HOLDS(context->job != 0);
 }
 
-START_TEST(ranks_know_their_place)
+TEST(ranks_know_their_place)
 {
     fake_reset();
     world_run(ranks, 5, check_place, NULL);
     all_saw(ranks, 5, WEFT_OK, "");
 }
-END_TEST
 
-START_TEST(a_backend_that_is_not_there_is_everyones_error)
+TEST(a_backend_that_is_not_there_is_everyones_error)
 {
     weft_context *context;
-    weft_options options = {
+    weft_init_options options = {
         .struct_size = sizeof options, .size = 1, .backend = "/no/such/libweft_plugin_x.so"};
 
     ck_assert_int_eq(weft_init(&options, &context), WEFT_ERR_NO_BACKEND);
     ck_assert_ptr_nonnull(strstr(weft_last_error(), "/no/such/libweft_plugin_x.so"));
 }
-END_TEST
 
 static weft_status make(void *context)
 {
-    weft_options options = {.struct_size = sizeof options, .size = 1};
+    weft_init_options options = {.struct_size = sizeof options, .size = 1};
 
     return wf_context_create(&options, fake_plugin(), context);
 }
@@ -130,7 +122,7 @@ static void drop(void *context)
     weft_context_release(context);
 }
 
-START_TEST(no_allocation_that_fails_leaves_anything)
+TEST(no_allocation_that_fails_leaves_anything)
 {
     weft_context *context = NULL;
 
@@ -139,7 +131,6 @@ START_TEST(no_allocation_that_fails_leaves_anything)
     ck_assert_int_eq(fake.devices, 0);
     ck_assert_int_eq(fake.prepared, fake.destroyed);
 }
-END_TEST
 
 static weft_context *held;
 
@@ -158,7 +149,7 @@ static void release(void *comm)
     weft_comm_release(comm);
 }
 
-START_TEST(no_allocation_of_a_communicator_that_fails_leaves_anything)
+TEST(no_allocation_of_a_communicator_that_fails_leaves_anything)
 {
     weft_comm *comm = NULL;
 
@@ -173,9 +164,8 @@ START_TEST(no_allocation_of_a_communicator_that_fails_leaves_anything)
     weft_context_release(&held);
     ck_assert_int_eq(fake.prepared, fake.destroyed);
 }
-END_TEST
 
-START_TEST(communicators_that_were_forgotten_go_with_the_context)
+TEST(communicators_that_were_forgotten_go_with_the_context)
 {
     weft_context *context;
     weft_comm *comm;
@@ -193,11 +183,3 @@ START_TEST(communicators_that_were_forgotten_go_with_the_context)
     ck_assert_ptr_null(comm);
     ck_assert_int_eq(wf_mem_live(), live);
 }
-END_TEST
-
-SUITE(comm_context, a_world_of_one_needs_no_rendezvous, null_contexts_have_an_answer,
-      options_are_checked, differing_digests_are_a_table, differing_time_limits_are_a_table,
-      ranks_know_their_place, a_backend_that_is_not_there_is_everyones_error,
-      no_allocation_that_fails_leaves_anything,
-      no_allocation_of_a_communicator_that_fails_leaves_anything,
-      communicators_that_were_forgotten_go_with_the_context)

@@ -14,7 +14,7 @@ static weft_status cost(void *device, const weft_support_query *query, uint64_t 
 
 static weft_context *alone(const weft_plugin *plugin)
 {
-    weft_options options = {.struct_size = sizeof options, .size = 1};
+    weft_init_options options = {.struct_size = sizeof options, .size = 1};
     weft_context *context = NULL;
 
     ck_assert_msg(wf_context_create(&options, plugin, &context) == WEFT_OK, "%s",
@@ -22,7 +22,7 @@ static weft_context *alone(const weft_plugin *plugin)
     return context;
 }
 
-START_TEST(without_a_word_the_built_in_table_counts)
+TEST(without_a_word_the_built_in_table_counts)
 {
     weft_context *context;
 
@@ -33,7 +33,6 @@ START_TEST(without_a_word_the_built_in_table_counts)
     weft_context_release(&context);
     ck_assert_ptr_null(weft_context_costs(NULL));
 }
-END_TEST
 
 static weft_status pull(void *comm, const weft_pull_args *args)
 {
@@ -57,7 +56,7 @@ static weft_status describe_host(void *device, weft_device_info *out)
     return status;
 }
 
-START_TEST(ranks_that_pull_pack_nothing)
+TEST(ranks_that_pull_pack_nothing)
 {
     weft_plugin plugin = *fake_plugin();
     weft_comm_table comm = *plugin.comm;
@@ -81,9 +80,8 @@ START_TEST(ranks_that_pull_pack_nothing)
         weft_context_costs(context)->rates[WEFT_STEP_EXCHANGE][WF_WITHIN_HOST].base_ns, 8600);
     weft_context_release(&context);
 }
-END_TEST
 
-START_TEST(a_plugin_that_knows_its_costs_is_asked)
+TEST(a_plugin_that_knows_its_costs_is_asked)
 {
     weft_plugin plugin = *fake_plugin();
     weft_comm_table table = *plugin.comm;
@@ -106,16 +104,15 @@ START_TEST(a_plugin_that_knows_its_costs_is_asked)
     weft_context_release(&context);
     unsetenv("WEFT_COSTS");
 }
-END_TEST
 
-START_TEST(a_table_is_read_from_a_file)
+TEST(a_table_is_read_from_a_file)
 {
     struct folder folder = folder_create();
     weft_cost_table *table, *mine;
     char text[4096], path[512];
     FILE *file;
 
-    ck_assert_int_eq(weft_cost_table_find("cpu", &table), WEFT_OK);
+    ck_assert_int_eq(weft_cost_table_open("cpu", &table), WEFT_OK);
     ck_assert_int_eq(wf_cost_copy(table, "my-host", &mine), WEFT_OK);
     ck_assert_int_eq(weft_cost_table_print(mine, text, sizeof text, NULL), WEFT_OK);
     snprintf(path, sizeof path, "%s/costs", folder.path);
@@ -138,9 +135,8 @@ START_TEST(a_table_is_read_from_a_file)
     ck_assert_int_eq(weft_cost_table_open(path, NULL), WEFT_ERR_INVALID);
     folder_remove(&folder);
 }
-END_TEST
 
-START_TEST(without_a_name_the_variable_counts)
+TEST(without_a_name_the_variable_counts)
 {
     weft_cost_table *table = NULL;
 
@@ -154,8 +150,3 @@ START_TEST(without_a_name_the_variable_counts)
     weft_cost_table_release(&table);
     unsetenv("WEFT_COSTS");
 }
-END_TEST
-
-SUITE(comm_costs, without_a_word_the_built_in_table_counts, ranks_that_pull_pack_nothing,
-      a_plugin_that_knows_its_costs_is_asked, a_table_is_read_from_a_file,
-      without_a_name_the_variable_counts)

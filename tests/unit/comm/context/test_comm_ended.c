@@ -27,7 +27,7 @@ static weft_comm *forget_comm(void)
     return comm;
 }
 
-START_TEST(a_communicator_without_its_context_refuses_every_call)
+TEST(a_communicator_without_its_context_refuses_every_call)
 {
     static const char text[] = "the context was released; its communicators ended with it";
     weft_comm *comm = forget_comm(), *out = NULL;
@@ -50,7 +50,7 @@ START_TEST(a_communicator_without_its_context_refuses_every_call)
     is_refused(weft_symm_create(comm, 64, NULL, &symm), text);
     is_refused(weft_symm_register(comm, &x, sizeof x, NULL, &symm), text);
     weft_comm_abort(comm);
-    weft_comm_dump(comm, NULL, NULL);
+    is_refused(weft_comm_report_print(comm, NULL, 0, NULL), text);
     ck_assert_ptr_null(weft_comm_native(comm));
     ck_assert_ptr_null(weft_comm_context(comm));
     ck_assert_int_eq(weft_comm_rank(comm), 0);
@@ -60,10 +60,9 @@ START_TEST(a_communicator_without_its_context_refuses_every_call)
     weft_comm_release(&comm);
     ck_assert_ptr_null(comm);
 }
-END_TEST
 
 /* Copies of the pointers to a released communicator and to released symmetric memory. */
-START_TEST(a_released_object_is_refused)
+TEST(a_released_object_is_refused)
 {
     int64_t live = wf_mem_live();
     weft_context *context;
@@ -100,12 +99,11 @@ START_TEST(a_released_object_is_refused)
     weft_context_release(&context);
     ck_assert_int_eq(wf_mem_live(), live);
 }
-END_TEST
 
 /* The memory of released objects does not grow with their number. */
-START_TEST(few_released_objects_are_kept)
+TEST(few_released_objects_are_kept)
 {
-    weft_context *context;
+    OWNED(weft_context) *context = NULL;
     weft_comm *comm;
     int64_t live = 0;
 
@@ -117,15 +115,13 @@ START_TEST(few_released_objects_are_kept)
         if (i == WF_REMNANTS) live = wf_mem_live();
     }
     ck_assert_int_eq(wf_mem_live(), live);
-    weft_context_release(&context);
 }
-END_TEST
 
 /* Bindings of other languages have one type for all handles. */
-START_TEST(an_object_of_another_kind_is_named)
+TEST(an_object_of_another_kind_is_named)
 {
-    weft_context *context;
-    weft_mesh *mesh = NULL;
+    OWNED(weft_context) *context = NULL;
+    OWNED(weft_mesh) *mesh = NULL;
     weft_symm *symm = NULL;
     void *comm, *memory = NULL;
     _Alignas(16) float x[4] = {1}, y = 0;
@@ -151,15 +147,12 @@ START_TEST(an_object_of_another_kind_is_named)
     is_refused(weft_work_wait(comm, 0),
                "weft_work_wait: work is a weft_comm; expected a weft_work");
     is_refused(weft_work_test((void *)mesh), "work is a weft_mesh; expected a weft_work");
-    is_refused(weft_comm_along(comm, (void *)symm, "0", (weft_comm **)&memory),
+    is_refused(weft_comm_along(comm, (void *)symm, "0", NULL, (weft_comm **)&memory),
                "weft_comm_along: mesh is a weft_symm; expected a weft_mesh");
     ck_assert_ptr_null(weft_work_native(comm));
     ck_assert_int_eq(weft_barrier(comm, NULL), WEFT_OK);
     weft_symm_release(&symm);
-    weft_mesh_release(&mesh);
-    weft_context_release(&context);
 }
-END_TEST
 
 static void every_call_is_refused(weft_symm *symm, const char *text)
 {
@@ -183,7 +176,7 @@ static void every_call_is_refused(weft_symm *symm, const char *text)
     ck_assert_uint_eq(weft_symm_bytes(symm), 64);
 }
 
-START_TEST(symmetric_memory_without_its_communicator_or_context_refuses_every_call)
+TEST(symmetric_memory_without_its_communicator_or_context_refuses_every_call)
 {
     for (int with_context = 0; with_context < 2; with_context++) {
         weft_context *context;
@@ -213,9 +206,8 @@ START_TEST(symmetric_memory_without_its_communicator_or_context_refuses_every_ca
         (void)fake_window_destroy(window); /* a plugin does so with its communicator */
     }
 }
-END_TEST
 
-START_TEST(works_without_their_context_refuse_every_call)
+TEST(works_without_their_context_refuse_every_call)
 {
     static const char text[] =
         "the context of this work was released; the work is from weft_work_record";
@@ -237,15 +229,14 @@ START_TEST(works_without_their_context_refuse_every_call)
     is_refused(weft_work_elapsed(work, work, &ns), text);
     ck_assert_ptr_null(weft_work_native(work));
     weft_work_release(&work);
-    weft_stream_release(NULL, &stream);
+    weft_stream_release(&stream);
     ck_assert_ptr_null(work);
     ck_assert_ptr_null(stream);
 }
-END_TEST
 
 /* A program may have another copy of the pointer to the context, or the pointer that is now
  * NULL. */
-START_TEST(streams_without_their_context_refuse_every_call)
+TEST(streams_without_their_context_refuse_every_call)
 {
     int64_t live = wf_mem_live();
 
@@ -267,23 +258,67 @@ START_TEST(streams_without_their_context_refuse_every_call)
                          "weft: warning: weft_context_release: streams not released: 2\n");
         ck_assert_int_eq(fake.aborted, 1);
         if (!has_copy) copy = NULL;
-        is_refused(weft_stream_test(copy, streams[0]), text);
-        is_refused(weft_stream_wait(copy, streams[0], 0), text);
+        is_refused(weft_stream_test(streams[0]), "the context was released");
+        is_refused(weft_stream_wait(streams[0], 0), "the context was released");
+        is_refused(weft_context_wait(copy, streams[0], 0), text);
         is_refused(weft_memory_copy(copy, &x, &y, 1, streams[0]), text);
         is_refused(weft_memory_fill(copy, &y, 0, 1, streams[0]), text);
-        ck_assert_ptr_null(weft_stream_native(copy, streams[0]));
+        ck_assert_ptr_null(weft_stream_native(streams[0]));
         ck_assert_ptr_null(weft_world(copy));
         weft_context_release(&copy); /* once more: nothing */
         ck_assert_ptr_null(copy);
-        weft_stream_release(NULL, &streams[0]);
+        weft_stream_release(&streams[0]);
         ck_assert_ptr_null(streams[0]);
-        weft_stream_release(NULL, &streams[1]);
+        weft_stream_release(&streams[1]);
         ck_assert_int_eq(wf_mem_live(), live);
     }
 }
-END_TEST
 
-START_TEST(memory_without_its_context_is_not_freed_again)
+/* The plugin may give a new stream the address of one that ended with its context. */
+TEST(a_stream_has_another_handle_than_one_that_is_not_released)
+{
+    weft_context *context;
+    weft_stream *old, *streams[4];
+
+    fake_reset();
+    context = world_alone();
+    ck_assert_int_eq(weft_stream_create(context, &old), WEFT_OK);
+    catch_begin();
+    weft_context_release(&context);
+    ck_assert_ptr_nonnull(strstr(catch_end(), "streams not released: 1"));
+    context = world_alone();
+    for (size_t i = 0; i < WF_COUNT(streams); i++) {
+        ck_assert_int_eq(weft_stream_create(context, &streams[i]), WEFT_OK);
+        ck_assert_ptr_ne(streams[i], old);
+    }
+    is_refused(weft_stream_test(old), "the context was released");
+    weft_stream_release(&old);
+    for (size_t i = 0; i < WF_COUNT(streams); i++) {
+        ck_assert_int_eq(weft_stream_wait(streams[i], WEFT_FOREVER), WEFT_OK);
+        weft_stream_release(&streams[i]);
+    }
+    weft_context_release(&context);
+}
+
+TEST(a_stream_that_was_released_is_refused)
+{
+    OWNED(weft_context) *context = NULL;
+    weft_stream *stream, *copy;
+
+    fake_reset();
+    context = world_alone();
+    ck_assert_int_eq(weft_stream_create(context, &stream), WEFT_OK);
+    copy = stream;
+    weft_stream_release(&stream);
+    is_refused(weft_stream_wait(copy, 0), "weft_stream_wait: the stream was released, or is not a");
+    catch_begin();
+    weft_stream_release(&copy);
+    ck_assert_str_eq(catch_end(), "weft: warning: weft_stream_release: the stream was released, or "
+                                  "is not a weft_stream\n");
+    ck_assert_ptr_null(copy);
+}
+
+TEST(memory_without_its_context_is_not_freed_again)
 {
     weft_context *context, *copy;
     void *memory;
@@ -298,12 +333,3 @@ START_TEST(memory_without_its_context_is_not_freed_again)
     is_refused(weft_alloc(copy, 16, WEFT_MEMORY_DEVICE, &memory), "the context was released");
     wf_free(memory); /* as the fake plugin does */
 }
-END_TEST
-
-SUITE(comm_ended, a_communicator_without_its_context_refuses_every_call,
-      a_released_object_is_refused, few_released_objects_are_kept,
-      an_object_of_another_kind_is_named,
-      symmetric_memory_without_its_communicator_or_context_refuses_every_call,
-      works_without_their_context_refuse_every_call,
-      streams_without_their_context_refuse_every_call,
-      memory_without_its_context_is_not_freed_again)

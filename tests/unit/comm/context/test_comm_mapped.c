@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-START_TEST(memory_ends_with_its_mapping)
+TEST(memory_ends_with_its_mapping)
 {
     enum { PAGES = 600 }; /* more than one call of the system reads */
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), all = PAGES * page;
@@ -24,6 +24,3 @@ START_TEST(memory_ends_with_its_mapping)
     ck_assert_uint_eq(wf_mapped_bytes(memory + 1, all - 1), 300 * page - 1);
     munmap(memory, all + page);
 }
-END_TEST
-
-SUITE(comm_mapped, memory_ends_with_its_mapping)

@@ -5,7 +5,7 @@
 
 static weft_context *context;
 
-START_TEST(memory_comes_from_the_plugin)
+TEST(memory_comes_from_the_plugin)
 {
     weft_pointer_info info = {.struct_size = sizeof info};
     void *pointer = NULL;
@@ -23,9 +23,8 @@ START_TEST(memory_comes_from_the_plugin)
     ck_assert_int_eq(weft_free(context, NULL), WEFT_OK);
     weft_context_release(&context);
 }
-END_TEST
 
-START_TEST(leaks_are_reported)
+TEST(leaks_are_reported)
 {
     void *pieces[3];
     weft_stream *stream;
@@ -43,7 +42,7 @@ START_TEST(leaks_are_reported)
                      "weft_context_release: pieces of memory not released: 2\n");
     wf_free(pieces[0]); /* as the fake plugin does */
     wf_free(pieces[2]);
-    weft_stream_release(context, &stream);
+    weft_stream_release(&stream);
     ck_assert_ptr_null(stream);
     context = world_alone();
     catch_begin();
@@ -51,9 +50,8 @@ START_TEST(leaks_are_reported)
     ck_assert_str_eq(catch_end(), "");
     fake_reset();
 }
-END_TEST
 
-START_TEST(arguments_are_checked)
+TEST(arguments_are_checked)
 {
     void *pointer = NULL;
     weft_stream *stream;
@@ -71,17 +69,19 @@ START_TEST(arguments_are_checked)
     ck_assert_int_eq(weft_pointer_get(context, "x", NULL), WEFT_ERR_INVALID);
     ck_assert_int_eq(weft_stream_create(context, NULL), WEFT_ERR_INVALID);
     ck_assert_int_eq(weft_stream_wrap(context, NULL, &stream), WEFT_ERR_UNSUPPORTED);
-    ck_assert_ptr_null(weft_stream_native(context, NULL));
-    ck_assert_int_eq(weft_stream_test(NULL, NULL), WEFT_ERR_INVALID);
-    ck_assert_int_eq(weft_stream_wait(NULL, NULL, 0), WEFT_ERR_INVALID);
+    ck_assert_ptr_null(weft_stream_native(NULL));
+    ck_assert_int_eq(weft_stream_test(NULL), WEFT_ERR_INVALID);
+    ck_assert_int_eq(weft_stream_wait(NULL, 0), WEFT_ERR_INVALID);
+    ck_assert_str_eq(weft_last_error(), "weft_stream_wait: stream is NULL; for the default stream, "
+                                        "use weft_context_wait");
+    ck_assert_int_eq(weft_context_wait(NULL, NULL, 0), WEFT_ERR_INVALID);
     ck_assert_int_eq(weft_context_bind_thread(NULL), WEFT_ERR_INVALID);
     ck_assert_int_eq(weft_context_bind_thread(context), WEFT_OK);
-    weft_stream_release(context, NULL);
+    weft_stream_release(NULL);
     weft_context_release(&context);
 }
-END_TEST
 
-START_TEST(streams_have_names)
+TEST(streams_have_names)
 {
     weft_stream *stream, *other;
 
@@ -108,10 +108,9 @@ START_TEST(streams_have_names)
     weft_context_release(&context);
     ck_assert_str_eq(catch_end(), "weft: warning: weft_context_release: streams not released: 2; "
                                   "these have names: copy\n");
-    weft_stream_release(NULL, &stream);
-    weft_stream_release(NULL, &other);
+    weft_stream_release(&stream);
+    weft_stream_release(&other);
 }
-END_TEST
 
 /* A barrier on FAILING returns an error.  An earlier one on POSTED, unless that is FAILING, had
  * returned WEFT_OK. */
@@ -125,7 +124,7 @@ static void fail_on(weft_stream *failing, weft_stream *posted)
     fake.collective_fails = NOBODY;
 }
 
-START_TEST(a_wait_does_not_repeat_the_error_of_a_call)
+TEST(a_wait_does_not_repeat_the_error_of_a_call)
 {
     weft_work *work = NULL;
     weft_stream *stream;
@@ -138,11 +137,11 @@ START_TEST(a_wait_does_not_repeat_the_error_of_a_call)
         fail_on(NULL, stream);
         ck_assert_int_eq(weft_work_record(context, NULL, &work), WEFT_OK);
         ck_assert_int_eq(weft_work_wait(work, WEFT_FOREVER), WEFT_OK);
-        ck_assert_int_eq(weft_stream_test(context, NULL), WEFT_OK);
-        ck_assert_int_eq(weft_stream_wait(context, NULL, WEFT_FOREVER), WEFT_OK);
-        ck_assert_int_eq(weft_stream_wait(context, stream, WEFT_FOREVER), WEFT_ERR_DEVICE);
+        ck_assert_int_eq(weft_context_wait(context, NULL, 0), WEFT_OK);
+        ck_assert_int_eq(weft_context_wait(context, NULL, WEFT_FOREVER), WEFT_OK);
+        ck_assert_int_eq(weft_stream_wait(stream, WEFT_FOREVER), WEFT_ERR_DEVICE);
         weft_work_release(&work);
-        weft_stream_release(context, &stream);
+        weft_stream_release(&stream);
         weft_context_release(&context);
     }
     fake_reset();
@@ -150,40 +149,38 @@ START_TEST(a_wait_does_not_repeat_the_error_of_a_call)
     context = world_alone();
     ck_assert_int_eq(weft_barrier(weft_world(context), NULL), WEFT_OK);
     fail_on(NULL, NULL);
-    ck_assert_int_eq(weft_stream_wait(context, NULL, WEFT_FOREVER), WEFT_ERR_DEVICE);
+    ck_assert_int_eq(weft_context_wait(context, NULL, WEFT_FOREVER), WEFT_ERR_DEVICE);
     weft_context_release(&context);
     fake_reset();
 }
-END_TEST
 
-START_TEST(a_stream_is_waited_for_with_a_limit)
+TEST(a_stream_is_waited_for_with_a_limit)
 {
     weft_stream *stream;
 
     fake_reset();
     context = world_alone();
     ck_assert_int_eq(weft_stream_create(context, &stream), WEFT_OK);
-    ck_assert_int_eq(weft_stream_wait(context, stream, WEFT_FOREVER), WEFT_OK);
+    ck_assert_int_eq(weft_stream_wait(stream, WEFT_FOREVER), WEFT_OK);
     *(atomic_int *)(void *)stream = 1; /* busy */
     ck_assert_int_eq(weft_barrier(weft_world(context), stream), WEFT_OK);
-    ck_assert_int_eq(weft_stream_test(context, stream), WEFT_IN_PROGRESS);
-    ck_assert_int_eq(weft_stream_wait(context, stream, 1000000), WEFT_ERR_TIMEOUT);
+    ck_assert_int_eq(weft_stream_test(stream), WEFT_IN_PROGRESS);
+    ck_assert_int_eq(weft_stream_wait(stream, 1000000), WEFT_ERR_TIMEOUT);
     ck_assert_str_eq(weft_last_error(),
                      "weft_stream_wait on rank 0: the work is not complete after 0.001 s");
-    ck_assert_int_eq(weft_stream_wait(context, stream, 2 * WF_SECOND_NS), WEFT_ERR_TIMEOUT);
+    ck_assert_int_eq(weft_stream_wait(stream, 2 * WF_SECOND_NS), WEFT_ERR_TIMEOUT);
     ck_assert_str_eq(weft_last_error(),
                      "weft_stream_wait on rank 0: the work is not complete after 2.000 s");
     ck_assert_int_eq(weft_stream_set_name(context, stream, "copy"), WEFT_OK);
-    ck_assert_int_eq(weft_stream_wait(context, stream, 1000000), WEFT_ERR_TIMEOUT);
+    ck_assert_int_eq(weft_stream_wait(stream, 1000000), WEFT_ERR_TIMEOUT);
     ck_assert_str_eq(
         weft_last_error(),
         "weft_stream_wait on rank 0: the work on stream copy is not complete after 0.001 s");
     *(atomic_int *)(void *)stream = 0;
-    weft_stream_release(context, &stream);
+    weft_stream_release(&stream);
     ck_assert_ptr_null(stream);
     weft_context_release(&context);
 }
-END_TEST
 
 static weft_status make(void *stream)
 {
@@ -192,10 +189,10 @@ static weft_status make(void *stream)
 
 static void drop(void *stream)
 {
-    weft_stream_release(context, stream);
+    weft_stream_release(stream);
 }
 
-START_TEST(no_allocation_that_fails_leaves_anything)
+TEST(no_allocation_that_fails_leaves_anything)
 {
     weft_stream *stream = NULL;
 
@@ -204,8 +201,3 @@ START_TEST(no_allocation_that_fails_leaves_anything)
     check_allocation_failures(make, drop, &stream);
     weft_context_release(&context);
 }
-END_TEST
-
-SUITE(comm_memory, memory_comes_from_the_plugin, leaks_are_reported, arguments_are_checked,
-      streams_have_names, a_stream_is_waited_for_with_a_limit,
-      a_wait_does_not_repeat_the_error_of_a_call, no_allocation_that_fails_leaves_anything)

@@ -2,7 +2,7 @@
 #include "support/allocfail.h"
 #include "support/suite.h"
 
-START_TEST(a_context_without_a_modules_state_is_left_alone)
+TEST(a_context_without_a_modules_state_is_left_alone)
 {
     static weft_context context;
     static weft_comm comm = {.context = &context};
@@ -20,7 +20,6 @@ START_TEST(a_context_without_a_modules_state_is_left_alone)
     wf_modules_stop(&context);
     wf_modules_destroy(&context);
 }
-END_TEST
 
 /* As weft_init, which releases the context of a module that fails. */
 static weft_status create(void *context)
@@ -36,7 +35,7 @@ static void destroy(void *context)
     wf_modules_destroy(context);
 }
 
-START_TEST(state_is_made_and_freed)
+TEST(state_is_made_and_freed)
 {
     static weft_context context;
 
@@ -52,6 +51,3 @@ START_TEST(state_is_made_and_freed)
         ck_assert_ptr_null(context.kept[i]);
     pthread_mutex_destroy(&context.lock);
 }
-END_TEST
-
-SUITE(comm_module, a_context_without_a_modules_state_is_left_alone, state_is_made_and_freed)

@@ -38,14 +38,14 @@ static void *join_by_exchange(void *argument)
 {
     struct seat *seat = argument;
     weft_exchange exchange = {seat, user_all_gather};
-    weft_options options = {.struct_size = sizeof options,
-                            .rank = seat->rank,
-                            .size = seat->board->size,
-                            .exchange = seat->rendezvous == NULL ? &exchange : NULL,
-                            .rendezvous = seat->rendezvous,
-                            .token = seat->token,
-                            .join_timeout_ns = 5 * WF_SECOND_NS};
-    weft_context *context;
+    weft_init_options options = {.struct_size = sizeof options,
+                                 .rank = seat->rank,
+                                 .size = seat->board->size,
+                                 .exchange = seat->rendezvous == NULL ? &exchange : NULL,
+                                 .rendezvous = seat->rendezvous,
+                                 .token = seat->token,
+                                 .join_timeout_ns = 5 * WF_SECOND_NS};
+    OWNED(weft_context) *context = NULL;
 
     note_seen(&seat->seen, wf_context_create(&options, fake_plugin(), &context));
     if (seat->seen.status != WEFT_OK) return NULL;
@@ -53,7 +53,6 @@ static void *join_by_exchange(void *argument)
     seat->got_size = weft_size(context);
     seat->got_local = weft_local_rank(context);
     note_seen(&seat->seen, weft_barrier(weft_world(context), NULL));
-    weft_context_release(&context);
     return NULL;
 }
 
@@ -86,15 +85,14 @@ static void all_joined(int32_t size)
     }
 }
 
-START_TEST(a_users_exchange_brings_ranks_together)
+TEST(a_users_exchange_brings_ranks_together)
 {
     fake_reset();
     join_all(4, NULL, NULL);
     all_joined(4);
 }
-END_TEST
 
-START_TEST(an_address_and_a_token_bring_ranks_together)
+TEST(an_address_and_a_token_bring_ranks_together)
 {
     static const char *const addresses[] = {"unix:weft-test-place", "127.0.0.1:PORT"};
 
@@ -112,9 +110,8 @@ START_TEST(an_address_and_a_token_bring_ranks_together)
         all_joined(3);
     }
 }
-END_TEST
 
-START_TEST(an_exchange_that_fails_is_said)
+TEST(an_exchange_that_fails_is_said)
 {
     fake_reset();
     board.broken = true;
@@ -124,12 +121,11 @@ START_TEST(an_exchange_that_fails_is_said)
     board.broken = false;
     for (int i = 0; i < 2; i++) {
         ck_assert_int_eq(seats[i].seen.status, WEFT_ERR_SYSTEM);
-        ck_assert_ptr_nonnull(strstr(seats[i].seen.text, "weft_options.exchange returned"));
+        ck_assert_ptr_nonnull(strstr(seats[i].seen.text, "weft_init_options.exchange returned"));
     }
 }
-END_TEST
 
-START_TEST(a_rendezvous_that_cannot_be_served_is_said_on_all)
+TEST(a_rendezvous_that_cannot_be_served_is_said_on_all)
 {
     fake_reset();
     setenv("WEFT_LISTEN", "203.0.113.7", 1); /* an address that no host here has */
@@ -142,9 +138,8 @@ START_TEST(a_rendezvous_that_cannot_be_served_is_said_on_all)
         ck_assert_ptr_nonnull(strstr(seats[i].seen.text, "; set WEFT_LISTEN to another address"));
     }
 }
-END_TEST
 
-START_TEST(a_taken_name_is_reported_with_its_owner_and_the_setting)
+TEST(a_taken_name_is_reported_with_its_owner_and_the_setting)
 {
     struct wf_address taken = {.is_unix = true};
     int fds[WF_MAX_LISTENERS];
@@ -167,10 +162,9 @@ START_TEST(a_taken_name_is_reported_with_its_owner_and_the_setting)
             strstr(seats[i].seen.text, "; set WEFT_RENDEZVOUS to another address on all ranks"));
     }
 }
-END_TEST
 
 /* As in a rank of `weft run`, whose program gives its ranks and how they find each other itself. */
-START_TEST(a_launcher_that_serves_its_own_job_does_not_disturb_another)
+TEST(a_launcher_that_serves_its_own_job_does_not_disturb_another)
 {
     struct wf_address taken = {.is_unix = true};
     int fds[WF_MAX_LISTENERS];
@@ -191,9 +185,8 @@ START_TEST(a_launcher_that_serves_its_own_job_does_not_disturb_another)
     unsetenv("WEFT_RENDEZVOUS");
     close(fds[0]);
 }
-END_TEST
 
-static void refuse_rank(const weft_options *options, weft_status status, const char *part)
+static void refuse_rank(const weft_init_options *options, weft_status status, const char *part)
 {
     weft_context *context;
 
@@ -202,49 +195,48 @@ static void refuse_rank(const weft_options *options, weft_status status, const c
                   weft_last_error());
 }
 
-START_TEST(an_address_that_is_taken_or_unserved_is_told_with_what_to_check)
+TEST(an_address_that_is_taken_or_unserved_is_told_with_what_to_check)
 {
     struct wf_address taken = {.is_unix = true};
     int fds[WF_MAX_LISTENERS];
     char text[WF_ADDRESS_TEXT];
-    weft_options options = {.struct_size = sizeof options,
-                            .size = 2,
-                            .rendezvous = text,
-                            .join_timeout_ns = WF_SECOND_NS / 5};
+    weft_init_options options = {.struct_size = sizeof options,
+                                 .size = 2,
+                                 .rendezvous = text,
+                                 .join_timeout_ns = WF_SECOND_NS / 5};
     size_t count;
 
     fake_reset();
     snprintf(taken.host, sizeof taken.host, "weft-test-taken-%d", (int)getpid());
     wf_address_print(&taken, text);
     ck_assert_int_eq(wf_address_listen(&taken, fds, &count), WEFT_OK);
-    refuse_rank(&options, WEFT_ERR_SYSTEM,
-                "listens there; if two processes have weft_options.rank 0, give each its own rank; "
-                "otherwise set weft_options.rendezvous to another address on all ranks");
+    refuse_rank(
+        &options, WEFT_ERR_SYSTEM,
+        "listens there; if two processes have weft_init_options.rank 0, give each its own rank; "
+        "otherwise set weft_init_options.rendezvous to another address on all ranks");
     close(fds[0]);
     options.rank = 1;
     refuse_rank(&options, WEFT_ERR_TIMEOUT,
                 ", which rank 0 serves: the rendezvous cannot be reached: Connection refused; is "
-                "rank 0 running on this host, with the same weft_options.rendezvous?");
+                "rank 0 running on this host, with the same weft_init_options.rendezvous?");
     options.rendezvous = "nowhere";
-    refuse_rank(&options, WEFT_ERR_PARSE, "weft_options.rendezvous is \"nowhere\"");
+    refuse_rank(&options, WEFT_ERR_PARSE, "weft_init_options.rendezvous is \"nowhere\"");
 }
-END_TEST
 
-START_TEST(a_network_address_without_a_token_is_refused)
+TEST(a_network_address_without_a_token_is_refused)
 {
     fake_reset();
     join_all(2, "127.0.0.1:1", NULL);
     for (int i = 0; i < 2; i++) {
         ck_assert_int_eq(seats[i].seen.status, WEFT_ERR_INVALID);
-        ck_assert_ptr_nonnull(strstr(seats[i].seen.text, "set weft_options.token or "));
+        ck_assert_ptr_nonnull(strstr(seats[i].seen.text, "set weft_init_options.token or "));
     }
 }
-END_TEST
 
-START_TEST(options_at_odds_are_refused)
+TEST(options_at_odds_are_refused)
 {
     weft_exchange exchange = {NULL, user_all_gather};
-    weft_options options = {
+    weft_init_options options = {
         .struct_size = sizeof options, .rank = 2, .size = 2, .exchange = &exchange};
     weft_context *context;
 
@@ -252,22 +244,19 @@ START_TEST(options_at_odds_are_refused)
     ck_assert_int_eq(wf_context_create(&options, fake_plugin(), &context), WEFT_ERR_INVALID);
     ck_assert_str_eq(
         weft_last_error(),
-        "weft_init: weft_options.rank is 2 and size is 2; rank must be from 0 to size - 1");
+        "weft_init: weft_init_options.rank is 2 and size is 2; rank must be from 0 to size - 1");
     options.rank = 1;
     options.rendezvous = "unix:x";
     ck_assert_int_eq(wf_context_create(&options, fake_plugin(), &context), WEFT_ERR_INVALID);
     ck_assert_ptr_nonnull(strstr(weft_last_error(), "set at most one of"));
-    options = (weft_options){.struct_size = sizeof options, .rank = 1, .size = 2};
+    options = (weft_init_options){.struct_size = sizeof options, .rank = 1, .size = 2};
     ck_assert_int_eq(wf_context_create(&options, fake_plugin(), &context), WEFT_ERR_INVALID);
-    ck_assert_ptr_nonnull(strstr(weft_last_error(), "weft_options.rank is 1 and .size is 2, but "
-                                                    ".rendezvous is not set"));
+    ck_assert_ptr_nonnull(strstr(weft_last_error(),
+                                 "weft_init_options.rank is 1 and .size is 2, but "
+                                 ".rendezvous is not set"));
+    options = (weft_init_options){.struct_size = sizeof options, .rank = 1};
+    ck_assert_int_eq(wf_context_create(&options, fake_plugin(), &context), WEFT_ERR_INVALID);
+    ck_assert_str_eq(weft_last_error(),
+                     "weft_init: weft_init_options.rank is 1, but .size is not set; set both, or "
+                     "neither: then they come from the launcher");
 }
-END_TEST
-
-SUITE(comm_place, a_users_exchange_brings_ranks_together,
-      a_launcher_that_serves_its_own_job_does_not_disturb_another,
-      an_address_and_a_token_bring_ranks_together, an_exchange_that_fails_is_said,
-      a_rendezvous_that_cannot_be_served_is_said_on_all,
-      a_taken_name_is_reported_with_its_owner_and_the_setting,
-      an_address_that_is_taken_or_unserved_is_told_with_what_to_check,
-      a_network_address_without_a_token_is_refused, options_at_odds_are_refused)

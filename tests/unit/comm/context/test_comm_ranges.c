@@ -58,8 +58,8 @@ static void call_everything(struct world_rank *self)
     HOLDS(weft_stream_create(self->context, &stream) == WEFT_OK);
     HOLDS(weft_broadcast(world, buffer, buffer, 3, WEFT_DTYPE_I64, 0, stream) == WEFT_OK);
     HOLDS(depth == 0); /* the work may not have run */
-    HOLDS(weft_stream_wait(self->context, stream, WEFT_FOREVER) == WEFT_OK);
-    weft_stream_release(self->context, &stream);
+    HOLDS(weft_context_wait(self->context, stream, WEFT_FOREVER) == WEFT_OK);
+    weft_stream_release(&stream);
     HOLDS(weft_all_reduce(world, NULL, buffer, 2, WEFT_DTYPE_F32, WEFT_REDUCE_MAX, NULL) ==
           WEFT_ERR_INVALID);
     fake.collective_fails = 0;
@@ -77,7 +77,7 @@ static void run(void)
     world_go(ranks, 1);
 }
 
-START_TEST(every_call_is_a_range)
+TEST(every_call_is_a_range)
 {
     prepare();
     run();
@@ -86,29 +86,26 @@ START_TEST(every_call_is_a_range)
     ck_assert_int_eq(ended, 4);
     ck_assert_str_eq(last, "barrier world");
 }
-END_TEST
 
-START_TEST(ranges_do_not_need_the_ring)
+TEST(ranges_do_not_need_the_recorder)
 {
     prepare();
-    ck_assert_int_eq(setenv("WEFT_RING", "0", 1), 0);
+    ck_assert_int_eq(setenv("WEFT_RECORDER", "0", 1), 0);
     run();
-    ck_assert_int_eq(unsetenv("WEFT_RING"), 0);
+    ck_assert_int_eq(unsetenv("WEFT_RECORDER"), 0);
     ck_assert(begun == 4 && ended == 4);
 }
-END_TEST
 
-START_TEST(without_a_tool_there_are_none)
+TEST(without_a_tool_there_are_none)
 {
     prepare();
     wanted = 0;
     run();
     ck_assert(asked == 1 && begun == 0 && ended == 0);
 }
-END_TEST
 
 /* A plugin of an older minor, and one that lacks one of the functions. */
-START_TEST(a_plugin_without_the_entries_works)
+TEST(a_plugin_without_the_entries_works)
 {
     prepare();
     device.struct_size = offsetof(weft_device_table, ranges_wanted);
@@ -119,7 +116,3 @@ START_TEST(a_plugin_without_the_entries_works)
     run();
     ck_assert(asked == 0 && begun == 0 && ended == 0);
 }
-END_TEST
-
-SUITE(comm_ranges, every_call_is_a_range, ranges_do_not_need_the_ring,
-      without_a_tool_there_are_none, a_plugin_without_the_entries_works)

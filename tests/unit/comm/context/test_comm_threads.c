@@ -5,17 +5,16 @@ static atomic_int sum, calls;
 
 static weft_status add_rank(void *argument)
 {
-    weft_context *context;
-    weft_options options = {.struct_size = sizeof options};
+    OWNED(weft_context) *context = NULL;
+    weft_init_options options = {.struct_size = sizeof options};
 
     *(atomic_int *)argument += 1;
     WF_TRY(wf_context_create(&options, fake_plugin(), &context));
     sum += weft_rank(context) + 100 * weft_size(context) + 10000 * weft_local_rank(context);
-    weft_context_release(&context);
     return WEFT_OK;
 }
 
-START_TEST(every_rank_runs_once_in_one_world)
+TEST(every_rank_runs_once_in_one_world)
 {
     fake_reset();
     sum = calls = 0;
@@ -28,19 +27,17 @@ START_TEST(every_rank_runs_once_in_one_world)
     ck_assert_int_eq(weft_threads_run(0, add_rank, &calls), WEFT_ERR_INVALID);
     ck_assert_str_eq(weft_last_error(), "weft_threads_run: size is 0; it must be at least 1");
 }
-END_TEST
 
 static weft_status ignore_launchers(void *argument)
 {
-    weft_context *context;
+    OWNED(weft_context) *context = NULL;
 
     WF_TRY(wf_context_create(NULL, fake_plugin(), &context));
     if (weft_size(context) != 2) *(atomic_int *)argument = 1;
-    weft_context_release(&context);
     return WEFT_OK;
 }
 
-START_TEST(launchers_variables_do_not_matter_inside)
+TEST(launchers_variables_do_not_matter_inside)
 {
     atomic_int wrong = 0;
 
@@ -52,7 +49,6 @@ START_TEST(launchers_variables_do_not_matter_inside)
     unsetenv("WORLD_SIZE");
     ck_assert_int_eq(wrong, 0);
 }
-END_TEST
 
 static atomic_bool two_has_ended;
 
@@ -77,7 +73,7 @@ static weft_status fail_on_two(void *argument)
     return rank == 3 ? wf_fail(WEFT_ERR_SYSTEM, "me too") : WEFT_OK;
 }
 
-START_TEST(the_first_failure_is_returned_with_its_rank)
+TEST(the_first_failure_is_returned_with_its_rank)
 {
     pthread_key_t at_end;
 
@@ -87,12 +83,11 @@ START_TEST(the_first_failure_is_returned_with_its_rank)
     ck_assert_str_eq(weft_last_error(), "rank 2: it broke");
     pthread_key_delete(at_end);
 }
-END_TEST
 
 /* Rank 1 fails before it joins.  Rank 0 must not wait until the time limit for joining. */
 static weft_status fail_before_joining(void *argument)
 {
-    weft_context *context;
+    OWNED(weft_context) *context = NULL;
     int32_t rank;
 
     (void)argument;
@@ -102,19 +97,17 @@ static weft_status fail_before_joining(void *argument)
         return wf_fail(WEFT_ERR_DEVICE, "not even begun");
     }
     WF_TRY(wf_context_create(NULL, fake_plugin(), &context));
-    weft_context_release(&context);
     return WEFT_OK;
 }
 
-START_TEST(a_rank_that_never_joins_is_not_waited_for)
+TEST(a_rank_that_never_joins_is_not_waited_for)
 {
     fake_reset();
     ck_assert_int_eq(weft_threads_run(2, fail_before_joining, NULL), WEFT_ERR_DEVICE);
     ck_assert_str_eq(weft_last_error(), "rank 1: not even begun");
 }
-END_TEST
 
-START_TEST(arguments_are_checked)
+TEST(arguments_are_checked)
 {
     weft_threads *threads = NULL;
 
@@ -126,9 +119,8 @@ START_TEST(arguments_are_checked)
     weft_threads_release(&threads);
     weft_threads_release(NULL);
 }
-END_TEST
 
-START_TEST(nothing_is_left_behind)
+TEST(nothing_is_left_behind)
 {
     int64_t live;
 
@@ -139,8 +131,3 @@ START_TEST(nothing_is_left_behind)
         ck_assert_int_eq(weft_threads_run(3, add_rank, &calls), WEFT_OK);
     ck_assert_int_eq(wf_mem_live(), live);
 }
-END_TEST
-
-SUITE(comm_threads, every_rank_runs_once_in_one_world, launchers_variables_do_not_matter_inside,
-      the_first_failure_is_returned_with_its_rank, a_rank_that_never_joins_is_not_waited_for,
-      arguments_are_checked, nothing_is_left_behind)

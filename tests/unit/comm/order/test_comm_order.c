@@ -43,7 +43,7 @@ static const char *merge(const char *const plans[3], const char *const begun[3])
 
 static const char *const pairs[] = {"ac", "ab", "bc"}; /* each two ranks share one plan */
 
-START_TEST(orders_that_fit_are_fine)
+TEST(orders_that_fit_are_fine)
 {
     ck_assert_str_eq(MERGE(pairs, "", "", ""), "");
     ck_assert_str_eq(MERGE(pairs, "ac", "ab", "bc"), "");
@@ -52,9 +52,8 @@ START_TEST(orders_that_fit_are_fine)
     ck_assert_str_eq(MERGE(pairs, "ca", "a", "cb"), "");
     ck_assert_str_eq(MERGE(pairs, "a", "b", ""), "");
 }
-END_TEST
 
-START_TEST(circles_are_found)
+TEST(circles_are_found)
 {
     ck_assert_str_eq(MERGE(pairs, "a", "b", "c"),
                      "rank 1 runs binding 2 before binding 1, rank 2 runs binding 3 before "
@@ -62,6 +61,3 @@ START_TEST(circles_are_found)
     ck_assert_str_ne(MERGE(pairs, "ac", "ba", "cb"), "");
     ck_assert_str_ne(MERGE(pairs, "acac", "abba", "bccb"), "");
 }
-END_TEST
-
-SUITE(comm_order, orders_that_fit_are_fine, circles_are_found)

@@ -105,7 +105,7 @@ static bool differs(const char *order)
     return differs_cut(order, 0);
 }
 
-START_TEST(the_same_order_is_fine)
+TEST(the_same_order_is_fine)
 {
     static const char *const whole = "ab+aab+bba+";
     char mine[16], theirs[16];
@@ -120,9 +120,8 @@ START_TEST(the_same_order_is_fine)
             end();
         }
 }
-END_TEST
 
-START_TEST(runs_that_wait_for_each_other_are_found)
+TEST(runs_that_wait_for_each_other_are_found)
 {
     begin();
     run(&first);
@@ -134,10 +133,9 @@ START_TEST(runs_that_wait_for_each_other_are_found)
                            "ranks must run bound plans in the same order"));
     end();
 }
-END_TEST
 
 /* The ranks have posted their runs and collectives to their streams. */
-START_TEST(runs_that_have_begun_are_compared_by_their_order)
+TEST(runs_that_have_begun_are_compared_by_their_order)
 {
     static const char *const pairs[][2] = {
         {"ab", "ba"}, {"abab", "baab"}, {"aab", "baa"},   {"abab", "b"}, {"a+", "+a"},
@@ -151,10 +149,9 @@ START_TEST(runs_that_have_begun_are_compared_by_their_order)
         end();
     }
 }
-END_TEST
 
 /* One rank has begun many more runs than it has records. */
-START_TEST(old_runs_are_not_compared)
+TEST(old_runs_are_not_compared)
 {
     begin();
     run_all("ab");
@@ -166,10 +163,9 @@ START_TEST(old_runs_are_not_compared)
     ck_assert(differs("abba"));
     end();
 }
-END_TEST
 
 /* The rank may try again, and the others have not begun another run. */
-START_TEST(a_run_that_failed_does_not_count)
+TEST(a_run_that_failed_does_not_count)
 {
     uint64_t last;
 
@@ -184,9 +180,8 @@ START_TEST(a_run_that_failed_does_not_count)
     ck_assert(differs("aba"));
     end();
 }
-END_TEST
 
-START_TEST(an_answer_that_is_cut_proves_nothing)
+TEST(an_answer_that_is_cut_proves_nothing)
 {
     begin();
     run(&first);
@@ -195,7 +190,6 @@ START_TEST(an_answer_that_is_cut_proves_nothing)
     ck_assert(differs("b"));
     end();
 }
-END_TEST
 
 /* ---- a rank that waits in a step ---- */
 
@@ -216,7 +210,7 @@ static bool differs_at_a_step(const char *mine, const char *theirs)
     return found;
 }
 
-START_TEST(a_rank_that_waits_in_a_step_before_the_run_is_found)
+TEST(a_rank_that_waits_in_a_step_before_the_run_is_found)
 {
     ck_assert(differs_at_a_step("a", ""));
     ck_assert(differs_at_a_step("ab", "a"));
@@ -225,10 +219,9 @@ START_TEST(a_rank_that_waits_in_a_step_before_the_run_is_found)
     ck_assert(!differs_at_a_step("ab", "ab"));
     ck_assert(!differs_at_a_step("ab", "abab"));
 }
-END_TEST
 
 /* The other rank has dropped plan 'a', which all ranks run. */
-START_TEST(a_rank_without_the_plan_is_behind_by_its_last_run)
+TEST(a_rank_without_the_plan_is_behind_by_its_last_run)
 {
     dropped = 1;
     ck_assert(differs_at_a_step("a", ""));
@@ -239,10 +232,9 @@ START_TEST(a_rank_without_the_plan_is_behind_by_its_last_run)
     ck_assert(!differs_at_a_step("aba", "abab"));
     dropped = 0;
 }
-END_TEST
 
 /* Without that, the other rank may have no part in the plan. */
-START_TEST(a_rank_without_a_part_in_the_plan_may_wait)
+TEST(a_rank_without_a_part_in_the_plan_may_wait)
 {
     begin();
     dropped = 1;
@@ -253,7 +245,6 @@ START_TEST(a_rank_without_a_part_in_the_plan_may_wait)
     dropped = 0;
     end();
 }
-END_TEST
 
 /* ---- several ranks ---- */
 
@@ -312,7 +303,7 @@ static void swap_beside_a_silent_rank(struct world_rank *self)
     unlist_plans(self);
 }
 
-START_TEST(a_rank_that_does_not_answer_hides_no_mismatch)
+TEST(a_rank_that_does_not_answer_hides_no_mismatch)
 {
     fake_reset();
     ended = 0;
@@ -320,7 +311,6 @@ START_TEST(a_rank_that_does_not_answer_hides_no_mismatch)
     world_run(ranks, 3, swap_beside_a_silent_rank, NULL);
     all_saw(ranks, 2, WEFT_ERR_MISMATCH, "all ranks must run bound plans in the same order");
 }
-END_TEST
 
 static atomic_bool watches_aborts, reported_first;
 
@@ -349,7 +339,7 @@ static void swap_and_look(struct world_rank *self)
     unlist_plans(self);
 }
 
-START_TEST(a_rank_reports_a_mismatch_before_it_fails)
+TEST(a_rank_reports_a_mismatch_before_it_fails)
 {
     weft_comm_table table = fake_comm;
     weft_plugin plugin = *fake_plugin();
@@ -366,10 +356,9 @@ START_TEST(a_rank_reports_a_mismatch_before_it_fails)
     all_saw(ranks, 2, WEFT_ERR_MISMATCH, "all ranks must run bound plans in the same order");
     ck_assert(reported_first);
 }
-END_TEST
 
 /* A move among some ranks of the world is noted with the communicator of these ranks. */
-START_TEST(a_wait_names_the_plan_that_waits)
+TEST(a_wait_names_the_plan_that_waits)
 {
     static weft_context own;
     static weft_comm world, movers, pair;
@@ -400,11 +389,3 @@ START_TEST(a_wait_names_the_plan_that_waits)
     ck_assert_str_eq(text, "work on a stream, last started by weft_move: a move: step 2");
     pthread_mutex_destroy(&own.lock);
 }
-END_TEST
-
-SUITE(comm_runs, the_same_order_is_fine, runs_that_wait_for_each_other_are_found,
-      runs_that_have_begun_are_compared_by_their_order, old_runs_are_not_compared,
-      a_run_that_failed_does_not_count, a_rank_that_waits_in_a_step_before_the_run_is_found,
-      a_rank_without_the_plan_is_behind_by_its_last_run, a_rank_without_a_part_in_the_plan_may_wait,
-      an_answer_that_is_cut_proves_nothing, a_rank_that_does_not_answer_hides_no_mismatch,
-      a_rank_reports_a_mismatch_before_it_fails, a_wait_names_the_plan_that_waits)

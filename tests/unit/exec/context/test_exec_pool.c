@@ -28,7 +28,7 @@ static void *run(struct weft_bound *bound, const void *stream)
     return memory;
 }
 
-START_TEST(one_piece_is_reserved_for_many)
+TEST(one_piece_is_reserved_for_many)
 {
     struct weft_bound small, large;
     struct lone_rank lone;
@@ -46,9 +46,8 @@ START_TEST(one_piece_is_reserved_for_many)
     wf_scratch_drop(&large);
     lone_end(&lone);
 }
-END_TEST
 
-START_TEST(a_pool_that_grows_leaves_the_old_piece_to_its_users)
+TEST(a_pool_that_grows_leaves_the_old_piece_to_its_users)
 {
     struct weft_bound small, large;
     struct lone_rank lone;
@@ -70,9 +69,8 @@ START_TEST(a_pool_that_grows_leaves_the_old_piece_to_its_users)
     ck_assert_uint_eq(wf_exec_state(lone.context)->scratch_bytes, 0);
     lone_end(&lone);
 }
-END_TEST
 
-START_TEST(a_run_holds_its_pool)
+TEST(a_run_holds_its_pool)
 {
     struct weft_bound first, second;
     struct lone_rank lone;
@@ -92,9 +90,8 @@ START_TEST(a_run_holds_its_pool)
     wf_scratch_drop(&second);
     lone_end(&lone);
 }
-END_TEST
 
-START_TEST(streams_have_their_own_and_inherit)
+TEST(streams_have_their_own_and_inherit)
 {
     struct weft_bound bound;
     struct lone_rank lone;
@@ -111,16 +108,15 @@ START_TEST(streams_have_their_own_and_inherit)
     ck_assert_ptr_ne(memory[0], memory[1]);
     ck_assert_ptr_eq(run(&bound, NULL), memory[0]);
     ck_assert_ptr_eq(run(&bound, streams[0]), memory[1]);
-    weft_stream_release(lone.context, &streams[0]);
+    weft_stream_release(&streams[0]);
     ck_assert_ptr_eq(run(&bound, streams[1]), memory[1]);
     ck_assert_uint_eq(wf_exec_state(lone.context)->scratch_bytes, 512);
-    weft_stream_release(lone.context, &streams[1]);
+    weft_stream_release(&streams[1]);
     wf_scratch_drop(&bound);
     lone_end(&lone);
 }
-END_TEST
 
-START_TEST(room_for_a_copy_lies_behind)
+TEST(room_for_a_copy_lies_behind)
 {
     struct weft_bound bound, none;
     struct lone_rank lone;
@@ -142,10 +138,9 @@ START_TEST(room_for_a_copy_lies_behind)
     wf_scratch_drop(&none);
     lone_end(&lone);
 }
-END_TEST
 
 /* Every allocation of reserving and of the first run fails once. */
-START_TEST(without_memory_nothing_is_left)
+TEST(without_memory_nothing_is_left)
 {
     weft_status status = WEFT_ERR_NO_MEMORY;
 
@@ -166,9 +161,3 @@ START_TEST(without_memory_nothing_is_left)
         ck_assert_int_eq(wf_mem_live(), 0);
     }
 }
-END_TEST
-
-SUITE(exec_pool, one_piece_is_reserved_for_many,
-      a_pool_that_grows_leaves_the_old_piece_to_its_users, a_run_holds_its_pool,
-      streams_have_their_own_and_inherit, room_for_a_copy_lies_behind,
-      without_memory_nothing_is_left)

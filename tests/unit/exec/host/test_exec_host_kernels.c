@@ -77,15 +77,14 @@ static void check_notice(uint64_t features, const char *cost)
     ck_assert_int_eq(wf_mem_live(), 0);
 }
 
-START_TEST(a_plugin_without_kernels_runs_plans_and_the_log_says_so_once)
+TEST(a_plugin_without_kernels_runs_plans_and_the_log_says_so_once)
 {
     check_notice(WEFT_FEATURE_HOST_MEMORY | WEFT_FEATURE_INLINE, "reduces on the host");
     check_notice(WEFT_FEATURE_INLINE, "copies its data to the host and back");
 }
-END_TEST
 
 /* A plugin that cannot reduce regions; the plans of two contexts sum packed contributions. */
-START_TEST(a_plugin_without_regions_reduce_is_named_once)
+TEST(a_plugin_without_regions_reduce_is_named_once)
 {
     static weft_plugin plugin;
     const weft_plugin *before;
@@ -115,7 +114,6 @@ START_TEST(a_plugin_without_regions_reduce_is_named_once)
     }
     ck_assert_int_eq(wf_mem_live(), 0);
 }
-END_TEST
 
 static weft_status answer; /* of a backend that is asked whether it can reduce */
 
@@ -130,7 +128,7 @@ static weft_status reduce_regions(void *list, uint32_t dtype, uint32_t reduction
 }
 
 /* A GPU plugin has no kernels for some devices.  Binding finds it. */
-START_TEST(a_plugin_that_refuses_reductions_is_asked_before_it_runs)
+TEST(a_plugin_that_refuses_reductions_is_asked_before_it_runs)
 {
     weft_kernel_table kernel = keeping_kernel;
     weft_plugin plugin;
@@ -160,10 +158,9 @@ START_TEST(a_plugin_that_refuses_reductions_is_asked_before_it_runs)
     }
     ck_assert_int_eq(wf_mem_live(), 0);
 }
-END_TEST
 
 /* All ranks pull or pack an all-reduce that the backend of one of them refuses. */
-START_TEST(an_all_reduce_that_a_backend_refuses_is_pulled_or_packed)
+TEST(an_all_reduce_that_a_backend_refuses_is_pulled_or_packed)
 {
     struct lone_rank lone;
 
@@ -186,14 +183,13 @@ START_TEST(an_all_reduce_that_a_backend_refuses_is_pulled_or_packed)
     }
     lone_end(&lone);
 }
-END_TEST
 
-START_TEST(memory_is_filled_with_any_element)
+TEST(memory_is_filled_with_any_element)
 {
     static double target[3001];
     const uint64_t counts[] = {0, 1, 512, 513, 3000};
     const double value = 1.5;
-    weft_context *context;
+    OWNED(weft_context) *context = NULL;
 
     fake_reset();
     context = world_alone();
@@ -205,11 +201,4 @@ START_TEST(memory_is_filled_with_any_element)
         for (uint64_t i = 0; i < WF_COUNT(target); i++)
             ck_assert(target[i] == (i < counts[c] ? value : 0));
     }
-    weft_context_release(&context);
 }
-END_TEST
-
-SUITE(exec_host_kernels, a_plugin_without_kernels_runs_plans_and_the_log_says_so_once,
-      a_plugin_without_regions_reduce_is_named_once,
-      a_plugin_that_refuses_reductions_is_asked_before_it_runs,
-      an_all_reduce_that_a_backend_refuses_is_pulled_or_packed, memory_is_filled_with_any_element)

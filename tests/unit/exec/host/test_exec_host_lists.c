@@ -104,25 +104,23 @@ static void check_lists(bool staged)
     ck_assert_int_eq(wf_mem_live(), 0);
 }
 
-START_TEST(the_host_copies_in_the_memory_of_the_device)
+TEST(the_host_copies_in_the_memory_of_the_device)
 {
     check_lists(false);
 }
-END_TEST
 
-START_TEST(the_host_copies_through_staging)
+TEST(the_host_copies_through_staging)
 {
     check_lists(true);
 }
-END_TEST
 
-START_TEST(a_region_without_dimensions_is_one_element)
+TEST(a_region_without_dimensions_is_one_element)
 {
     weft_region region = {.source_offset = 2, .target_offset = 1};
     int32_t from[] = {1, 2, 3}, to[] = {7, 8, 9};
     const void *sources[] = {from};
     void *targets[] = {to}, *list = NULL;
-    weft_context *context;
+    OWNED(weft_context) *context = NULL;
 
     fake_reset();
     context = world_alone();
@@ -134,9 +132,7 @@ START_TEST(a_region_without_dimensions_is_one_element)
     ck_assert_int_eq(wf_host_list_create(context, 4, 0, NULL, &list), WEFT_OK); /* of nothing */
     ck_assert_int_eq(wf_host_list_copy(list, NULL, NULL, NULL), WEFT_OK);
     wf_host_list_destroy(list);
-    weft_context_release(&context);
 }
-END_TEST
 
 struct making {
     weft_context *context;
@@ -156,7 +152,7 @@ static void drop(void *self)
     wf_host_list_destroy(((struct making *)self)->list);
 }
 
-START_TEST(a_list_survives_a_lack_of_memory)
+TEST(a_list_survives_a_lack_of_memory)
 {
     struct making making = {NULL, NULL};
 
@@ -166,7 +162,3 @@ START_TEST(a_list_survives_a_lack_of_memory)
     ck_assert_uint_ge(check_allocation_failures(make, drop, &making), 3);
     weft_context_release(&making.context);
 }
-END_TEST
-
-SUITE(exec_host_lists, the_host_copies_in_the_memory_of_the_device, the_host_copies_through_staging,
-      a_region_without_dimensions_is_one_element, a_list_survives_a_lack_of_memory)

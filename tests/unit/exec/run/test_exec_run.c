@@ -3,14 +3,13 @@
 #include "support/lone_rank.h"
 #include "support/suite.h"
 
-START_TEST(null_is_not_a_bound_plan)
+TEST(null_is_not_a_bound_plan)
 {
     check_refused(weft_redistribute(NULL, NULL, NULL, NULL, NULL), WEFT_ERR_INVALID, "bound");
     check_refused(weft_redistribute_batch(NULL, NULL, NULL, NULL, NULL), WEFT_ERR_INVALID, "bound");
 }
-END_TEST
 
-START_TEST(a_rank_without_a_part_does_nothing)
+TEST(a_rank_without_a_part_does_nothing)
 {
     struct lone_rank lone;
 
@@ -19,9 +18,8 @@ START_TEST(a_rank_without_a_part_does_nothing)
     ck_assert_int_eq(fake.collectives, 0);
     lone_end(&lone);
 }
-END_TEST
 
-START_TEST(messages_have_the_name_of_the_tensor)
+TEST(messages_have_the_name_of_the_tensor)
 {
     struct lone_rank lone;
 
@@ -38,7 +36,3 @@ START_TEST(messages_have_the_name_of_the_tensor)
                   WEFT_ERR_PEER, "weft_plan_bind: batch layer 3: rank 1 is lost");
     lone_end(&lone);
 }
-END_TEST
-
-SUITE(exec_run, null_is_not_a_bound_plan, a_rank_without_a_part_does_nothing,
-      messages_have_the_name_of_the_tensor)

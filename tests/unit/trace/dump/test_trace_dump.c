@@ -19,7 +19,8 @@ static void begin(void)
     (void)test_submit(trace, 9, 0);
 }
 
-/* The content of file NAME in the folder of the ring, of SIZE bytes; NULL: there is no such file.
+/* The content of file NAME in the folder of the recorder, of SIZE bytes; NULL: there is no such
+ * file.
  */
 static const char *content(const char *name, size_t *size)
 {
@@ -33,7 +34,7 @@ static const char *content(const char *name, size_t *size)
     return bytes;
 }
 
-START_TEST(a_dump_is_two_files)
+TEST(a_dump_is_two_files)
 {
     char prefix[128];
     size_t size;
@@ -52,9 +53,8 @@ START_TEST(a_dump_is_two_files)
     ck_assert_ptr_nonnull(content("3.d.json", &size));
     test_trace_end(trace);
 }
-END_TEST
 
-START_TEST(a_dump_needs_a_name)
+TEST(a_dump_needs_a_name)
 {
     char prefix[WF_DUMP_PATH + 8];
 
@@ -66,9 +66,8 @@ START_TEST(a_dump_needs_a_name)
     ck_assert_ptr_nonnull(strstr(weft_last_error(), strerror(ENAMETOOLONG)));
     test_trace_end(trace);
 }
-END_TEST
 
-START_TEST(a_released_communicator_is_in_the_dump)
+TEST(a_released_communicator_is_in_the_dump)
 {
     char prefix[128];
     size_t size;
@@ -80,9 +79,8 @@ START_TEST(a_released_communicator_is_in_the_dump)
     ck_assert_ptr_nonnull(strstr(content("d-3.json", &size), "\"desc\": \"world on gloo-cpu\""));
     test_trace_end(trace);
 }
-END_TEST
 
-START_TEST(a_failure_is_written_once_until_some_seconds_have_passed)
+TEST(a_failure_is_written_once_until_some_seconds_have_passed)
 {
     char prefix[128];
     size_t size;
@@ -104,7 +102,6 @@ START_TEST(a_failure_is_written_once_until_some_seconds_have_passed)
     ck_assert_ptr_nonnull(content("d.3", &size));
     test_trace_end(trace);
 }
-END_TEST
 
 static volatile sig_atomic_t handled;
 
@@ -113,7 +110,7 @@ static void on_signal(int number)
     handled = number;
 }
 
-START_TEST(a_signal_writes_and_calls_the_handler_before_it)
+TEST(a_signal_writes_and_calls_the_handler_before_it)
 {
     struct sigaction now;
     char prefix[128];
@@ -137,9 +134,8 @@ START_TEST(a_signal_writes_and_calls_the_handler_before_it)
     ck_assert(now.sa_handler == on_signal);
     signal(SIGUSR1, SIG_DFL);
 }
-END_TEST
 
-START_TEST(a_handler_of_the_program_is_not_replaced)
+TEST(a_handler_of_the_program_is_not_replaced)
 {
     struct sigaction now;
 
@@ -151,7 +147,6 @@ START_TEST(a_handler_of_the_program_is_not_replaced)
     ck_assert(now.sa_handler == on_signal);
     signal(SIGUSR1, SIG_DFL);
 }
-END_TEST
 
 /* True if a signal to this thread writes a dump. */
 static bool is_written(void)
@@ -173,7 +168,7 @@ static void begin_watching(void)
 }
 
 /* The default would end the process, so it is not tried here. */
-START_TEST(a_program_may_ignore_the_signal)
+TEST(a_program_may_ignore_the_signal)
 {
     static void (*const actions[])(int) = {SIG_IGN, SIG_DFL};
     struct sigaction now;
@@ -193,7 +188,6 @@ START_TEST(a_program_may_ignore_the_signal)
         ck_assert(now.sa_handler == actions[i]);
     }
 }
-END_TEST
 
 /* The program's handler calls weft's, which must not call it back. */
 static struct sigaction chained;
@@ -204,7 +198,7 @@ static void call_chained(int number, siginfo_t *info, void *machine)
     chained.sa_sigaction(number, info, machine);
 }
 
-START_TEST(a_handler_that_calls_wefts_is_called_once)
+TEST(a_handler_that_calls_wefts_is_called_once)
 {
     struct sigaction own = {.sa_flags = SA_SIGINFO};
 
@@ -222,9 +216,8 @@ START_TEST(a_handler_that_calls_wefts_is_called_once)
     test_trace_end(trace);
     signal(SIGUSR1, SIG_DFL);
 }
-END_TEST
 
-START_TEST(a_blocked_signal_writes_when_it_is_unblocked)
+TEST(a_blocked_signal_writes_when_it_is_unblocked)
 {
     sigset_t set;
     size_t size;
@@ -238,7 +231,6 @@ START_TEST(a_blocked_signal_writes_when_it_is_unblocked)
     ck_assert_ptr_nonnull(content("d.3", &size));
     test_trace_end(trace);
 }
-END_TEST
 
 /* ---- forks ---- */
 
@@ -265,7 +257,7 @@ static int act_as_child(void)
     return content("child.3", &size) == NULL ? 0 : 3;
 }
 
-START_TEST(a_fork_during_a_dump_neither_writes_nor_waits)
+TEST(a_fork_during_a_dump_neither_writes_nor_waits)
 {
     pthread_t thread;
     int status;
@@ -287,10 +279,3 @@ START_TEST(a_fork_during_a_dump_neither_writes_nor_waits)
     ck_assert_int_eq(access(trace->path, R_OK), 0);
     test_trace_end(trace);
 }
-END_TEST
-
-SUITE(trace_dump, a_dump_is_two_files, a_dump_needs_a_name, a_released_communicator_is_in_the_dump,
-      a_failure_is_written_once_until_some_seconds_have_passed,
-      a_signal_writes_and_calls_the_handler_before_it, a_handler_of_the_program_is_not_replaced,
-      a_program_may_ignore_the_signal, a_handler_that_calls_wefts_is_called_once,
-      a_blocked_signal_writes_when_it_is_unblocked, a_fork_during_a_dump_neither_writes_nor_waits)

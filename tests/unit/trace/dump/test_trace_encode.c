@@ -46,15 +46,14 @@ static size_t encode(const struct wf_encoding *encoding)
     return count;
 }
 
-START_TEST(json_has_commas_and_escapes)
+TEST(json_has_commas_and_escapes)
 {
     encode(&wf_json);
     ck_assert_str_eq(bytes, "{\"a\\u000a\": [-2, 1099511627776, [], null, true, 1.500000], "
                             "\"b\": [\"\\u0022?\", \"[0, 1, 12]\"]}\n");
 }
-END_TEST
 
-START_TEST(a_pickle_has_opcodes_of_protocol_2)
+TEST(a_pickle_has_opcodes_of_protocol_2)
 {
     static const char want[] =
         "\x80\x02}(X\x02\0\0\0a\n](J\xfe\xff\xff\xff\x8a\x08\0\0\0\0\0\x01\0\0"
@@ -64,6 +63,3 @@ START_TEST(a_pickle_has_opcodes_of_protocol_2)
     ck_assert_uint_eq(encode(&wf_pickle), sizeof want - 1);
     ck_assert_int_eq(memcmp(bytes, want, sizeof want - 1), 0);
 }
-END_TEST
-
-SUITE(trace_encode, json_has_commas_and_escapes, a_pickle_has_opcodes_of_protocol_2)

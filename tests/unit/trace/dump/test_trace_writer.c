@@ -18,7 +18,7 @@ static void expect_file(const char *path, const char *want)
     ck_assert_str_eq(have, want);
 }
 
-START_TEST(numbers_are_printed_without_stdio)
+TEST(numbers_are_printed_without_stdio)
 {
     char out[WF_DECIMAL], want[32], hex[17];
     static const int64_t numbers[] = {0, 7, -1, 10, INT32_MIN, INT64_MAX, INT64_MIN};
@@ -31,9 +31,8 @@ START_TEST(numbers_are_printed_without_stdio)
     wf_print_hex(UINT64_C(0x0123456789abcdef), hex);
     ck_assert_str_eq(hex, "0123456789abcdef");
 }
-END_TEST
 
-START_TEST(a_phrase_is_cut_at_its_end)
+TEST(a_phrase_is_cut_at_its_end)
 {
     char out[8];
     struct wf_phrase phrase = {out, sizeof out, 0};
@@ -42,9 +41,8 @@ START_TEST(a_phrase_is_cut_at_its_end)
     wf_phrase_add_decimal(&phrase, 12345);
     ck_assert_str_eq(out, "rank 12");
 }
-END_TEST
 
-START_TEST(a_file_appears_when_it_is_complete)
+TEST(a_file_appears_when_it_is_complete)
 {
     struct folder folder = folder_create();
     const char *path = folder_path(&folder, "file");
@@ -61,9 +59,8 @@ START_TEST(a_file_appears_when_it_is_complete)
     expect_file(path, "one -2");
     folder_remove(&folder);
 }
-END_TEST
 
-START_TEST(a_file_that_cannot_be_written_leaves_nothing)
+TEST(a_file_that_cannot_be_written_leaves_nothing)
 {
     struct folder folder = folder_create();
     const char *path = folder_path(&folder, "file");
@@ -89,7 +86,3 @@ START_TEST(a_file_that_cannot_be_written_leaves_nothing)
     wf_writer_discard(&writer);
     ck_assert_int_eq(rmdir(folder.path), 0); /* it is empty */
 }
-END_TEST
-
-SUITE(trace_writer, numbers_are_printed_without_stdio, a_phrase_is_cut_at_its_end,
-      a_file_appears_when_it_is_complete, a_file_that_cannot_be_written_leaves_nothing)

@@ -1,0 +1,53 @@
+/* layout.h - layout files: the placements of all tensors of a model.
+ *
+ *     mesh tp=4                             the first line
+ *     # a comment
+ *     *.q_proj.weight           S(0)        a pattern of names, and placements
+ *     *.o_proj.weight           S(1)
+ *     *                         R
+ *
+ * The first pattern that matches a name decides.  `*` matches any text, dots too.  A pattern is
+ * refused if an earlier one matches all its names.  Layouts are immutable; any thread may use
+ * them. */
+#ifndef WEFT_LAYOUT_H
+#define WEFT_LAYOUT_H
+
+#include "mesh.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The placements of tensors, by patterns of their names. */
+typedef struct weft_layout_file weft_layout_file;
+
+/* Create the layout that TEXT describes, or the file at PATH.  MESH may be NULL; otherwise it
+ * replaces the mesh of the text, which may be left out, and must have as many axes.  The caller
+ * releases *OUT. WEFT_ERR_PARSE: the text is malformed, or has a partial placement; the error gives
+ * the line. */
+WEFT_API WEFT_NODISCARD weft_status weft_layout_file_parse(const char *text, const weft_mesh *mesh,
+                                                           weft_layout_file **out);
+WEFT_API WEFT_NODISCARD weft_status weft_layout_file_open(const char *path, const weft_mesh *mesh,
+                                                          weft_layout_file **out);
+
+/* Drop the layout and set *LAYOUT to NULL.  Accepts NULL and a pointer to NULL. */
+WEFT_API void weft_layout_file_release(weft_layout_file **layout);
+
+/* The mesh of LAYOUT; NULL for NULL.  Borrowed. */
+WEFT_API const weft_mesh *weft_layout_file_mesh(const weft_layout_file *layout);
+
+/* Set *PLACEMENTS to the placements of the tensor NAME, such as "S(0)".  Borrowed.
+ * WEFT_ERR_NOT_FOUND: no pattern matches. */
+WEFT_API WEFT_NODISCARD weft_status weft_layout_file_find(const weft_layout_file *layout,
+                                                          const char *name,
+                                                          const char **placements);
+
+/* Log a warning for each line of LAYOUT that matches some of the COUNT names, if earlier lines
+ * decide all of them.  [NAMES: COUNT entries] */
+WEFT_API WEFT_NODISCARD weft_status weft_layout_file_warn(const weft_layout_file *layout,
+                                                          size_t count, const char *const *names);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,301 @@
+/* layout.c - layout files: a mesh, and placements by patterns of names. */
+#include "base/arena.h"
+#include "base/kinds.h"
+#include "mesh/mesh.h"
+#include "shard/shard.h"
+
+#include "weft/layout.h"
+
+#include <string.h>
+
+struct rule {
+    const char *pattern, *placements;
+    uint32_t line;
+};
+
+struct weft_layout_file {
+    uint64_t made;
+    weft_mesh *mesh;
+    struct wf_arena arena;
+    struct rule *rules;
+    size_t count, capacity;
+};
+
+/* ---- the text ---- */
+
+/* Skip blanks, a comment, and the end of the line; false at the end of the text. */
+static bool next_line(struct wf_scan *scan)
+{
+    for (;;) {
+        wf_scan_space(scan);
+        if (wf_scan_peek(scan) == '#')
+            while (!wf_scan_end(scan) && wf_scan_peek(scan) != '\n')
+                scan->at++;
+        wf_scan_char(scan, '\r');
+        if (!wf_scan_char(scan, '\n')) return !wf_scan_end(scan);
+    }
+}
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == '\0';
+}
+
+/* The text up to the next blank. */
+static const char *take_field(struct wf_scan *scan, struct wf_arena *arena)
+{
+    size_t first = scan->at;
+
+    while (!is_blank(wf_scan_peek(scan)))
+        scan->at++;
+    return wf_arena_text(arena, scan->text + first, scan->at - first);
+}
+
+/* The text up to the end of the line, or to a comment. */
+static const char *take_rest(struct wf_scan *scan, struct wf_arena *arena)
+{
+    size_t first = scan->at, end = first;
+
+    for (char c = wf_scan_peek(scan); c != '\0' && c != '\n' && c != '#'; c = wf_scan_peek(scan)) {
+        scan->at++;
+        if (!is_blank(c)) end = scan->at;
+    }
+    return wf_arena_text(arena, scan->text + first, end - first);
+}
+
+/* MESH cannot replace OWN, whose text is TEXT. */
+static weft_status refuse_mesh(const char *text, const weft_mesh *own, const weft_mesh *mesh)
+{
+    int32_t axes = weft_mesh_axes(own), others = weft_mesh_axes(mesh);
+    struct wf_text other = {0};
+    weft_status status;
+
+    wf_mesh_add_text(mesh, &other);
+    status = wf_text_status(&other);
+    if (status == WEFT_OK)
+        status = wf_fail(WEFT_ERR_INVALID,
+                         "the mesh %s of the layout has %d ax%s, and the mesh %s, which replaces "
+                         "it, %d; it must have as many, because each line has a placement for each "
+                         "axis",
+                         text, axes, axes == 1 ? "is" : "es", other.data, others);
+    wf_text_free(&other);
+    return status;
+}
+
+static weft_status read_mesh(weft_layout_file *layout, struct wf_scan *scan, const weft_mesh *mesh)
+{
+    bool is_empty = !next_line(scan);
+    struct wf_scan at = *scan;
+    weft_status status;
+    const char *text;
+
+    if (is_empty || !wf_scan_word(scan, "mesh") || !is_blank(wf_scan_peek(scan))) {
+        if (is_empty || mesh == NULL)
+            return wf_scan_fail(scan, "layout", "expected the mesh, such as \"mesh tp=4\"");
+        *scan = at; /* the text has patterns only */
+        layout->mesh = weft_mesh_retain(mesh);
+        return WEFT_OK;
+    }
+    wf_scan_space(scan);
+    at = *scan;
+    text = take_rest(scan, &layout->arena);
+    if (text == NULL) return wf_fail_memory(strlen(scan->text));
+    status = weft_mesh_parse(text, &layout->mesh);
+    if (status == WEFT_ERR_NO_MEMORY) return status;
+    if (status != WEFT_OK) return wf_scan_refuse(&at, "layout", "%s", weft_last_error());
+    if (mesh == NULL) return WEFT_OK;
+    if (weft_mesh_axes(mesh) != weft_mesh_axes(layout->mesh))
+        return refuse_mesh(text, layout->mesh, mesh);
+    weft_mesh_release(&layout->mesh);
+    layout->mesh = weft_mesh_retain(mesh);
+    return WEFT_OK;
+}
+
+static weft_status check_placements(const weft_layout_file *layout, const struct wf_scan *at,
+                                    const char *text)
+{
+    weft_placement placements[WEFT_MAX_AXES];
+    int32_t axes = weft_mesh_axes(layout->mesh);
+    weft_status status;
+    bool is_partial = false;
+
+    if (text[0] == '\0') return wf_scan_fail(at, "layout", "expected placements, such as S(0)");
+    status = wf_placements_parse_on(layout->mesh, text, placements);
+    if (status == WEFT_ERR_NO_MEMORY) return status;
+    if (status != WEFT_OK) return wf_scan_refuse(at, "layout", "%s", weft_last_error());
+    for (int32_t a = 0; a < axes; a++)
+        is_partial = is_partial || placements[a].kind == WEFT_PLACE_PARTIAL;
+    weft_placements_free(axes, placements);
+    return is_partial ? wf_scan_refuse(at, "layout", "a checkpoint has no partial placement")
+                      : WEFT_OK;
+}
+
+/* A pattern whose names all match an earlier one decides nothing. */
+static weft_status check_is_seen(const weft_layout_file *layout, const struct wf_scan *at,
+                                 const char *pattern)
+{
+    for (size_t i = 0; i < layout->count; i++) {
+        const struct rule *earlier = &layout->rules[i];
+
+        if (wf_pattern_covers(earlier->pattern, pattern))
+            return wf_scan_refuse(at, "layout",
+                                  "pattern %.200s decides nothing: the pattern %.200s of line %u "
+                                  "matches all its names; put this line before line %u, or remove "
+                                  "it",
+                                  pattern, earlier->pattern, earlier->line, earlier->line);
+    }
+    return WEFT_OK;
+}
+
+static weft_status read_rule(weft_layout_file *layout, struct wf_scan *scan)
+{
+    struct rule rule;
+    struct wf_scan at = *scan;
+
+    if (layout->count == layout->capacity) {
+        size_t capacity = layout->capacity != 0 ? 2 * layout->capacity : 16;
+        struct rule *grown = wf_realloc(layout->rules, capacity * sizeof *grown);
+        if (grown == NULL) return wf_fail_memory(capacity * sizeof *grown);
+        layout->rules = grown;
+        layout->capacity = capacity;
+    }
+    rule.line = wf_scan_line(scan);
+    rule.pattern = take_field(scan, &layout->arena);
+    if (rule.pattern == NULL) return wf_fail_memory(sizeof rule);
+    WF_TRY(check_is_seen(layout, &at, rule.pattern));
+    wf_scan_space(scan);
+    at = *scan;
+    rule.placements = take_rest(scan, &layout->arena);
+    if (rule.placements == NULL) return wf_fail_memory(sizeof rule);
+    WF_TRY(check_placements(layout, &at, rule.placements));
+    layout->rules[layout->count++] = rule;
+    return WEFT_OK;
+}
+
+static weft_status read_layout(weft_layout_file *layout, const char *text, const weft_mesh *mesh)
+{
+    struct wf_scan scan = {.text = text};
+
+    WF_TRY(read_mesh(layout, &scan, mesh));
+    while (next_line(&scan))
+        WF_TRY(read_rule(layout, &scan));
+    return WEFT_OK;
+}
+
+static weft_status make_layout(const char *text, const weft_mesh *mesh, weft_layout_file **out)
+{
+    weft_layout_file *layout = wf_calloc(1, sizeof *layout);
+    weft_status status;
+
+    if (layout == NULL) return wf_fail_memory(sizeof *layout);
+    layout->made = WF_OF_KIND(WF_KIND_LAYOUT);
+    status = read_layout(layout, text, mesh);
+    if (status == WEFT_OK)
+        *out = layout;
+    else
+        weft_layout_file_release(&layout);
+    return status;
+}
+
+weft_status weft_layout_file_parse(const char *text, const weft_mesh *mesh, weft_layout_file **out)
+{
+    WF_TRY(wf_require(text, "weft_layout_file_parse: text"));
+    if (mesh != NULL) WF_TRY(wf_require_kind(mesh, WF_KIND_MESH, "weft_layout_file_parse: mesh"));
+    WF_TRY(wf_require(out, "weft_layout_file_parse: out"));
+    return wf_fail_named(make_layout(text, mesh, out), "weft_layout_file_parse");
+}
+
+/* ---- files ---- */
+
+weft_status weft_layout_file_open(const char *path, const weft_mesh *mesh, weft_layout_file **out)
+{
+    struct wf_text text = {0};
+    weft_status status;
+
+    WF_TRY(wf_require(path, "weft_layout_file_open: path"));
+    if (mesh != NULL) WF_TRY(wf_require_kind(mesh, WF_KIND_MESH, "weft_layout_file_open: mesh"));
+    WF_TRY(wf_require(out, "weft_layout_file_open: out"));
+    status = wf_text_file(path, "a layout file", &text);
+    if (status == WEFT_OK) {
+        status = make_layout(text.data, mesh, out);
+        if (status != WEFT_OK) wf_fail_context(status, "%s", path);
+    }
+    wf_text_free(&text);
+    return wf_fail_named(status, "weft_layout_file_open");
+}
+
+void weft_layout_file_release(weft_layout_file **layout)
+{
+    weft_layout_file *object = layout != NULL ? *layout : NULL;
+
+    if (object == NULL) return;
+    if (!wf_is_kind(object, WF_KIND_LAYOUT)) {
+        wf_warn_unusable("weft_layout_file_release", object->made, WF_KIND_LAYOUT);
+        return;
+    }
+    *layout = NULL;
+    weft_mesh_release(&object->mesh);
+    wf_arena_free(&object->arena);
+    wf_free(object->rules);
+    object->made = wf_released(WF_KIND_LAYOUT);
+    wf_free(object);
+}
+
+/* ---- names ---- */
+
+const weft_mesh *weft_layout_file_mesh(const weft_layout_file *layout)
+{
+    return wf_is_kind(layout, WF_KIND_LAYOUT) ? layout->mesh : NULL;
+}
+
+/* The first line of LAYOUT that matches NAME; NULL: none does. */
+static const struct rule *find_rule(const weft_layout_file *layout, const char *name)
+{
+    for (size_t i = 0; i < layout->count; i++)
+        if (wf_pattern_matches(layout->rules[i].pattern, name)) return &layout->rules[i];
+    return NULL;
+}
+
+weft_status weft_layout_file_find(const weft_layout_file *layout, const char *name,
+                                  const char **placements)
+{
+    const struct rule *rule;
+
+    WF_TRY(wf_require_kind(layout, WF_KIND_LAYOUT, "weft_layout_file_find: layout"));
+    WF_TRY(wf_require(name, "weft_layout_file_find: name"));
+    WF_TRY(wf_require(placements, "weft_layout_file_find: placements"));
+    rule = find_rule(layout, name);
+    if (rule != NULL) {
+        *placements = rule->placements;
+        return WEFT_OK;
+    }
+    return wf_fail(
+        WEFT_ERR_NOT_FOUND,
+        "weft_layout_file_find: no pattern of the layout matches tensor \"%.200s\"; a last "
+        "line with the pattern * matches every name",
+        name);
+}
+
+weft_status weft_layout_file_warn(const weft_layout_file *layout, size_t count,
+                                  const char *const *names)
+{
+    WF_TRY(wf_require_kind(layout, WF_KIND_LAYOUT, "weft_layout_file_warn: layout"));
+    if (count > 0) WF_TRY(wf_require(names, "weft_layout_file_warn: names"));
+    for (size_t i = 1; i < layout->count; i++) {
+        const struct rule *rule = &layout->rules[i], *first = NULL;
+        const char *taken = NULL;
+
+        for (size_t k = 0; k < count && first != rule; k++) {
+            if (!wf_pattern_matches(rule->pattern, names[k])) continue;
+            first = find_rule(layout, names[k]);
+            taken = names[k];
+        }
+        if (first == NULL || first == rule) continue;
+        wf_log(WF_LOG_WARNING,
+               "layout, line %u: pattern %.200s decides nothing: line %u (%.200s) decides all that "
+               "it matches, such as \"%.200s\"; put line %u before line %u",
+               rule->line, rule->pattern, first->line, first->pattern, taken, rule->line,
+               first->line);
+    }
+    return WEFT_OK;
+}

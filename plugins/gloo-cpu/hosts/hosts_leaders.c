@@ -1,0 +1,86 @@
+/* hosts_leaders.c - what the leaders of the hosts do among each other, by messages. */
+#include "hosts.h"
+
+static void address_leaders(const struct cpu_hosts *hosts, uint32_t count, struct net_part *parts)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        parts[i].kind = NET_COLLECTIVE;
+        parts[i].peer = cpu_hosts_leader(hosts, parts[i].peer);
+    }
+}
+
+weft_status cpu_hosts_exchange(struct cpu_comm *comm, uint32_t send_count, struct net_part *sends,
+                               uint32_t receive_count, struct net_part *receives)
+{
+    struct cpu_hosts *hosts = comm->other_hosts;
+    struct net_failure failure;
+    struct net_work *work;
+
+    if (!cpu_hosts_leads(comm)) return WEFT_OK;
+    address_leaders(hosts, send_count, sends);
+    address_leaders(hosts, receive_count, receives);
+    if (hosts->carrier->start(hosts->network, send_count, sends, receive_count, receives, &work,
+                              &failure) == WEFT_OK &&
+        hosts->carrier->wait(hosts->network, work, &failure) == WEFT_OK)
+        return WEFT_OK;
+    return cpu_hosts_fail(comm, comm->group.doing, &failure);
+}
+
+weft_status cpu_hosts_all_gather(struct cpu_comm *comm, unsigned char *data, const size_t *bytes)
+{
+    struct cpu_hosts *hosts = comm->other_hosts;
+    struct net_part *sends = hosts->parts, *receives = hosts->parts + hosts->count;
+    uint32_t send_count = 0, receive_count = 0;
+    unsigned char *at = data, *own = data;
+
+    for (int32_t h = 0; h < hosts->own; h++)
+        own += bytes[h];
+    for (int32_t h = 0; h < hosts->count; at += bytes[h], h++) {
+        if (h == hosts->own) continue;
+        if (bytes[hosts->own] > 0)
+            sends[send_count++] =
+                (struct net_part){.peer = h, .data = own, .bytes = bytes[hosts->own]};
+        if (bytes[h] > 0)
+            receives[receive_count++] = (struct net_part){.peer = h, .data = at, .bytes = bytes[h]};
+    }
+    return cpu_hosts_exchange(comm, send_count, sends, receive_count, receives);
+}
+
+/* A binomial tree: a host that has the data sends it to hosts at half the distance each time. */
+weft_status cpu_hosts_send_to_all(struct cpu_comm *comm, void *data, size_t bytes, int32_t host)
+{
+    struct cpu_hosts *hosts = comm->other_hosts;
+    int32_t count = hosts->count, own = (hosts->own - host + count) % count, reach = 1;
+    struct net_part part = {.data = data, .bytes = bytes};
+    uint32_t sends = 0;
+
+    while (reach < count && (own & reach) == 0)
+        reach *= 2;
+    if (own > 0) {
+        part.peer = (own - reach + host) % count;
+        PLUG_TRY(cpu_hosts_exchange(comm, 0, NULL, 1, &part));
+    }
+    for (reach /= 2; reach > 0; reach /= 2)
+        if (own + reach < count)
+            hosts->parts[sends++] = (struct net_part){
+                .peer = (own + reach + host) % count, .data = data, .bytes = bytes};
+    return cpu_hosts_exchange(comm, sends, hosts->parts, 0, NULL);
+}
+
+/* In round i each host hears of 2^i more of the hosts before it. */
+weft_status cpu_hosts_synchronize(struct cpu_comm *comm)
+{
+    struct cpu_hosts *hosts = comm->other_hosts;
+    int32_t count = hosts->count;
+    uint64_t ours = 0, theirs;
+
+    for (int32_t reach = 1; reach < count; reach *= 2) {
+        struct net_part send = {
+            .peer = (hosts->own + reach) % count, .data = &ours, .bytes = sizeof ours};
+        struct net_part receive = {
+            .peer = (hosts->own - reach + count) % count, .data = &theirs, .bytes = sizeof theirs};
+
+        PLUG_TRY(cpu_hosts_exchange(comm, 1, &send, 1, &receive));
+    }
+    return WEFT_OK;
+}

@@ -1,0 +1,128 @@
+#include "checkpoint/file.h"
+#include "support/allocfail.h"
+#include "support/checkpoints.h"
+#include "support/suite.h"
+
+static weft_layout_file *layout;
+
+static weft_status parse(const char *text)
+{
+    weft_layout_file_release(&layout);
+    return weft_layout_file_parse(text, NULL, &layout);
+}
+
+static const char *placements_of(const char *name)
+{
+    const char *placements = NULL;
+
+    OK(weft_layout_file_find(layout, name, &placements));
+    return placements;
+}
+
+TEST(the_first_pattern_that_matches_decides)
+{
+    const char *placements;
+    char text[32];
+
+    OK(parse("# Llama\n\nmesh tp=4   # ranks\r\n"
+             "*.q_proj.weight   S(0)\r\n"
+             "model.*.mlp.*_proj.weight S(1) # not all\n"
+             "  exact\tR\n"
+             "a*b*c   SS(0,2)\n"
+             "model.* R"));
+    OK(weft_mesh_print(weft_layout_file_mesh(layout), text, sizeof text, NULL));
+    ck_assert_str_eq(text, "tp=4");
+    ck_assert_str_eq(placements_of("model.layers.0.self_attn.q_proj.weight"), "S(0)");
+    ck_assert_str_eq(placements_of("model.layers.0.mlp.up_proj.weight"), "S(1)");
+    ck_assert_str_eq(placements_of("exact"), "R");
+    ck_assert_str_eq(placements_of("abbbcc"), "SS(0,2)");
+    ck_assert_str_eq(placements_of("model."), "R");
+    REFUSED(weft_layout_file_find(layout, "exactly", &placements), WEFT_ERR_NOT_FOUND,
+            "no pattern of the layout matches tensor \"exactly\"");
+    REFUSED(weft_layout_file_find(layout, "abd", &placements), WEFT_ERR_NOT_FOUND, "\"abd\"");
+    REFUSED(weft_layout_file_find(layout, "", &placements), WEFT_ERR_NOT_FOUND, "\"\"");
+}
+
+TEST(wrong_layouts_are_refused_with_their_line)
+{
+    REFUSED(parse(""), WEFT_ERR_PARSE, "expected the mesh, such as \"mesh tp=4\", found the end");
+    REFUSED(parse("* R"), WEFT_ERR_PARSE, "expected the mesh");
+    REFUSED(parse("meshtp=4"), WEFT_ERR_PARSE, "expected the mesh");
+    REFUSED(parse("mesh tp=x\n* R"), WEFT_ERR_PARSE, "layout \"mesh tp=x\", position 6");
+    REFUSED(parse("mesh tp=4\n*"), WEFT_ERR_PARSE, "line 2 \"*\", position 2: expected placements");
+    REFUSED(parse("mesh tp=4\n# c\n* S(0),R\n"), WEFT_ERR_PARSE, "line 3 \"* S(0),R\", position 3");
+    REFUSED(parse("mesh dp=2,tp=4\n* S(0)\n"), WEFT_ERR_PARSE,
+            "1 placement, but the mesh dp=2,tp=4 has 2 axes (dp, tp)");
+    REFUSED(parse("mesh dp=2,tp=4\n* S(0),R,P(mean)\n"), WEFT_ERR_PARSE,
+            "3 placements, but the mesh dp=2,tp=4 has 2 axes (dp, tp)");
+    REFUSED(parse("mesh dp=2\n* Shard(0)\n"), WEFT_ERR_PARSE, "did you mean S(0)?");
+    REFUSED(parse("mesh tp=4\n* P\n"), WEFT_ERR_PARSE, "a checkpoint has no partial placement");
+    REFUSED(parse("mesh tp=4\na.*.w R\nb R\na.*x*.w S(0)\n"), WEFT_ERR_PARSE,
+            "line 4 \"a.*x*.w S(0)\", position 1: pattern a.*x*.w decides nothing: the pattern "
+            "a.*.w of line 2 matches all its names; put this line before line 2");
+    REFUSED(parse("mesh tp=4\n* R\nb S(0)\n"), WEFT_ERR_PARSE, "pattern b decides nothing");
+    REFUSED(parse("mesh tp=4\nb R\nb S(0)\n* R"), WEFT_ERR_PARSE,
+            "pattern b decides nothing: the pattern b of line 2 matches all its names");
+    ck_assert_ptr_null(layout);
+}
+
+TEST(patterns_alone_need_the_mesh_of_the_program)
+{
+    weft_mesh *mesh = NULL;
+
+    OK(weft_mesh_parse("dp=2,tp=2", &mesh));
+    weft_layout_file_release(&layout);
+    OK(weft_layout_file_parse("# no mesh\nmeshes R,R\n* S(0),R\n", mesh, &layout));
+    ck_assert_ptr_eq(weft_layout_file_mesh(layout), mesh);
+    ck_assert_str_eq(placements_of("meshes"), "R,R");
+    ck_assert_str_eq(placements_of("a"), "S(0),R");
+    weft_layout_file_release(&layout);
+    REFUSED(weft_layout_file_parse("# nothing\n", mesh, &layout), WEFT_ERR_PARSE,
+            "expected the mesh");
+    REFUSED(weft_layout_file_parse("* S(0)\n", mesh, &layout), WEFT_ERR_PARSE, "1 placement");
+    weft_mesh_release(&mesh);
+}
+
+TEST(another_mesh_takes_the_place)
+{
+    OWNED(weft_mesh) *mesh = NULL, *two = NULL;
+
+    OK(weft_mesh_parse("tp=8", &mesh));
+    OK(weft_mesh_parse("2x4", &two));
+    OK(weft_layout_file_parse("mesh tp=4\n* R", mesh, &layout));
+    ck_assert_ptr_eq(weft_layout_file_mesh(layout), mesh);
+    weft_layout_file_release(&layout);
+    REFUSED(weft_layout_file_parse("mesh tp=4\n* R", two, &layout), WEFT_ERR_INVALID,
+            "the mesh tp=4 of the layout has 1 axis, and the mesh 2x4, which replaces it, 2; it "
+            "must have as many");
+}
+
+TEST(files_are_read)
+{
+    OK(weft_layout_file_open(folder_write(&folder, "l", "mesh 2\n* R\n", 11), NULL, &layout));
+    ck_assert_str_eq(placements_of("any"), "R");
+    weft_layout_file_release(&layout);
+    REFUSED(weft_layout_file_open(folder_write(&folder, "m", "mesh 2\n* X\n", 11), NULL, &layout),
+            WEFT_ERR_PARSE, "line 2");
+    REFUSED(weft_layout_file_open(folder_write(&folder, "n", "mesh\0 2", 7), NULL, &layout),
+            WEFT_ERR_PARSE, "is not a layout file");
+    REFUSED(weft_layout_file_open(folder_path(&folder, "none"), NULL, &layout), WEFT_ERR_NOT_FOUND,
+            "none: No such file");
+}
+
+static weft_status parse_again(void *unused)
+{
+    (void)unused;
+    return weft_layout_file_parse("mesh tp=4\na R\nb S(0)\n", NULL, &layout);
+}
+
+static void release_again(void *unused)
+{
+    (void)unused;
+    weft_layout_file_release(&layout);
+}
+
+TEST(allocation_failures_are_reported)
+{
+    check_allocation_failures(parse_again, release_again, NULL);
+}
