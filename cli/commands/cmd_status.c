@@ -1,4 +1,5 @@
-/* cmd_status.c - `weft status [PID|JOB]`: what the ranks of this host do, and who waits for whom.
+/* cmd_status.c - `weft status [PID|JOB|FILE]`: what the ranks of this host do, and who waits for
+ * whom.
  */
 #include "status/status.h"
 #include "weft/recorder.h"
@@ -125,13 +126,6 @@ static bool is_name(const char *wanted)
 
 static void add_nothing(struct wf_text *out, const struct status *status, const char *wanted)
 {
-    if (wanted != NULL && !is_name(wanted)) {
-        wf_text_add(out,
-                    "\"%s\" is neither a PID nor the beginning of a job's number (at least four "
-                    "hexadecimal digits)",
-                    wanted);
-        return;
-    }
     if (wanted != NULL)
         wf_text_add(out, "no job of this user on this host has the pid or number %s", wanted);
     else
@@ -220,6 +214,22 @@ static bool read_seconds(const struct cli_command *command, const char *text, in
     return true;
 }
 
+static int print_file(const struct request *asked)
+{
+    if (access(asked->wanted, F_OK) != 0 && errno == ENOENT && strchr(asked->wanted, '/') == NULL) {
+        cli_complain(asked->command,
+                     "\"%s\" is neither a PID nor the beginning of a job's number (at least four "
+                     "hexadecimal digits), and there is no file of this name",
+                     asked->wanted);
+        return CLI_NO;
+    }
+    if (asked->watch_ns > 0) {
+        cli_complain(asked->command, "--watch repeats the status of jobs, not of a file");
+        return CLI_USAGE;
+    }
+    return status_print_file(asked->command, asked->wanted, asked->as_json);
+}
+
 static int run(const struct cli_command *command, int argc, char **argv)
 {
     struct request asked = {.command = command};
@@ -231,16 +241,18 @@ static int run(const struct cli_command *command, int argc, char **argv)
         return CLI_USAGE;
     asked.wanted = args.rest_count > 0 ? args.rest[0] : NULL;
     asked.as_json = cli_has(command, &args, "json");
+    if (asked.wanted != NULL && !is_name(asked.wanted)) return print_file(&asked);
     return asked.watch_ns > 0 ? watch(&asked) : look(&asked, false);
 }
 
 const struct cli_command cli_status = {
     .name = "status",
     .summary = "show what the ranks of this host do, and which rank the others wait for",
-    .arguments = "[PID|JOB] [options]",
+    .arguments = "[PID|JOB|FILE] [options]",
     .example =
         "weft status 24945 --watch 2   # PID: of a rank or of its launcher\n"
-        "  weft status c8da              # JOB: the first digits of its number, at least four",
+        "  weft status c8da              # JOB: the first digits of its number, at least four\n"
+        "  weft status ./copied          # FILE: the operations in a recorder, or in a copy of one",
     .options =
         (const struct cli_option[]){
             {"watch", "SECONDS",

@@ -25,8 +25,8 @@ static void add_rank(struct wf_json *json, const struct status_rank *rank)
     wf_json_end(json, '}');
 }
 
-static void add_record(struct wf_json *json, const char *key, const struct status_job *job,
-                       const weft_recorder *recorder, const weft_record *record)
+void status_add_record(struct wf_json *json, const char *key, const weft_recorder *recorder,
+                       uint64_t read_ns, const weft_record *record)
 {
     static const char *const states[] = {[WEFT_RECORD_SUBMITTED] = "submitted",
                                          [WEFT_RECORD_FINISHED] = "finished",
@@ -52,9 +52,9 @@ static void add_record(struct wf_json *json, const char *key, const struct statu
     else
         wf_json_null(json, "peer");
     wf_json_string(json, "label", label[0] != '\0' ? label : NULL);
-    wf_json_uint(json, "submitted_ago_ns", status_since(job, record->submitted));
+    wf_json_uint(json, "submitted_ago_ns", status_since(read_ns, record->submitted));
     if (record->finished != 0)
-        wf_json_uint(json, "finished_ago_ns", status_since(job, record->finished));
+        wf_json_uint(json, "finished_ago_ns", status_since(read_ns, record->finished));
     else
         wf_json_null(json, "finished_ago_ns");
     wf_json_end(json, '}');
@@ -71,8 +71,8 @@ static void add_group(struct wf_json *json, const struct status_job *job,
     wf_json_uint(json, "sequence", p->sequence);
     wf_json_uint(json, "since_ns", group->since_ns);
     wf_json_string(json, "failed", p->failed != WEFT_OK ? weft_status_name(p->failed) : NULL);
-    add_record(json, "begun", job, p->rank->recorder, p->begun);
-    add_record(json, "finished", job, p->rank->recorder, p->finished);
+    status_add_record(json, "begun", p->rank->recorder, job->read_ns, p->begun);
+    status_add_record(json, "finished", p->rank->recorder, job->read_ns, p->finished);
     wf_json_end(json, '}');
 }
 
@@ -143,7 +143,7 @@ void status_add_json(struct wf_json *json, const struct status_job *job)
     wf_json_string(json, "backend", info->backend);
     wf_json_int(json, "size", job->size);
     wf_json_bool(json, "alive", job->alive > 0);
-    wf_json_uint(json, "begun_ago_ns", status_since(job, job->begun_ns));
+    wf_json_uint(json, "begun_ago_ns", status_since(job->read_ns, job->begun_ns));
     wf_json_begin(json, "ranks", '[');
     for (int32_t i = 0; i < job->rank_count; i++)
         add_rank(json, &job->ranks[i]);

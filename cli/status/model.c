@@ -7,9 +7,9 @@
 
 enum { PAUSE_NS = 20000000 }; /* between the two readings */
 
-uint64_t status_since(const struct status_job *job, uint64_t ns)
+uint64_t status_since(uint64_t read_ns, uint64_t ns)
 {
-    return ns != 0 && job->read_ns > ns ? job->read_ns - ns : 0;
+    return ns != 0 && read_ns > ns ? read_ns - ns : 0;
 }
 
 bool status_is_message(const weft_record *record)

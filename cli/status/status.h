@@ -4,6 +4,7 @@
  *     waits.c  which rank waits for which
  *     text.c   as text
  *     json.c   as JSON
+ *     file.c   the records of one recorder
  *
  * A position is where a rank is on a communicator.  Ranks are read one after another while they
  * run, so they are read twice: a rank that has moved in between does not wait. */
@@ -89,8 +90,8 @@ struct status {
 weft_status status_create(struct status *out) WF_NODISCARD;
 void status_free(struct status *status);
 
-/* How long ago NS was when JOB was read. */
-uint64_t status_since(const struct status_job *job, uint64_t ns);
+/* How long ago NS was at READ_NS; 0 for 0. */
+uint64_t status_since(uint64_t read_ns, uint64_t ns);
 /* True if RECORD is an operation of all ranks of its communicator. */
 bool status_is_collective(const weft_record *record);
 bool status_is_message(const weft_record *record);
@@ -119,5 +120,11 @@ void status_add_ranks(struct wf_text *out, const struct status_job *job, const b
 void status_add_absent(struct wf_text *out, const struct status_comm *comm);
 void status_add_text(struct wf_text *out, const struct status_job *job, bool in_full);
 void status_add_json(struct wf_json *json, const struct status_job *job);
+/* RECORD of RECORDER, which was read at READ_NS; NULL: none. */
+void status_add_record(struct wf_json *json, const char *key, const weft_recorder *recorder,
+                       uint64_t read_ns, const weft_record *record);
+
+/* Print the recorder in file PATH.  Returns the exit code. */
+int status_print_file(const struct cli_command *command, const char *path, bool as_json);
 
 #endif

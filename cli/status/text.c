@@ -84,7 +84,7 @@ static void add_position(struct wf_text *out, const struct status_job *job,
     wf_text_add(out, "; last finished: ");
     add_operation(out, p->rank->recorder, finished);
     wf_text_add(out, ", ");
-    wf_text_time(out, status_since(job, finished->finished));
+    wf_text_time(out, status_since(job->read_ns, finished->finished));
     wf_text_add(out, " ago");
 }
 
@@ -194,12 +194,12 @@ static void add_activity(struct wf_text *out, const struct status_job *job,
         wf_text_add(out, "it is in ");
         add_operation(out, rank->recorder, newest);
         wf_text_add(out, "%s%s, for ", name[0] != '\0' ? " on " : "", name);
-        wf_text_time(out, status_since(job, newest->submitted));
+        wf_text_time(out, status_since(job->read_ns, newest->submitted));
         return;
     }
     wf_text_add(out, "it has been in no operation of weft for ");
-    wf_text_time(out,
-                 status_since(job, newest->finished != 0 ? newest->finished : newest->submitted));
+    wf_text_time(out, status_since(job->read_ns,
+                                   newest->finished != 0 ? newest->finished : newest->submitted));
 }
 
 static void add_cause(struct wf_text *out, const struct status_job *job, int32_t index,
@@ -328,7 +328,7 @@ void status_add_text(struct wf_text *out, const struct status_job *job, bool in_
         wf_text_add(out, ", %d ended", job->rank_count - job->alive);
     if (job->alive > 0) {
         wf_text_add(out, ", for ");
-        wf_text_time(out, status_since(job, job->begun_ns));
+        wf_text_time(out, status_since(job->read_ns, job->begun_ns));
     }
     wf_text_char(out, '\n');
     if (!in_full) return;

@@ -263,7 +263,7 @@ static uint64_t since(const struct status_job *job, const struct status_position
     const weft_record *begun = position->begun;
 
     if (begun == NULL) return 0;
-    return status_since(job, begun->finished != 0 ? begun->finished : begun->submitted);
+    return status_since(job->read_ns, begun->finished != 0 ? begun->finished : begun->submitted);
 }
 
 static weft_status add_group(const struct status_job *job, struct status_comm *comm, int32_t first)

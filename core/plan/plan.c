@@ -136,12 +136,12 @@ static weft_status check_request(const weft_spec *from, const weft_spec *to,
         return refuse_shapes(a, b);
     if (given->minimize > WEFT_MINIMIZE_MEMORY)
         return wf_fail(WEFT_ERR_INVALID,
-                       "weft_plan_options.minimize is %u; expected WEFT_MINIMIZE_TIME (0), "
+                       "minimize is %u; expected WEFT_MINIMIZE_TIME (0), "
                        "WEFT_MINIMIZE_BYTES (1) or WEFT_MINIMIZE_MEMORY (2)",
                        given->minimize);
     if (given->planner > WEFT_PLANNER_EXCHANGE)
         return wf_fail(WEFT_ERR_INVALID,
-                       "weft_plan_options.planner is %u; expected WEFT_PLANNER_SEARCH (0) or "
+                       "planner is %u; expected WEFT_PLANNER_SEARCH (0) or "
                        "WEFT_PLANNER_EXCHANGE (1)",
                        given->planner);
     return WEFT_OK;

@@ -47,7 +47,7 @@ everyone() { # a record of each of eight ranks
 # first four digits of each number, because four decimal digits may be the pid of another job.  Ranks whose launcher was
 # killed have the parent 1, so a pid that no process has is asked for.
 fails 1 "no job of this user on this host has the pid or number 99999999; a rank has a recorder after weft_init, unless WEFT_RECORDER=0, and only its user can see it; recorders are searched for in $folder/weft" status 99999999
-fails 1 '"abcd?" is neither a PID nor the beginning of a job'"'"'s number (at least four hexadecimal digits)' status abcd?
+fails 1 '"abcd?" is neither a PID nor the beginning of a job'"'"'s number (at least four hexadecimal digits), and there is no file of this name' status abcd?
 json status 99999999 --json -- 'it["jobs"] == []'
 fails 2 'not a number of seconds' status --watch soon
 fails 2 'unexpected argument' status 1 2
@@ -78,6 +78,18 @@ says bbbb 'rank 1, in another operation: all-gather #5 of 8.0 MiB, for ' \
 lacks 'aaaa0000' status bbbb
 json status --json -- '{"aaaa000000000001", "bbbb000000000002"} <= {j["job"] for j in it["jobs"]}'
 fails 1 '"bbb" is neither a PID nor the beginning' status bbb # too short
+
+# One recorder, and a copy of it: all its operations, the oldest first.
+cp "$folder"/weft/recorder.bbbb000000000002.1.* "$folder/copy"
+contains 'rank 1 of 3, job bbbb000000000002' status "$folder/copy"
+contains 'communicator tp of ranks 0-2' status "$folder/copy"
+contains 'all-gather tp 8.0 MiB #5, submitted ' status "$folder/copy"
+json status "$folder/copy" --json -- 'it["rank"] == 1 and it["job"] == "bbbb000000000002"' \
+    '[(r["operation"], r["sequence"], r["state"]) for r in it["records"]] == [("all-gather", 5, "submitted")]'
+fails 2 'repeats the status of jobs' status "$folder/copy" --watch 1
+echo no >"$folder/text"
+fails 1 'text' status "$folder/text"
+fails 1 'missing' status "$folder/missing/recorder"
 
 # A line of JSON each time.
 check=$((check + 1))
