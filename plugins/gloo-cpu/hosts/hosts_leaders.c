@@ -33,6 +33,7 @@ weft_status cpu_hosts_all_gather(struct cpu_comm *comm, unsigned char *data, con
     uint32_t send_count = 0, receive_count = 0;
     unsigned char *at = data, *own = data;
 
+    if (!cpu_hosts_leads(comm)) return WEFT_OK;
     for (int32_t h = 0; h < hosts->own; h++)
         own += bytes[h];
     for (int32_t h = 0; h < hosts->count; at += bytes[h], h++) {
