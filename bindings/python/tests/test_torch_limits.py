@@ -119,6 +119,7 @@ def test_a_job_after_another_has_its_own_limit(torchrun_text):  # noqa: F811
 
 def test_collectives_that_are_waited_for_later_keep_their_order(torchrun_text):  # noqa: F811
     torchrun_text(2, """
+    import time
     import torch, torch.distributed as dist
     import weft.torch
 
@@ -142,6 +143,12 @@ def test_collectives_that_are_waited_for_later_keep_their_order(torchrun_text): 
         [work.wait() for work in works]
         assert (z == 2 * step).all() and [part[0].item() for part in parts] == [0, 1]
     assert (x == 2 ** 21).all()
+    # inputs of different sizes are compared when all ranks have told theirs, also if one of them comes late
+    for late in range(2):
+        if rank == late: time.sleep(0.3)
+        parts = [torch.empty(1), torch.empty(2)]
+        dist.all_gather(parts, torch.full((rank + 1,), float(rank)), async_op=True).wait()
+        assert parts[0].tolist() == [0] and parts[1].tolist() == [1, 1]
     dist.all_reduce(torch.ones(1 << 20), async_op=True)  # nobody keeps tensor and work
     dist.barrier()
     dist.destroy_process_group()

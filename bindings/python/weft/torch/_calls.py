@@ -96,11 +96,13 @@ class Calls(Base):
             comm.context.wait(self._queue)
 
     def _run(
-        self, collective: _Collective, send: Tensor | None, recv: Tensor | None, opts: object = None, **options: Any
-    ) -> None:
+        self, collective: _Collective, send: Tensor | None, recv: Tensor | None, opts: object = None, *, complete: bool = False,
+        **options: Any,
+    ) -> None:  # fmt: skip
         """Post a collective to the current stream.
 
         On the CPU it is complete at the end, unless the caller waits later: then it is on the queue, and _done ends the call.
+        With `complete` it is complete in any case, because the call itself reads the result.
         """
         given = send.detach() if send is not None and send.requires_grad else send
         taken = given if recv is send else recv.detach() if recv is not None and recv.requires_grad else recv
@@ -113,7 +115,7 @@ class Calls(Base):
             options["stream"] = current_stream(device)
         elif held is not None:
             self._held_limit = min(self._held_limit, seconds)
-        elif opts is not None and getattr(opts, "asyncOp", False):
+        elif not complete and opts is not None and getattr(opts, "asyncOp", False):
             self._queue = self._queue or weft.Stream(comm.context)
             options["stream"], held = self._queue, []
         else:

@@ -93,7 +93,7 @@ class ProcessGroup(Calls):
         given = {self.rank(): source.numel()}
         if source.device.type == "cpu" and self._held is None:
             all_given = torch.empty(self.size(), dtype=torch.int64)
-            self._run("all_gather", torch.tensor([source.numel()]), all_given, opts)
+            self._run("all_gather", torch.tensor([source.numel()]), all_given, opts, complete=True)
             given = dict(enumerate(all_given.tolist()))
         for rank, number in given.items():
             if number != counts[rank]:
