@@ -251,7 +251,7 @@ int cli_fail(const struct cli_command *command, weft_status status)
 
 int cli_fail_file(const struct cli_command *command, const char *path, int error)
 {
-    cli_complain(command, "%s: %s", path, wf_error_text(error));
+    cli_complain(command, "%s: %s", path, kit_error_text(error));
     return CLI_ENVIRONMENT;
 }
 

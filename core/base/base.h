@@ -3,6 +3,9 @@
 #ifndef WEFT_BASE_BASE_H
 #define WEFT_BASE_BASE_H
 
+#include "kit/limits.h"
+#include "kit/print.h"
+
 #include "weft/weft_plugin.h"
 
 #include <stdarg.h>
@@ -214,20 +217,7 @@ static inline uint64_t wf_hash_mix(uint64_t seed, uint64_t value)
     return h ^ (h >> 29);
 }
 
-/* ---- text/print.c: errors of the system ---- */
-
-/* kit_limit_text and kit_error_text of core/kit/limits.h: which limit of the process
- * caused ERROR, and strerror with it.  The texts are the thread's, until its next call. */
-const char *wf_limit_text(int error);
-const char *wf_error_text(int error);
-
-/* ---- text/print.c: without the locale of the program ---- */
-
-/* As snprintf, vsnprintf, strtod and strtof, in the locale "C". */
-int wf_print(char *out, size_t bytes, const char *format, ...) WF_PRINTF(3, 4);
-int wf_printv(char *out, size_t bytes, const char *format, va_list args) WF_PRINTF(3, 0);
-double wf_read_double(const char *text, char **end);
-float wf_read_float(const char *text, char **end);
+/* ---- text/text.c: letters ---- */
 
 /* The small letter for a letter of ASCII; all others are unchanged. */
 static inline char wf_lower(char c)

@@ -61,7 +61,7 @@ static weft_status list_folder(const char *path, struct listing *listing)
     DIR *folder = opendir(path);
     weft_status status = WEFT_OK;
 
-    if (folder == NULL) return wf_fail(WEFT_ERR_SYSTEM, "%s: %s", path, wf_error_text(errno));
+    if (folder == NULL) return wf_fail(WEFT_ERR_SYSTEM, "%s: %s", path, kit_error_text(errno));
     for (struct dirent *entry; status == WEFT_OK && (entry = readdir(folder)) != NULL;) {
         if (strcmp(entry->d_name, ".metadata") == 0) listing->is_dcp = true;
         if (entry->d_name[0] == '.') continue;
@@ -168,7 +168,7 @@ weft_status weft_checkpoint_open(const char *path, weft_checkpoint **out)
     WF_TRY(wf_require(out, "weft_checkpoint_open: out"));
     if (stat(path, &info) != 0)
         return wf_fail(errno == ENOENT || errno == ENOTDIR ? WEFT_ERR_NOT_FOUND : WEFT_ERR_SYSTEM,
-                       "weft_checkpoint_open: %s: %s", path, wf_error_text(errno));
+                       "weft_checkpoint_open: %s: %s", path, kit_error_text(errno));
     checkpoint = wf_calloc(1, sizeof *checkpoint);
     if (checkpoint == NULL) return wf_fail_memory(sizeof *checkpoint);
     checkpoint->made = WF_OF_KIND(WF_KIND_CHECKPOINT);

@@ -112,7 +112,7 @@ static weft_status fail_at(const struct wf_scan *scan, const char *kind, const c
     size_t first, line = quote_line(scan, quoted, sizeof quoted, &first);
 
     if (line > 1) snprintf(where, sizeof where, "line %zu ", line);
-    wf_printv(reason, sizeof reason, format, args);
+    kit_printv(reason, sizeof reason, format, args);
     return wf_fail(WEFT_ERR_PARSE, "%s%s%s\"%s\", position %zu: %s%s", kind != NULL ? kind : "",
                    kind != NULL ? " " : "", where, quoted, scan->at - first + 1, reason, found);
 }

@@ -48,7 +48,7 @@ weft_status wf_inputs_begin(struct wf_inputs *inputs, const char *path)
     if (folder < 0) {
         wf_free(copy);
         return wf_fail(errno == ENOENT ? WEFT_ERR_NOT_FOUND : WEFT_ERR_SYSTEM, "%s: %s", path,
-                       wf_error_text(errno));
+                       kit_error_text(errno));
     }
     *inputs = (struct wf_inputs){.path = copy, .folder = folder};
     pthread_mutex_init(&inputs->guard, NULL);
@@ -74,7 +74,7 @@ static weft_status fail_file(const struct wf_inputs *inputs, const char *name, i
 {
     return wf_fail(error == ENOENT ? WEFT_ERR_NOT_FOUND : WEFT_ERR_SYSTEM, "%s/%s: %s",
                    inputs->path, name,
-                   error == ENOENT ? "this file is missing" : wf_error_text(error));
+                   error == ENOENT ? "this file is missing" : kit_error_text(error));
 }
 
 /* Open NAME; O_NONBLOCK, so that a pipe does not block. */
