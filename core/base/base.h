@@ -358,12 +358,32 @@ struct wf_scan {
     size_t at; /* offset of the next byte; error messages count from 1 */
 };
 
+/* A part of a text. */
+struct wf_passage {
+    const char *start;
+    size_t length;
+};
+
+/* A blank, or the end of a line or of the text. */
+static inline bool wf_is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == '\0';
+}
+
 char wf_scan_peek(const struct wf_scan *scan);             /* '\0' at the end */
 void wf_scan_space(struct wf_scan *scan);                  /* skip blanks */
 bool wf_scan_char(struct wf_scan *scan, char c);           /* take C if it is next */
 bool wf_scan_word(struct wf_scan *scan, const char *word); /* take WORD if it is next */
 bool wf_scan_end(const struct wf_scan *scan);
 uint32_t wf_scan_line(const struct wf_scan *scan); /* from 1 */
+/* Skip blanks, comments (# up to the end of the line) and ends of lines; false at the end of the
+ * text. */
+bool wf_scan_next_line(struct wf_scan *scan);
+/* Take the next field of a line: skip blanks, then take the text up to a blank.  It is empty at a
+ * comment and at the end of the line. */
+struct wf_passage wf_scan_field(struct wf_scan *scan);
+/* Take the text up to a comment or the end of the line, without blanks at its ends. */
+struct wf_passage wf_scan_rest(struct wf_scan *scan);
 /* Take [A-Za-z_][A-Za-z0-9_]*; false if none is next. */
 bool wf_scan_name(struct wf_scan *scan, const char **start, size_t *length);
 /* Take decimal digits.  Errors: the next byte is not a digit, or the number exceeds 2^63 - 1; WHAT

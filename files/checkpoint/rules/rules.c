@@ -49,18 +49,13 @@ struct reader {
 
 /* ---- tokens ---- */
 
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == '\0';
-}
-
 /* The bytes up to a blank, a comma, a parenthesis or =; those in braces belong to it. */
 static size_t token_length(const struct wf_scan *scan)
 {
     const char *text = scan->text + scan->at;
     size_t length = 0;
 
-    for (bool inside = false; !is_blank(text[length]); length++) {
+    for (bool inside = false; !wf_is_blank(text[length]); length++) {
         if (text[length] == '{') inside = true;
         if (text[length] == '}') inside = false;
         if (!inside && strchr(",()=", text[length]) != NULL) break;
@@ -308,19 +303,6 @@ static weft_status read_term(struct reader *r, struct wf_rule_term **out)
 
 /* ---- lines ---- */
 
-/* Skip blanks, comments and ends of lines; false at the end of the text. */
-static bool next_line(struct wf_scan *scan)
-{
-    for (;;) {
-        wf_scan_space(scan);
-        if (wf_scan_peek(scan) == '#')
-            while (!wf_scan_end(scan) && wf_scan_peek(scan) != '\n')
-                scan->at++;
-        wf_scan_char(scan, '\r');
-        if (!wf_scan_char(scan, '\n')) return !wf_scan_end(scan);
-    }
-}
-
 static weft_status end_line(struct wf_scan *scan)
 {
     wf_scan_space(scan);
@@ -392,9 +374,9 @@ static weft_status read_rules(struct reader *r, const char *text, const char *va
 {
     r->scan = (struct wf_scan){.text = text};
     if (values != NULL && values[0] != '\0') WF_TRY(read_given(r, values));
-    while (next_line(&r->scan)) {
+    while (wf_scan_next_line(&r->scan)) {
         size_t at = r->scan.at;
-        if (wf_scan_word(&r->scan, "let") && is_blank(wf_scan_peek(&r->scan))) {
+        if (wf_scan_word(&r->scan, "let") && wf_is_blank(wf_scan_peek(&r->scan))) {
             wf_scan_space(&r->scan);
             WF_TRY(read_let(r));
         } else {
