@@ -140,6 +140,9 @@ void wf_log_set_prefix(const char *prefix);
 void *wf_alloc(size_t bytes) WF_NODISCARD;
 void *wf_calloc(size_t count, size_t bytes) WF_NODISCARD;
 void *wf_realloc(void *pointer, size_t bytes) WF_NODISCARD;
+/* Make room for one more item in LIST, a pointer to an array of items of BYTES each, of which COUNT
+ * are used.  *ROOM is how many fit; it doubles. */
+weft_status wf_grow(void *list, size_t bytes, size_t count, size_t *room) WF_NODISCARD;
 void wf_free(void *pointer);
 char *wf_strdup(const char *text) WF_NODISCARD;
 char *wf_strndup(const char *text, size_t length) WF_NODISCARD; /* at most LENGTH bytes */

@@ -117,13 +117,7 @@ static weft_status read_rule(weft_layout_file *layout, struct wf_scan *scan)
     struct rule rule;
     struct wf_scan at = *scan;
 
-    if (layout->count == layout->capacity) {
-        size_t capacity = layout->capacity != 0 ? 2 * layout->capacity : 16;
-        struct rule *grown = wf_realloc(layout->rules, capacity * sizeof *grown);
-        if (grown == NULL) return wf_fail_memory(capacity * sizeof *grown);
-        layout->rules = grown;
-        layout->capacity = capacity;
-    }
+    WF_TRY(wf_grow(&layout->rules, sizeof *layout->rules, layout->count, &layout->capacity));
     rule.line = wf_scan_line(scan);
     rule.pattern = keep(layout, wf_scan_field(scan));
     if (rule.pattern == NULL) return wf_fail_memory(sizeof rule);

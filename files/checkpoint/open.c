@@ -27,13 +27,7 @@ static weft_status list_file(struct listing *listing, const char *name)
 {
     char *copy;
 
-    if (listing->count == listing->capacity) {
-        size_t capacity = listing->capacity != 0 ? 2 * listing->capacity : 16;
-        char **grown = wf_realloc(listing->files, capacity * sizeof *grown);
-        if (grown == NULL) return wf_fail_memory(capacity * sizeof *grown);
-        listing->files = grown;
-        listing->capacity = capacity;
-    }
+    WF_TRY(wf_grow(&listing->files, sizeof *listing->files, listing->count, &listing->capacity));
     copy = wf_strdup(name);
     if (copy == NULL) return wf_fail_memory(strlen(name) + 1);
     listing->files[listing->count++] = copy;

@@ -167,14 +167,7 @@ static weft_status read_line(weft_styles *styles, struct wf_scan *scan)
 
     if (axis.length == 0 || style.length == 0)
         return fail_line(&at, "a pattern, an axis and a style");
-    if (styles->count == styles->room) {
-        size_t room = styles->room * 2 + 16;
-        struct line *lines = wf_realloc(styles->lines, room * sizeof *lines);
-
-        if (lines == NULL) return wf_fail_memory(room * sizeof *lines);
-        styles->lines = lines;
-        styles->room = room;
-    }
+    WF_TRY(wf_grow(&styles->lines, sizeof *styles->lines, styles->count, &styles->room));
     line = &styles->lines[styles->count++];
     memset(line, 0, sizeof *line);
     line->number = wf_scan_line(&at);

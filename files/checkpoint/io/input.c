@@ -99,19 +99,6 @@ static bool is_same(const struct wf_input *input, const struct stat *info)
            info->st_mtim.tv_nsec == input->modified.tv_nsec;
 }
 
-static weft_status make_room(struct wf_inputs *inputs)
-{
-    size_t capacity = inputs->capacity != 0 ? 2 * inputs->capacity : 8;
-    struct wf_input **grown;
-
-    if (inputs->count < inputs->capacity) return WEFT_OK;
-    grown = wf_realloc(inputs->list, capacity * sizeof *grown);
-    if (grown == NULL) return wf_fail_memory(capacity * sizeof *grown);
-    inputs->list = grown;
-    inputs->capacity = capacity;
-    return WEFT_OK;
-}
-
 weft_status wf_inputs_add(struct wf_inputs *inputs, const char *name, uint32_t *index)
 {
     struct wf_input *input;
@@ -123,7 +110,7 @@ weft_status wf_inputs_add(struct wf_inputs *inputs, const char *name, uint32_t *
             *index = (uint32_t)i;
             return WEFT_OK;
         }
-    WF_TRY(make_room(inputs));
+    WF_TRY(wf_grow(&inputs->list, sizeof *inputs->list, inputs->count, &inputs->capacity));
     fd = open_file(inputs, name, &info);
     if (fd < 0) return fail_file(inputs, name, errno);
     close(fd);

@@ -326,13 +326,7 @@ static weft_status read_action(struct reader *r, struct wf_rule *rule)
 
 static weft_status add_rule(weft_checkpoint_rules *rules, const struct wf_rule *rule)
 {
-    if (rules->count == rules->capacity) {
-        size_t capacity = rules->capacity != 0 ? 2 * rules->capacity : 16;
-        struct wf_rule *grown = wf_realloc(rules->rules, capacity * sizeof *grown);
-        if (grown == NULL) return wf_fail_memory(capacity * sizeof *grown);
-        rules->rules = grown;
-        rules->capacity = capacity;
-    }
+    WF_TRY(wf_grow(&rules->rules, sizeof *rules->rules, rules->count, &rules->capacity));
     rules->rules[rules->count++] = *rule;
     return WEFT_OK;
 }
