@@ -185,14 +185,9 @@ weft_status weft_layout_file_open(const char *path, const weft_mesh *mesh, weft_
 
 void weft_layout_file_release(weft_layout_file **layout)
 {
-    weft_layout_file *object = layout != NULL ? *layout : NULL;
+    weft_layout_file *object = wf_take(layout, WF_KIND_LAYOUT, "weft_layout_file_release");
 
     if (object == NULL) return;
-    if (!wf_is_kind(object, WF_KIND_LAYOUT)) {
-        wf_warn_unusable("weft_layout_file_release", object->made, WF_KIND_LAYOUT);
-        return;
-    }
-    *layout = NULL;
     weft_mesh_release(&object->mesh);
     wf_arena_free(&object->arena);
     wf_free(object->rules);

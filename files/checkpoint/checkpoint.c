@@ -192,14 +192,9 @@ const char *weft_file_format_name(enum weft_file_format format)
 
 void weft_checkpoint_close(weft_checkpoint **checkpoint)
 {
-    weft_checkpoint *object = checkpoint != NULL ? *checkpoint : NULL;
+    weft_checkpoint *object = wf_take(checkpoint, WF_KIND_CHECKPOINT, "weft_checkpoint_close");
 
     if (object == NULL) return;
-    if (!wf_is_kind(object, WF_KIND_CHECKPOINT)) {
-        wf_warn_unusable("weft_checkpoint_close", object->made, WF_KIND_CHECKPOINT);
-        return;
-    }
-    *checkpoint = NULL;
     for (size_t i = 0; i < object->tensor_count; i++)
         weft_spec_release(&object->tensors[i].spec);
     weft_mesh_release(&object->mesh);

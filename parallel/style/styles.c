@@ -215,14 +215,9 @@ weft_status weft_styles_parse(const char *text, const weft_mesh *mesh, weft_styl
 
 void weft_styles_release(weft_styles **styles)
 {
-    weft_styles *object = styles != NULL ? *styles : NULL;
+    weft_styles *object = wf_take(styles, WF_KIND_STYLES, "weft_styles_release");
 
     if (object == NULL) return;
-    *styles = NULL;
-    if (!wf_is_kind(object, WF_KIND_STYLES)) {
-        wf_warn_unusable("weft_styles_release", object->made, WF_KIND_STYLES);
-        return;
-    }
     for (size_t i = 0; i < object->count; i++) {
         wf_free(object->lines[i].pattern);
         wf_free(object->lines[i].passed);

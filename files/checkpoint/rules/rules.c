@@ -444,14 +444,9 @@ weft_status weft_checkpoint_rules_open(const char *path, const char *values,
 
 void weft_checkpoint_rules_release(weft_checkpoint_rules **rules)
 {
-    weft_checkpoint_rules *object = rules != NULL ? *rules : NULL;
+    weft_checkpoint_rules *object = wf_take(rules, WF_KIND_RULES, "weft_checkpoint_rules_release");
 
     if (object == NULL) return;
-    if (!wf_is_kind(object, WF_KIND_RULES)) {
-        wf_warn_unusable("weft_checkpoint_rules_release", object->made, WF_KIND_RULES);
-        return;
-    }
-    *rules = NULL;
     wf_arena_free(&object->arena);
     wf_free(object->rules);
     object->made = wf_released(WF_KIND_RULES);
