@@ -3,7 +3,7 @@
 
 A program may call setlocale(LC_ALL, ""), after which printf and strtod use a comma for the point,
 and letters depend on the language.  The library, the plugins and the bindings use kit/print.h,
-base.h (wf_print, wf_read_double, wf_lower) or own code instead.  The tool does not call setlocale,
+wf_lower of base.h or own code instead.  The tool does not call setlocale,
 so it has the locale "C".
 """
 import pathlib
@@ -52,13 +52,13 @@ def check(path):
     found = [(m.start(), "setlocale changes the program's numbers") for m in SETLOCALE.finditer(code)]
     if not name.startswith("cli/") and name not in EXEMPT:
         for m in REFUSED.finditer(code):
-            found.append((m.start(), f"{m.group(1)} depends on the locale; use kit/print.h or base.h"))
+            found.append((m.start(), f"{m.group(1)} depends on the locale; use kit/print.h"))
         for m in FORMATTED.finditer(code):
             # "%" PRIu64 " a": a macro completes the conversion
             texts = "d".join(LITERAL.findall(arguments(text, m.end()))).replace("%%", "")
             if NUMBER.search(texts):
                 found.append(
-                    (m.start(), f"{m.group(1)} with a number depends on the locale; use kit_print or wf_print")
+                    (m.start(), f"{m.group(1)} with a number depends on the locale; use kit_print")
                 )
     for at, message in sorted(found):
         problems.append(f"{name}:{text.count(chr(10), 0, at) + 1}: {message}")

@@ -48,7 +48,7 @@ def function_name(lines, brace):
     match = NAME.search(" ".join(lines[start:brace]))
     if not match:
         return None
-    return match.group(2) if match.group(1) in ("TEST", "START_TEST") else match.group(1)
+    return match.group(2) if match.group(1) == "TEST" else match.group(1)
 
 
 def functions(lines):

@@ -66,13 +66,12 @@ static int check(const struct cli_command *command, const struct cli_args *args,
     return exit_code;
 }
 
-/* The complaint about options that exclude each other; NULL if none do. */
-static const char *find_contradiction(const struct cli_command *command,
-                                      const struct cli_args *args)
+static const char *find_complaint(const struct cli_command *command, const struct cli_args *args)
 {
     const char *style = cli_value(command, args, "style"),
                *layout = cli_value(command, args, "layout-out");
 
+    if (args->rest_count == 0) return "give a file with a graph; - is standard input";
     if (style == NULL && (layout != NULL || cli_has(command, args, "mesh")))
         return "--mesh and --layout-out need --style";
     if (style != NULL && strcmp(style, "-") == 0 && strcmp(args->rest[0], "-") == 0)
@@ -105,19 +104,9 @@ static int run(const struct cli_command *command, int argc, char **argv)
     struct wf_text text = {0};
     struct cli_args args;
     struct styles styles = {0};
-    const char *complaint;
     int exit_code;
 
     if (!cli_parse(command, argc, argv, false, &args, &exit_code)) return exit_code;
-    if (args.rest_count == 0) {
-        fprintf(stderr, "weft check: give a file with a graph; - is standard input\n");
-        return CLI_USAGE;
-    }
-    complaint = find_contradiction(command, &args);
-    if (complaint != NULL) {
-        cli_complain(command, "%s", complaint);
-        return CLI_USAGE;
-    }
     if (read_styles(command, &args, &styles, &exit_code) &&
         cli_read_file(command, args.rest[0], &text, &exit_code))
         exit_code = check(command, &args, text.data, &styles);
@@ -145,5 +134,6 @@ const struct cli_command cli_check = {
             CLI_JSON,
             {0}},
     .rest_max = 1,
+    .complaint = find_complaint,
     .run = run,
 };

@@ -157,10 +157,8 @@ static bool has_call(const struct cli_command *command, const struct cli_args *a
     return false;
 }
 
-/* The complaint about a command line that asks for nothing, or for several things; NULL: there is
- * none. */
-static const char *find_contradiction(const struct cli_command *command,
-                                      const struct cli_args *args)
+/* A command line asks for one thing. */
+static const char *find_complaint(const struct cli_command *command, const struct cli_args *args)
 {
     int files = cli_has(command, args, "list") + cli_has(command, args, "rules") +
                 cli_has(command, args, "records");
@@ -176,17 +174,11 @@ static int run(const struct cli_command *command, int argc, char **argv)
 {
     struct op_request request;
     struct cli_args args;
-    const char *complaint;
     weft_status status;
     bool json;
     int exit_code;
 
     if (!cli_parse(command, argc, argv, false, &args, &exit_code)) return exit_code;
-    complaint = find_contradiction(command, &args);
-    if (complaint != NULL) {
-        cli_complain(command, "%s", complaint);
-        return CLI_USAGE;
-    }
     status = op_request_register(argc, argv);
     if (status != WEFT_OK) return cli_fail(command, status);
     json = cli_has(command, &args, "json");
@@ -234,5 +226,6 @@ const struct cli_command cli_op = {
             CLI_JSON,
             {0}},
     .rest_max = 1,
+    .complaint = find_complaint,
     .run = run,
 };

@@ -56,6 +56,12 @@ static bool read_pass(const struct cli_command *command, const struct cli_args *
     return false;
 }
 
+static const char *find_complaint(const struct cli_command *command, const struct cli_args *args)
+{
+    (void)command;
+    return args->rest_count == 0 ? "give a file with a graph; - is standard input" : NULL;
+}
+
 static int run(const struct cli_command *command, int argc, char **argv)
 {
     weft_reorder_options options = {.struct_size = sizeof options};
@@ -66,10 +72,6 @@ static int run(const struct cli_command *command, int argc, char **argv)
     int exit_code;
 
     if (!cli_parse(command, argc, argv, false, &args, &exit_code)) return exit_code;
-    if (args.rest_count == 0) {
-        fprintf(stderr, "weft reorder: give a file with a graph; - is standard input\n");
-        return CLI_USAGE;
-    }
     if (!read_pass(command, &args, &options.pass)) return CLI_USAGE;
     if (!cli_size(command, &args, "memory", 0, &memory)) return CLI_USAGE;
     options.memory_limit = (uint64_t)memory;
@@ -97,5 +99,6 @@ const struct cli_command cli_reorder = {
             CLI_JSON,
             {0}},
     .rest_max = 1,
+    .complaint = find_complaint,
     .run = run,
 };

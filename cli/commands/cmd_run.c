@@ -111,7 +111,7 @@ static bool watch_signals(struct run_job *job)
     cli_signal_set(SIGPIPE, SIG_IGN);
     job->signals = cli_signals_note(numbers, WF_COUNT(numbers));
     if (job->signals >= 0) return true;
-    fprintf(stderr, "weft run: no descriptor for signals: %s\n", wf_error_text(errno));
+    fprintf(stderr, "weft run: no descriptor for signals: %s\n", kit_error_text(errno));
     return false;
 }
 

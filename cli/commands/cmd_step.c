@@ -195,13 +195,12 @@ static int simulate(const struct cli_command *command, const struct cli_args *ar
     return exit_code;
 }
 
-/* The complaint about files that exclude each other; NULL if none do. */
-static const char *find_contradiction(const struct cli_command *command,
-                                      const struct cli_args *args)
+static const char *find_complaint(const struct cli_command *command, const struct cli_args *args)
 {
     const char *schedule = cli_value(command, args, "schedule"),
                *trace = cli_value(command, args, "trace");
 
+    if (args->rest_count == 0) return "give a file with a graph; - is standard input";
     if (schedule != NULL && strcmp(schedule, "-") == 0 && strcmp(args->rest[0], "-") == 0)
         return "the graph and the schedule cannot both be standard input";
     if (trace != NULL && strcmp(trace, "-") == 0)
@@ -214,19 +213,9 @@ static int run(const struct cli_command *command, int argc, char **argv)
     struct step_request request = {0};
     struct wf_text text = {0};
     struct cli_args args;
-    const char *complaint;
     int exit_code;
 
     if (!cli_parse(command, argc, argv, false, &args, &exit_code)) return exit_code;
-    if (args.rest_count == 0) {
-        fprintf(stderr, "weft step: give a file with a graph; - is standard input\n");
-        return CLI_USAGE;
-    }
-    complaint = find_contradiction(command, &args);
-    if (complaint != NULL) {
-        cli_complain(command, "%s", complaint);
-        return CLI_USAGE;
-    }
     if (!read_options(command, &args, &request)) return CLI_USAGE;
     if (cli_read_file(command, args.rest[0], &text, &exit_code))
         exit_code = simulate(command, &args, &request, text.data);
@@ -258,5 +247,6 @@ const struct cli_command cli_step = {
             CLI_JSON,
             {0}},
     .rest_max = 1,
+    .complaint = find_complaint,
     .run = run,
 };

@@ -200,7 +200,7 @@ static weft_status open_sums(const char *path, int *out)
 
     if (fd < 0)
         return wf_fail(WEFT_ERR_NOT_FOUND, "%s: %s; `weft reshard --verify` writes it", path,
-                       wf_error_text(errno));
+                       kit_error_text(errno));
     *out = fd;
     if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode)) return WEFT_OK;
     close(fd);
@@ -213,7 +213,7 @@ static weft_status read_sums(void *source, char *buffer, size_t capacity, size_t
     const int *fd = source;
     ssize_t bytes = read(*fd, buffer, capacity);
 
-    if (bytes < 0) return wf_fail(WEFT_ERR_SYSTEM, "weft.json: %s", wf_error_text(errno));
+    if (bytes < 0) return wf_fail(WEFT_ERR_SYSTEM, "weft.json: %s", kit_error_text(errno));
     *count = (size_t)bytes;
     return WEFT_OK;
 }

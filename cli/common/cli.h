@@ -64,11 +64,16 @@ struct cli_option {
         "budget-ms", "N", help, 0                                                                  \
     }
 
+struct cli_args;
+
 struct cli_command {
     const char *name, *summary, *arguments, *example;
     const char *note;                 /* lines of its help page, or NULL */
     const struct cli_option *options; /* ended by a NULL name; --help is implied */
     int rest_max; /* the most arguments beside options; cli_parse refuses more */
+    /* What is missing from a command line, or contradicts itself; NULL: nothing does.  cli_parse
+     * calls it, unless it is NULL. */
+    const char *(*complaint)(const struct cli_command *command, const struct cli_args *args);
     /* It neither opens plugins nor joins a job, so that the library does not warn about variables
      * that it does not know. */
     bool warns;
@@ -84,7 +89,8 @@ struct cli_args {
 };
 
 /* Read argv[1..] by COMMAND's options.  False after printing help (*exit_code CLI_OK) or an error
- * (CLI_USAGE): an unknown option, with the nearest known one, or an argument beyond rest_max.
+ * (CLI_USAGE): an unknown option, with the nearest known one, an argument beyond rest_max, or the
+ * command's complaint.
  * Arguments after "--" are not options.  STOP_AT_REST: parsing ends at the first argument that is
  * not an option (`weft run prog --flag`), which is argv[rest_at]. */
 bool cli_parse(const struct cli_command *command, int argc, char **argv, bool stop_at_rest,

@@ -122,7 +122,7 @@ static weft_status start(struct local_ranks *ranks, const int fds[2])
         }
         if (pid < 0)
             return wf_fail(WEFT_ERR_SYSTEM, "rank %d could not be started: %s", (int)rank,
-                           wf_error_text(errno));
+                           kit_error_text(errno));
         ranks->pids[rank] = pid;
     }
     return WEFT_OK;
@@ -255,7 +255,7 @@ weft_status local_ranks_run(int32_t size, const char *backend, const struct loca
     int fds[2];
 
     had_one = true;
-    if (pipe(fds) != 0) return wf_fail(WEFT_ERR_SYSTEM, "no pipe: %s", wf_error_text(errno));
+    if (pipe(fds) != 0) return wf_fail(WEFT_ERR_SYSTEM, "no pipe: %s", kit_error_text(errno));
     status = start(&ranks, fds);
     close(fds[1]);
     if (status == WEFT_OK) status = receive_all(job, fds[0]);

@@ -135,6 +135,7 @@ int cli_fail_argument(const struct cli_command *command, const char *word)
 bool cli_parse(const struct cli_command *command, int argc, char **argv, bool stop_at_rest,
                struct cli_args *out, int *exit_code)
 {
+    const char *complaint = NULL;
     bool options_over = false;
 
     *out = (struct cli_args){.rest_at = argc};
@@ -160,6 +161,11 @@ bool cli_parse(const struct cli_command *command, int argc, char **argv, bool st
             if (out->rest_count < (int)WF_COUNT(out->rest)) out->rest[out->rest_count] = argv[i];
             argv[out->rest_at + out->rest_count++] = argv[i]; /* after the others */
         }
+    }
+    if (command->complaint != NULL) complaint = command->complaint(command, out);
+    if (complaint != NULL) {
+        cli_complain(command, "%s", complaint);
+        return false;
     }
     *exit_code = CLI_OK;
     return true;
@@ -251,7 +257,7 @@ int cli_fail(const struct cli_command *command, weft_status status)
 
 int cli_fail_file(const struct cli_command *command, const char *path, int error)
 {
-    cli_complain(command, "%s: %s", path, wf_error_text(error));
+    cli_complain(command, "%s: %s", path, kit_error_text(error));
     return CLI_ENVIRONMENT;
 }
 

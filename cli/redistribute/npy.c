@@ -57,5 +57,5 @@ weft_status npy_write(const char *path, uint32_t dtype, int32_t dims, const int6
               fwrite(elements, weft_dtype_bytes(dtype), count, file) == count;
     if (file != NULL && fclose(file) != 0) written = false;
     wf_text_free(&header);
-    return written ? WEFT_OK : wf_fail(WEFT_ERR_SYSTEM, "%s: %s", path, wf_error_text(errno));
+    return written ? WEFT_OK : wf_fail(WEFT_ERR_SYSTEM, "%s: %s", path, kit_error_text(errno));
 }

@@ -69,7 +69,7 @@ weft_status shards_dump(const weft_spec *spec, const struct shards *shards, cons
     char path[4096];
 
     if (mkdir(directory, 0777) != 0 && errno != EEXIST)
-        return wf_fail(WEFT_ERR_SYSTEM, "%s: %s", directory, wf_error_text(errno));
+        return wf_fail(WEFT_ERR_SYSTEM, "%s: %s", directory, kit_error_text(errno));
     for (int32_t i = 0; i < weft_mesh_size(mesh); i++) {
         int32_t rank = weft_mesh_rank_at(mesh, i);
         weft_shard shard;

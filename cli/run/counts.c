@@ -30,7 +30,8 @@ bool run_counts_begin(struct run_job *job)
     warn_replaced();
     snprintf(job->counts_folder, sizeof job->counts_folder, P_tmpdir "/weft-counts-XXXXXX");
     if (mkdtemp(job->counts_folder) != NULL) return true;
-    fprintf(stderr, "weft run: no folder for the counters of --counts: %s\n", wf_error_text(errno));
+    fprintf(stderr, "weft run: no folder for the counters of --counts: %s\n",
+            kit_error_text(errno));
     job->counts_folder[0] = '\0';
     return false;
 }

@@ -73,7 +73,7 @@ static bool complain(const struct run_job *job, int code)
 
     fprintf(stderr, "weft run: cannot run %s: ", name);
     if (code != ENOENT || !is_searched)
-        fprintf(stderr, "%s\n", wf_error_text(code));
+        fprintf(stderr, "%s\n", kit_error_text(code));
     else if (access(name, X_OK) == 0)
         fprintf(stderr, "it is in no folder of PATH; ./%s exists: `weft run -n %d ./%s`\n", name,
                 (int)job->ranks, name);

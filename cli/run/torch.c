@@ -42,7 +42,7 @@ bool run_torch_begin(struct run_job *job)
     job->master_fd = hold_port(AF_INET6, &job->master_port);
     if (job->master_fd < 0) job->master_fd = hold_port(AF_INET, &job->master_port);
     if (job->master_fd >= 0) return true;
-    fprintf(stderr, "weft run: no port for MASTER_PORT: %s\n", wf_error_text(errno));
+    fprintf(stderr, "weft run: no port for MASTER_PORT: %s\n", kit_error_text(errno));
     return false;
 }
 

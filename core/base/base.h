@@ -3,6 +3,9 @@
 #ifndef WEFT_BASE_BASE_H
 #define WEFT_BASE_BASE_H
 
+#include "kit/limits.h"
+#include "kit/print.h"
+
 #include "weft/weft_plugin.h"
 
 #include <stdarg.h>
@@ -137,6 +140,9 @@ void wf_log_set_prefix(const char *prefix);
 void *wf_alloc(size_t bytes) WF_NODISCARD;
 void *wf_calloc(size_t count, size_t bytes) WF_NODISCARD;
 void *wf_realloc(void *pointer, size_t bytes) WF_NODISCARD;
+/* Make room for one more item in LIST, a pointer to an array of items of BYTES each, of which COUNT
+ * are used.  *ROOM is how many fit; it doubles. */
+weft_status wf_grow(void *list, size_t bytes, size_t count, size_t *room) WF_NODISCARD;
 void wf_free(void *pointer);
 char *wf_strdup(const char *text) WF_NODISCARD;
 char *wf_strndup(const char *text, size_t length) WF_NODISCARD; /* at most LENGTH bytes */
@@ -214,20 +220,7 @@ static inline uint64_t wf_hash_mix(uint64_t seed, uint64_t value)
     return h ^ (h >> 29);
 }
 
-/* ---- text/print.c: errors of the system ---- */
-
-/* kit_limit_text and kit_error_text of core/kit/limits.h: which limit of the process
- * caused ERROR, and strerror with it.  The texts are the thread's, until its next call. */
-const char *wf_limit_text(int error);
-const char *wf_error_text(int error);
-
-/* ---- text/print.c: without the locale of the program ---- */
-
-/* As snprintf, vsnprintf, strtod and strtof, in the locale "C". */
-int wf_print(char *out, size_t bytes, const char *format, ...) WF_PRINTF(3, 4);
-int wf_printv(char *out, size_t bytes, const char *format, va_list args) WF_PRINTF(3, 0);
-double wf_read_double(const char *text, char **end);
-float wf_read_float(const char *text, char **end);
+/* ---- text/text.c: letters ---- */
 
 /* The small letter for a letter of ASCII; all others are unchanged. */
 static inline char wf_lower(char c)
@@ -368,12 +361,32 @@ struct wf_scan {
     size_t at; /* offset of the next byte; error messages count from 1 */
 };
 
+/* A part of a text. */
+struct wf_passage {
+    const char *start;
+    size_t length;
+};
+
+/* A blank, or the end of a line or of the text. */
+static inline bool wf_is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == '\0';
+}
+
 char wf_scan_peek(const struct wf_scan *scan);             /* '\0' at the end */
 void wf_scan_space(struct wf_scan *scan);                  /* skip blanks */
 bool wf_scan_char(struct wf_scan *scan, char c);           /* take C if it is next */
 bool wf_scan_word(struct wf_scan *scan, const char *word); /* take WORD if it is next */
 bool wf_scan_end(const struct wf_scan *scan);
 uint32_t wf_scan_line(const struct wf_scan *scan); /* from 1 */
+/* Skip blanks, comments (# up to the end of the line) and ends of lines; false at the end of the
+ * text. */
+bool wf_scan_next_line(struct wf_scan *scan);
+/* Take the next field of a line: skip blanks, then take the text up to a blank.  It is empty at a
+ * comment and at the end of the line. */
+struct wf_passage wf_scan_field(struct wf_scan *scan);
+/* Take the text up to a comment or the end of the line, without blanks at its ends. */
+struct wf_passage wf_scan_rest(struct wf_scan *scan);
 /* Take [A-Za-z_][A-Za-z0-9_]*; false if none is next. */
 bool wf_scan_name(struct wf_scan *scan, const char **start, size_t *length);
 /* Take decimal digits.  Errors: the next byte is not a digit, or the number exceeds 2^63 - 1; WHAT

@@ -18,7 +18,7 @@ weft_status wf_fail_context(weft_status status, const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    wf_printv(text, sizeof text, format, args);
+    kit_printv(text, sizeof text, format, args);
     va_end(args);
     return wf_fail_reword(status, "%s: %s", text, weft_last_error());
 }
@@ -75,7 +75,7 @@ weft_status wf_fail_callback(weft_status status, uint64_t before, const char *wh
 weft_status wf_fail_memory(size_t bytes)
 {
     return wf_fail(WEFT_ERR_NO_MEMORY, "out of memory: cannot allocate %zu bytes%s", bytes,
-                   wf_limit_text(ENOMEM));
+                   kit_limit_text(ENOMEM));
 }
 
 weft_status wf_fail_null(const char *function, const char *argument)

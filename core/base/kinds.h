@@ -7,6 +7,8 @@
 
 #include "base.h"
 
+#include <string.h>
+
 /* The kinds of objects.  The values occur in no other object's first member. */
 enum wf_kind {
     WF_KIND_CONTEXT = 0x77660001,
@@ -80,5 +82,19 @@ static inline weft_status wf_require_kind(const void *object, enum wf_kind kind,
 /* FUNCTION cannot release an object that has MADE: log a warning if it was released before or is
  * not of KIND.  In a fork of the process that made the object, that is not a mistake. */
 void wf_warn_unusable(const char *function, uint64_t made, enum wf_kind kind);
+
+/* The object that FUNCTION releases: *HELD, which becomes NULL.  HELD is a pointer to a pointer, or
+ * NULL.  NULL if there is no object, or after such a warning. */
+static inline void *wf_take(void *held, enum wf_kind kind, const char *function)
+{
+    void *object = NULL, *const nothing = NULL;
+
+    if (held != NULL) memcpy(&object, held, sizeof object);
+    if (object == NULL) return NULL;
+    memcpy(held, &nothing, sizeof nothing);
+    if (wf_is_kind(object, kind)) return object;
+    wf_warn_unusable(function, *(const uint64_t *)object, kind);
+    return NULL;
+}
 
 #endif

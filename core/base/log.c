@@ -102,7 +102,7 @@ static void log_line(int level, const char *format, va_list args)
     if (!is_level(level) || level > wf_log_level()) return;
     used = snprintf(text, sizeof text, "%s", thread_prefix);
     if (used < 0) return;
-    wf_printv(text + used, sizeof text - (size_t)used, format, args);
+    kit_printv(text + used, sizeof text - (size_t)used, format, args);
     if (give_to_sink(level, text)) return;
     if (!wf_stderr_fits(strlen("weft: warning: \n") + strlen(text))) return;
     /* one call, so that lines of different threads do not mix */

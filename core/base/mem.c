@@ -52,6 +52,20 @@ void *wf_realloc(void *pointer, size_t bytes)
     return may_allocate() ? realloc(pointer, bytes != 0 ? bytes : 1) : NULL;
 }
 
+weft_status wf_grow(void *list, size_t bytes, size_t count, size_t *room)
+{
+    size_t wanted = *room != 0 ? 2 * *room : 16;
+    void *items;
+
+    if (count < *room) return WEFT_OK;
+    memcpy(&items, list, sizeof items);
+    items = wf_realloc(items, wanted * bytes);
+    if (items == NULL) return wf_fail_memory(wanted * bytes);
+    memcpy(list, &items, sizeof items);
+    *room = wanted;
+    return WEFT_OK;
+}
+
 void wf_free(void *pointer)
 {
     if (pointer == NULL) return;

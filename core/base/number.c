@@ -226,9 +226,9 @@ void wf_number_print(uint32_t dtype, const void *element, char *out, size_t capa
     int used;
 
     if (wf_dtype_is_complex(dtype))
-        used = wf_print(out, capacity, "%.17g%+.17gi", number.re, number.im);
+        used = kit_print(out, capacity, "%.17g%+.17gi", number.re, number.im);
     else if (wf_dtype_is_float(dtype))
-        used = wf_print(out, capacity, "%.9g", number.re);
+        used = kit_print(out, capacity, "%.9g", number.re);
     else if (wf_dtype_is_signed(dtype))
         used = snprintf(out, capacity, "%" PRId64, (int64_t)number.integer);
     else

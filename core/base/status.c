@@ -75,7 +75,7 @@ weft_status wf_fail(weft_status status, const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    wf_printv(text, sizeof text, format, args);
+    kit_printv(text, sizeof text, format, args);
     va_end(args);
     set_error(NULL, 0, text);
     if (status != WEFT_OK) wf_log(WF_LOG_DEBUG, "%s: %s", weft_status_name(status), text);
@@ -89,7 +89,7 @@ weft_status weft_fail(weft_status status, const char *format, ...)
 
     if (format == NULL) return wf_fail(status, "%s", weft_status_text(status));
     va_start(args, format);
-    wf_printv(text, sizeof text, format, args);
+    kit_printv(text, sizeof text, format, args);
     va_end(args);
     return wf_fail(status, "%s", text);
 }
@@ -105,7 +105,7 @@ weft_status wf_fail_reword(weft_status status, const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    wf_printv(text, sizeof text, format, args);
+    kit_printv(text, sizeof text, format, args);
     va_end(args);
     snprintf(last.text, sizeof last.text, "%s", text);
     return status;

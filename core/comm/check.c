@@ -10,17 +10,14 @@ static weft_status refuse(const weft_comm *comm, const weft_collective_args *arg
 static weft_status refuse(const weft_comm *comm, const weft_collective_args *args,
                           const char *format, ...)
 {
-    struct wf_text text = {0};
+    char reason[WF_ERROR_BYTES];
     va_list more;
-    weft_status status;
 
     va_start(more, format);
-    wf_text_addv(&text, format, more);
+    kit_printv(reason, sizeof reason, format, more);
     va_end(more);
-    status = wf_fail(WEFT_ERR_INVALID, "weft_%s on %s: %s", wf_collective_name(args->collective),
-                     comm->name, text.failed ? "not valid" : text.data);
-    wf_text_free(&text);
-    return status;
+    return wf_fail(WEFT_ERR_INVALID, "weft_%s on %s: %s", wf_collective_name(args->collective),
+                   comm->name, reason);
 }
 
 static weft_status check_vocabulary(const weft_comm *comm, const weft_collective_args *args)

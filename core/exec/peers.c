@@ -32,13 +32,7 @@ static weft_status keep_coordinate(struct finder *f)
     wf_shard_at(f->query->theirs, f->coord, &shard);
     theirs = wf_shard_index(&shard, f->dim);
     if (f->levels > 0 && wf_index_common(&f->mine, &theirs) == 0) return WEFT_OK;
-    if (out->count == out->room) {
-        size_t room = out->room == 0 ? 4 : 2 * out->room;
-        void *list = wf_realloc(out->list, room * sizeof *out->list);
-        if (list == NULL) return wf_fail_memory(room * sizeof *out->list);
-        out->list = list;
-        out->room = room;
-    }
+    WF_TRY(wf_grow(&out->list, sizeof *out->list, out->count, &out->room));
     for (int32_t i = 0; i < f->levels; i++)
         out->list[out->count][i] = f->coord[f->splits[i].axis];
     out->count++;

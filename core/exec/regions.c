@@ -30,13 +30,7 @@ static weft_status keep_piece(struct pieces *pieces, const weft_intersection *o)
             return WEFT_OK;
         }
     }
-    if (pieces->count == pieces->room) {
-        size_t room = pieces->room == 0 ? 4 : 2 * pieces->room;
-        struct piece *list = wf_realloc(pieces->list, room * sizeof *list);
-        if (list == NULL) return wf_fail_memory(room * sizeof *list);
-        pieces->list = list;
-        pieces->room = room;
-    }
+    WF_TRY(wf_grow(&pieces->list, sizeof *pieces->list, pieces->count, &pieces->room));
     pieces->list[pieces->count++] = (struct piece){o->first, o->second, o->length, 1, 0, 0};
     return WEFT_OK;
 }

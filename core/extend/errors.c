@@ -10,7 +10,7 @@ weft_status weft_fail_reword(weft_status status, const char *format, ...)
 
     if (format == NULL) return status;
     va_start(args, format);
-    wf_printv(text, sizeof text, format, args);
+    kit_printv(text, sizeof text, format, args);
     va_end(args);
     return wf_fail_reword(status, "%s", text);
 }

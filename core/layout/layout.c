@@ -23,44 +23,9 @@ struct weft_layout_file {
 
 /* ---- the text ---- */
 
-/* Skip blanks, a comment, and the end of the line; false at the end of the text. */
-static bool next_line(struct wf_scan *scan)
+static const char *keep(weft_layout_file *layout, struct wf_passage piece)
 {
-    for (;;) {
-        wf_scan_space(scan);
-        if (wf_scan_peek(scan) == '#')
-            while (!wf_scan_end(scan) && wf_scan_peek(scan) != '\n')
-                scan->at++;
-        wf_scan_char(scan, '\r');
-        if (!wf_scan_char(scan, '\n')) return !wf_scan_end(scan);
-    }
-}
-
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == '\0';
-}
-
-/* The text up to the next blank. */
-static const char *take_field(struct wf_scan *scan, struct wf_arena *arena)
-{
-    size_t first = scan->at;
-
-    while (!is_blank(wf_scan_peek(scan)))
-        scan->at++;
-    return wf_arena_text(arena, scan->text + first, scan->at - first);
-}
-
-/* The text up to the end of the line, or to a comment. */
-static const char *take_rest(struct wf_scan *scan, struct wf_arena *arena)
-{
-    size_t first = scan->at, end = first;
-
-    for (char c = wf_scan_peek(scan); c != '\0' && c != '\n' && c != '#'; c = wf_scan_peek(scan)) {
-        scan->at++;
-        if (!is_blank(c)) end = scan->at;
-    }
-    return wf_arena_text(arena, scan->text + first, end - first);
+    return wf_arena_text(&layout->arena, piece.start, piece.length);
 }
 
 /* MESH cannot replace OWN, whose text is TEXT. */
@@ -84,12 +49,12 @@ static weft_status refuse_mesh(const char *text, const weft_mesh *own, const wef
 
 static weft_status read_mesh(weft_layout_file *layout, struct wf_scan *scan, const weft_mesh *mesh)
 {
-    bool is_empty = !next_line(scan);
+    bool is_empty = !wf_scan_next_line(scan);
     struct wf_scan at = *scan;
     weft_status status;
     const char *text;
 
-    if (is_empty || !wf_scan_word(scan, "mesh") || !is_blank(wf_scan_peek(scan))) {
+    if (is_empty || !wf_scan_word(scan, "mesh") || !wf_is_blank(wf_scan_peek(scan))) {
         if (is_empty || mesh == NULL)
             return wf_scan_fail(scan, "layout", "expected the mesh, such as \"mesh tp=4\"");
         *scan = at; /* the text has patterns only */
@@ -98,7 +63,7 @@ static weft_status read_mesh(weft_layout_file *layout, struct wf_scan *scan, con
     }
     wf_scan_space(scan);
     at = *scan;
-    text = take_rest(scan, &layout->arena);
+    text = keep(layout, wf_scan_rest(scan));
     if (text == NULL) return wf_fail_memory(strlen(scan->text));
     status = weft_mesh_parse(text, &layout->mesh);
     if (status == WEFT_ERR_NO_MEMORY) return status;
@@ -152,20 +117,14 @@ static weft_status read_rule(weft_layout_file *layout, struct wf_scan *scan)
     struct rule rule;
     struct wf_scan at = *scan;
 
-    if (layout->count == layout->capacity) {
-        size_t capacity = layout->capacity != 0 ? 2 * layout->capacity : 16;
-        struct rule *grown = wf_realloc(layout->rules, capacity * sizeof *grown);
-        if (grown == NULL) return wf_fail_memory(capacity * sizeof *grown);
-        layout->rules = grown;
-        layout->capacity = capacity;
-    }
+    WF_TRY(wf_grow(&layout->rules, sizeof *layout->rules, layout->count, &layout->capacity));
     rule.line = wf_scan_line(scan);
-    rule.pattern = take_field(scan, &layout->arena);
+    rule.pattern = keep(layout, wf_scan_field(scan));
     if (rule.pattern == NULL) return wf_fail_memory(sizeof rule);
     WF_TRY(check_is_seen(layout, &at, rule.pattern));
     wf_scan_space(scan);
     at = *scan;
-    rule.placements = take_rest(scan, &layout->arena);
+    rule.placements = keep(layout, wf_scan_rest(scan));
     if (rule.placements == NULL) return wf_fail_memory(sizeof rule);
     WF_TRY(check_placements(layout, &at, rule.placements));
     layout->rules[layout->count++] = rule;
@@ -177,12 +136,14 @@ static weft_status read_layout(weft_layout_file *layout, const char *text, const
     struct wf_scan scan = {.text = text};
 
     WF_TRY(read_mesh(layout, &scan, mesh));
-    while (next_line(&scan))
+    while (wf_scan_next_line(&scan))
         WF_TRY(read_rule(layout, &scan));
     return WEFT_OK;
 }
 
-static weft_status make_layout(const char *text, const weft_mesh *mesh, weft_layout_file **out)
+/* PATH is NULL for a TEXT that is not of a file. */
+static weft_status make_layout(const char *text, const char *path, const weft_mesh *mesh,
+                               weft_layout_file **out)
 {
     weft_layout_file *layout = wf_calloc(1, sizeof *layout);
     weft_status status;
@@ -190,11 +151,12 @@ static weft_status make_layout(const char *text, const weft_mesh *mesh, weft_lay
     if (layout == NULL) return wf_fail_memory(sizeof *layout);
     layout->made = WF_OF_KIND(WF_KIND_LAYOUT);
     status = read_layout(layout, text, mesh);
-    if (status == WEFT_OK)
+    if (status == WEFT_OK) {
         *out = layout;
-    else
-        weft_layout_file_release(&layout);
-    return status;
+        return WEFT_OK;
+    }
+    weft_layout_file_release(&layout);
+    return path != NULL ? wf_fail_context(status, "%s", path) : status;
 }
 
 weft_status weft_layout_file_parse(const char *text, const weft_mesh *mesh, weft_layout_file **out)
@@ -202,7 +164,7 @@ weft_status weft_layout_file_parse(const char *text, const weft_mesh *mesh, weft
     WF_TRY(wf_require(text, "weft_layout_file_parse: text"));
     if (mesh != NULL) WF_TRY(wf_require_kind(mesh, WF_KIND_MESH, "weft_layout_file_parse: mesh"));
     WF_TRY(wf_require(out, "weft_layout_file_parse: out"));
-    return wf_fail_named(make_layout(text, mesh, out), "weft_layout_file_parse");
+    return wf_fail_named(make_layout(text, NULL, mesh, out), "weft_layout_file_parse");
 }
 
 /* ---- files ---- */
@@ -216,24 +178,16 @@ weft_status weft_layout_file_open(const char *path, const weft_mesh *mesh, weft_
     if (mesh != NULL) WF_TRY(wf_require_kind(mesh, WF_KIND_MESH, "weft_layout_file_open: mesh"));
     WF_TRY(wf_require(out, "weft_layout_file_open: out"));
     status = wf_text_file(path, "a layout file", &text);
-    if (status == WEFT_OK) {
-        status = make_layout(text.data, mesh, out);
-        if (status != WEFT_OK) wf_fail_context(status, "%s", path);
-    }
+    if (status == WEFT_OK) status = make_layout(text.data, path, mesh, out);
     wf_text_free(&text);
     return wf_fail_named(status, "weft_layout_file_open");
 }
 
 void weft_layout_file_release(weft_layout_file **layout)
 {
-    weft_layout_file *object = layout != NULL ? *layout : NULL;
+    weft_layout_file *object = wf_take(layout, WF_KIND_LAYOUT, "weft_layout_file_release");
 
     if (object == NULL) return;
-    if (!wf_is_kind(object, WF_KIND_LAYOUT)) {
-        wf_warn_unusable("weft_layout_file_release", object->made, WF_KIND_LAYOUT);
-        return;
-    }
-    *layout = NULL;
     weft_mesh_release(&object->mesh);
     wf_arena_free(&object->arena);
     wf_free(object->rules);

@@ -75,15 +75,9 @@ weft_mesh *weft_mesh_retain(const weft_mesh *mesh)
 
 void weft_mesh_release(weft_mesh **mesh)
 {
-    weft_mesh *mine;
+    weft_mesh *mine = wf_take(mesh, WF_KIND_MESH, "weft_mesh_release");
 
-    if (mesh == NULL || *mesh == NULL) return;
-    mine = *mesh;
-    *mesh = NULL;
-    if (wf_is_kind(mine, WF_KIND_MESH))
-        wf_intern_release(&table, &mine->head);
-    else
-        wf_warn_unusable("weft_mesh_release", mine->head.made, WF_KIND_MESH);
+    if (mine != NULL) wf_intern_release(&table, &mine->head);
 }
 
 /* ---- modes ---- */

@@ -12,7 +12,7 @@ weft_status wf_fail(weft_status status, const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    wf_printv(text, sizeof text, format, args);
+    kit_printv(text, sizeof text, format, args);
     va_end(args);
     return weft_fail(status, "%s", text);
 }
@@ -23,7 +23,7 @@ weft_status wf_fail_reword(weft_status status, const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    wf_printv(text, sizeof text, format, args);
+    kit_printv(text, sizeof text, format, args);
     va_end(args);
     return weft_fail_reword(status, "%s", text);
 }
@@ -39,7 +39,7 @@ void wf_log(int level, const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    wf_printv(text, sizeof text, format, args);
+    kit_printv(text, sizeof text, format, args);
     va_end(args);
     weft_log((enum weft_log_level)level, "%s", text);
 }

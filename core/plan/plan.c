@@ -206,15 +206,9 @@ weft_plan *weft_plan_retain(const weft_plan *plan)
 
 void weft_plan_release(weft_plan **plan)
 {
-    weft_plan *mine;
+    weft_plan *mine = wf_take(plan, WF_KIND_PLAN, "weft_plan_release");
 
-    if (plan == NULL || *plan == NULL) return;
-    mine = *plan;
-    *plan = NULL;
-    if (!wf_is_kind(mine, WF_KIND_PLAN)) {
-        wf_warn_unusable("weft_plan_release", mine->made, WF_KIND_PLAN);
-        return;
-    }
+    if (mine == NULL) return;
     if (atomic_fetch_sub_explicit(&mine->references, 1, memory_order_acq_rel) == 1) free_plan(mine);
 }
 

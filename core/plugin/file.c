@@ -14,7 +14,7 @@ bool wf_refuse(struct wf_verdict *verdict, enum weft_backend_reason reason, cons
 
     verdict->reason = (uint32_t)reason;
     va_start(args, format);
-    wf_printv(verdict->text, sizeof verdict->text, format, args);
+    kit_printv(verdict->text, sizeof verdict->text, format, args);
     va_end(args);
     return false;
 }

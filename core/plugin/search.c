@@ -205,7 +205,7 @@ weft_status wf_search_files(const char *directory, char ***names, size_t *count)
         return wf_fail(WEFT_ERR_NOT_FOUND, "%s",
                        errno == ENOENT ? "does not exist" : "is not a directory");
     if (listing == NULL)
-        return wf_fail(WEFT_ERR_SYSTEM, "cannot be listed: %s", wf_error_text(errno));
+        return wf_fail(WEFT_ERR_SYSTEM, "cannot be listed: %s", kit_error_text(errno));
     while (status == WEFT_OK && (entry = readdir(listing)) != NULL)
         if (wf_plugin_file_name(entry->d_name, &name, &length))
             status = add_name(&found, &found_count, entry->d_name);

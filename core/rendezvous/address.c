@@ -127,7 +127,7 @@ static weft_status resolve(const struct wf_address *address, bool passive, struc
     code = getaddrinfo(address->host, port, &hints, out);
     if (code == 0) return WEFT_OK;
     return wf_fail(WEFT_ERR_SYSTEM, "the host \"%s\" of the rendezvous cannot be resolved: %s",
-                   address->host, can_open() ? gai_strerror(code) : wf_error_text(errno));
+                   address->host, can_open() ? gai_strerror(code) : kit_error_text(errno));
 }
 
 /* Returns a socket, or -1 with errno set. */
@@ -167,7 +167,7 @@ static weft_status cannot_listen(const struct wf_address *address, int code)
 
     wf_address_print(address, text);
     return wf_fail(WEFT_ERR_SYSTEM, "the rendezvous cannot listen on %s: %s", text,
-                   code == EADDRINUSE ? "another process listens there" : wf_error_text(code));
+                   code == EADDRINUSE ? "another process listens there" : kit_error_text(code));
 }
 
 /* Another process listens on ADDRESS, a Unix socket: name the process and its user. */
@@ -306,7 +306,7 @@ weft_status wf_address_connect(const struct wf_address *address, uint64_t deadli
         if (hopeless || wf_now_ns() >= deadline_ns) {
             if (found != NULL) freeaddrinfo(found);
             return wf_fail(hopeless ? WEFT_ERR_SYSTEM : WEFT_ERR_TIMEOUT,
-                           "the rendezvous cannot be reached: %s", wf_error_text(code));
+                           "the rendezvous cannot be reached: %s", kit_error_text(code));
         }
         nanosleep(&pause, NULL);
         if (pause.tv_nsec < 100000000) pause.tv_nsec *= 2;
@@ -341,7 +341,7 @@ weft_status wf_address_begin(const struct wf_address *address, int *fd)
     }
     if (*fd >= 0) wf_fd_close(*fd);
     wf_address_print(address, text);
-    return wf_fail(WEFT_ERR_SYSTEM, "%s cannot be reached: %s", text, wf_error_text(code));
+    return wf_fail(WEFT_ERR_SYSTEM, "%s cannot be reached: %s", text, kit_error_text(code));
 }
 
 bool wf_address_same_user(int fd)

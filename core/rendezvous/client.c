@@ -41,7 +41,7 @@ static weft_status start_thread(struct wf_client *client)
     pthread_mutex_destroy(&client->lock);
     pthread_cond_destroy(&client->changed);
     return wf_fail(WEFT_ERR_SYSTEM, "cannot start the thread of the rendezvous: %s",
-                   wf_error_text(code));
+                   kit_error_text(code));
 }
 
 static void disconnect(struct wf_client *client)
@@ -69,8 +69,8 @@ weft_status wf_client_create(const struct wf_client_options *options, struct wf_
     wf_fd_hold();
     client->wake = wf_fd_keep(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (client->wake < 0) {
-        status =
-            wf_fail(WEFT_ERR_SYSTEM, "cannot create an event descriptor: %s", wf_error_text(errno));
+        status = wf_fail(WEFT_ERR_SYSTEM, "cannot create an event descriptor: %s",
+                         kit_error_text(errno));
         goto free_departed;
     }
     status = wf_client_enter(client);

@@ -130,7 +130,7 @@ static void time_out_join(struct wf_server *s)
         wf_text_time(&text, (uint64_t)s->options.join_timeout_ns);
         if (s->out_of_files)
             wf_text_add(&text, "; the process that serves it could not open more files%s",
-                        wf_limit_text(EMFILE));
+                        kit_limit_text(EMFILE));
     }
     wf_members_fail_join(s, WEFT_ERR_TIMEOUT,
                          text.failed || text.data == NULL ? "out of memory" : text.data);

@@ -74,7 +74,7 @@ static weft_status check_file_limit(const struct wf_server_options *options)
                    "the rendezvous of %d ranks opens about %llu files, but this process can open "
                    "only %llu more%s",
                    options->size, (unsigned long long)needed, (unsigned long long)free,
-                   wf_limit_text(EMFILE));
+                   kit_limit_text(EMFILE));
 }
 
 weft_status wf_server_create(const struct wf_server_options *options, struct wf_address *address,
@@ -94,7 +94,7 @@ weft_status wf_server_create(const struct wf_server_options *options, struct wf_
     wf_fd_hold();
     if (wf_fd_keep_pair(pipe2(s->commands, O_CLOEXEC), s->commands) != 0) {
         status = wf_fail(WEFT_ERR_SYSTEM, "the rendezvous cannot create a pipe: %s",
-                         wf_error_text(errno));
+                         kit_error_text(errno));
         goto free_server;
     }
     if (address != NULL) status = wf_address_listen(address, s->listeners, &s->listener_count);
@@ -158,13 +158,13 @@ static void rest_without_files(struct wf_server *s, int error, uint64_t now_ns)
 
     if (!s->out_of_files)
         wf_log(WF_LOG_WARNING, "the rendezvous cannot accept another connection: %s",
-               wf_error_text(error));
+               kit_error_text(error));
     s->out_of_files = true;
     s->listen_again_ns = now_ns + WF_PENDING_SPARE_NS;
     if (s->running || s->present == 0 || (size_t)s->present < s->count) return;
     wf_text_add(&text,
                 "the process that serves the rendezvous cannot accept more than %d of %d ranks: %s",
-                s->present, s->options.size, wf_error_text(error));
+                s->present, s->options.size, kit_error_text(error));
     wf_members_fail_join(s, WEFT_ERR_SYSTEM,
                          text.failed || text.data == NULL ? "out of memory" : text.data);
     wf_text_free(&text);
@@ -272,12 +272,12 @@ weft_status wf_server_connect(struct wf_server *s, int *fd)
     if (wf_fd_keep_pair(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair),
                         pair) != 0)
         return wf_fail(WEFT_ERR_SYSTEM, "cannot connect to the rendezvous in this process: %s",
-                       wf_error_text(errno));
+                       kit_error_text(errno));
     if (!order(s, &(struct wf_command){.kind = WF_COMMAND_ADOPT, .fd = pair[0]})) {
         wf_fd_close(pair[0]);
         wf_fd_close(pair[1]);
         return wf_fail(WEFT_ERR_SYSTEM, "cannot wake the rendezvous in this process: %s",
-                       wf_error_text(errno));
+                       kit_error_text(errno));
     }
     *fd = pair[1];
     return WEFT_OK;
@@ -414,7 +414,7 @@ weft_status wf_server_start(struct wf_server *s)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (code != 0)
         return wf_fail(WEFT_ERR_SYSTEM, "the rendezvous cannot start a thread: %s",
-                       wf_error_text(code));
+                       kit_error_text(code));
     s->started = true;
     return WEFT_OK;
 }

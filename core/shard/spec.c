@@ -112,15 +112,9 @@ weft_spec *weft_spec_retain(const weft_spec *spec)
 
 void weft_spec_release(weft_spec **spec)
 {
-    weft_spec *mine;
+    weft_spec *mine = wf_take(spec, WF_KIND_SPEC, "weft_spec_release");
 
-    if (spec == NULL || *spec == NULL) return;
-    mine = *spec;
-    *spec = NULL;
-    if (wf_is_kind(mine, WF_KIND_SPEC))
-        wf_intern_release(&table, &mine->head);
-    else
-        wf_warn_unusable("weft_spec_release", mine->head.made, WF_KIND_SPEC);
+    if (mine != NULL) wf_intern_release(&table, &mine->head);
 }
 
 /* wf_spec_intern for a layout whose shape is checked. */

@@ -32,9 +32,9 @@ static bool identifies(uint32_t dtype, const char *text, double value)
 {
     _Alignas(8) char element[8];
 
-    if (dtype == WEFT_DTYPE_F32) return wf_read_float(text, NULL) == (float)value;
-    if (dtype == WEFT_DTYPE_F64) return wf_read_double(text, NULL) == value;
-    wf_number_store(dtype, (struct wf_number){.re = wf_read_double(text, NULL)}, element);
+    if (dtype == WEFT_DTYPE_F32) return kit_read_float(text, NULL) == (float)value;
+    if (dtype == WEFT_DTYPE_F64) return kit_read_double(text, NULL) == value;
+    wf_number_store(dtype, (struct wf_number){.re = kit_read_double(text, NULL)}, element);
     return wf_number_load(dtype, element).re == value;
 }
 
@@ -47,7 +47,7 @@ static void find_digits(uint32_t dtype, double value, int count, struct digits *
 
     value = fabs(value);
     for (int tried = fixed ? count : 1; tried <= DIGITS; tried++) {
-        wf_print(text, sizeof text, "%.*e", tried - 1, value);
+        kit_print(text, sizeof text, "%.*e", tried - 1, value);
         used = tried;
         if (fixed || identifies(dtype, text, value)) break;
     }
@@ -71,7 +71,7 @@ static void print_positional(uint32_t dtype, double value, char *out, size_t byt
 
     find_digits(dtype, value, 0, &digits);
     if (digits.count - digits.point > PRECISION) {
-        wf_print(out, bytes, "%.*f", PRECISION, fabs(value));
+        kit_print(out, bytes, "%.*f", PRECISION, fabs(value));
         for (at = strlen(out); at > 0 && out[at - 1] == '0'; at--)
             out[at - 1] = '\0';
         return;
@@ -100,7 +100,7 @@ static void print_exponent(double value, const struct wf_figure *figure, char *o
     const char *mark;
     int power;
 
-    wf_print(text, sizeof text, "%.*e", figure->fraction, fabs(value));
+    kit_print(text, sizeof text, "%.*e", figure->fraction, fabs(value));
     mark = strchr(text, 'e');
     power = atoi(mark + 1);
     snprintf(out, bytes, "%.*s%se%c%0*d", (int)(mark - text), text,
@@ -248,8 +248,8 @@ struct wf_exact wf_exact(double value)
     struct wf_exact out;
 
     for (int digits = 6; digits <= 17; digits++) {
-        wf_print(out.text, sizeof out.text, "%.*g", digits, value);
-        if (wf_read_double(out.text, NULL) == value) break;
+        kit_print(out.text, sizeof out.text, "%.*g", digits, value);
+        if (kit_read_double(out.text, NULL) == value) break;
     }
     return out;
 }

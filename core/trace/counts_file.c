@@ -56,7 +56,7 @@ static const char *append(const char *path, const struct wf_text *text)
     else
         error = wf_rank_file_write(file, (uint64_t)info.st_size, text->data, text->length);
     if (close(file) != 0 && error == 0) error = errno;
-    return error != 0 ? wf_error_text(error) : why;
+    return error != 0 ? kit_error_text(error) : why;
 }
 
 weft_status wf_counts_append(const struct wf_sums *counts, const char *pattern, int32_t rank)

@@ -41,7 +41,7 @@ static weft_status check_owner(const char *path, int folder)
 
     if (fstat(folder, &info) != 0)
         return wf_fail(WEFT_ERR_SYSTEM, "the folder %s cannot be examined: %s", path,
-                       wf_error_text(errno));
+                       kit_error_text(errno));
     if (info.st_uid != geteuid())
         return wf_fail(WEFT_ERR_SYSTEM, "the folder %s belongs to user %u, not to user %u", path,
                        (unsigned)info.st_uid, (unsigned)geteuid());
@@ -59,7 +59,7 @@ weft_status wf_folder_enter(const char *path, int *out)
 
     if (folder < 0)
         return wf_fail(errno == ENOENT ? WEFT_ERR_NOT_FOUND : WEFT_ERR_SYSTEM,
-                       "the folder %s cannot be opened: %s", path, wf_error_text(errno));
+                       "the folder %s cannot be opened: %s", path, kit_error_text(errno));
     status = check_owner(path, folder);
     if (status != WEFT_OK) {
         close(folder);
@@ -73,7 +73,7 @@ weft_status wf_folder_make(const char *path, int *out)
 {
     if (mkdir(path, 0700) != 0 && errno != EEXIST)
         return wf_fail(WEFT_ERR_SYSTEM, "the folder %s cannot be created: %s", path,
-                       wf_error_text(errno));
+                       kit_error_text(errno));
     return wf_folder_enter(path, out);
 }
 

@@ -191,7 +191,7 @@ static void start_thread(struct wf_metrics *metrics)
     if (code != 0)
         wf_log(WF_LOG_WARNING,
                "WEFT_METRICS: no thread can be started (%s); metrics are written at the end only",
-               wf_error_text(code));
+               kit_error_text(code));
 }
 
 /* ---- beginning and end ---- */
@@ -245,7 +245,7 @@ weft_status wf_metrics_begin(struct wf_trace *trace, const char *path, int64_t i
         wf_log(WF_LOG_WARNING,
                "WEFT_METRICS: the folder %s cannot be opened: %s; no metrics are written, and the "
                "job goes on",
-               path, wf_error_text(errno));
+               path, kit_error_text(errno));
         drop(metrics);
         *out = NULL;
         return WEFT_OK;

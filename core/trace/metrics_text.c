@@ -181,14 +181,14 @@ static weft_status write_file(const struct wf_metrics *metrics, const struct wf_
         openat(metrics->folder, draft, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (file < 0)
         return wf_fail(WEFT_ERR_SYSTEM, "%s/%s cannot be created: %s", metrics->path, draft,
-                       wf_error_text(errno));
+                       kit_error_text(errno));
     error = wf_rank_file_write(file, 0, text->data, text->length);
     if (close(file) != 0 && error == 0) error = errno;
     if (error == 0 && renameat(metrics->folder, draft, metrics->folder, name) != 0) error = errno;
     if (error == 0) return WEFT_OK;
     unlinkat(metrics->folder, draft, 0);
     return wf_fail(WEFT_ERR_SYSTEM, "%s/%s cannot be written: %s", metrics->path, name,
-                   wf_error_text(error));
+                   kit_error_text(error));
 }
 
 weft_status wf_metrics_write(struct wf_metrics *metrics)

@@ -20,7 +20,7 @@ bool wf_rank_file_name(const char *pattern, int32_t rank, char *out, size_t byte
 
 const char *wf_rank_file_refusal(int error)
 {
-    return error == ELOOP ? "it is a symbolic link" : wf_error_text(error);
+    return error == ELOOP ? "it is a symbolic link" : kit_error_text(error);
 }
 
 int wf_rank_file_write(int file, uint64_t length, const void *bytes, size_t count)

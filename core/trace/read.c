@@ -37,7 +37,7 @@ static weft_status read_bytes(const weft_recorder *recorder, size_t offset, void
         if (got < 0 && errno == EINTR) continue;
         if (got < 0)
             return wf_fail(WEFT_ERR_SYSTEM, "%s cannot be read: %s", recorder->path,
-                           wf_error_text(errno));
+                           kit_error_text(errno));
         if (got == 0) return fail_short(recorder, offset + done, offset + bytes);
         done += (size_t)got;
     }
@@ -80,7 +80,7 @@ static weft_status read_head(weft_recorder *recorder, struct wf_segment *head)
 
     if (fstat(recorder->file, &info) != 0)
         return wf_fail(WEFT_ERR_SYSTEM, "%s cannot be examined: %s", recorder->path,
-                       wf_error_text(errno));
+                       kit_error_text(errno));
     if (!S_ISREG(info.st_mode))
         return wf_fail(WEFT_ERR_PARSE, "%s is not a recorder of weft: it is not a plain file",
                        recorder->path);
@@ -340,7 +340,7 @@ weft_status wf_recorder_open(int folder, const char *name, const char *path, wef
         status = wf_fail_memory(strlen(path) + 1);
     else if (recorder->file < 0)
         status = wf_fail(errno == ENOENT ? WEFT_ERR_NOT_FOUND : WEFT_ERR_SYSTEM,
-                         "%s cannot be opened: %s", path, wf_error_text(errno));
+                         "%s cannot be opened: %s", path, kit_error_text(errno));
     if (status == WEFT_OK) status = wf_recorder_load(recorder);
     if (status != WEFT_OK) {
         wf_recorder_free(recorder);

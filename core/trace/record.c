@@ -186,8 +186,8 @@ size_t wf_record_describe(const weft_record *record, const char *along, char *bu
     if (bytes == 0)
         length = snprintf(buffer, capacity, "%s%s%s", name, gap, along);
     else
-        length = wf_print(buffer, capacity, "%s%s%s %.*f %s", name, gap, along, unit > 0 ? 1 : 0,
-                          size, units[unit]);
+        length = kit_print(buffer, capacity, "%s%s%s %.*f %s", name, gap, along, unit > 0 ? 1 : 0,
+                           size, units[unit]);
     return length > 0 ? (size_t)length : 0;
 }
 

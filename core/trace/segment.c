@@ -96,13 +96,13 @@ static weft_status create_file(struct wf_trace *trace, int folder, const char *n
     trace->file = open_kept(folder, name);
     if (trace->file < 0)
         return wf_fail(WEFT_ERR_SYSTEM, "%s/%s cannot be created: %s", trace->path, name,
-                       wf_error_text(errno));
+                       kit_error_text(errno));
     error = wf_folder_own(trace->file) ? 0 : errno;
     if (error == 0 && trace->bytes > kit_file_limit()) error = EFBIG;
     if (error == 0) error = posix_fallocate(trace->file, 0, (off_t)trace->bytes);
     if (error != 0)
         return wf_fail(WEFT_ERR_SYSTEM, "%s/%s cannot have %zu bytes: %s", trace->path, name,
-                       trace->bytes, wf_error_text(error));
+                       trace->bytes, kit_error_text(error));
     return WEFT_OK;
 }
 
@@ -113,7 +113,7 @@ static weft_status map_file(struct wf_trace *trace)
 
     if (memory == MAP_FAILED)
         return wf_fail(WEFT_ERR_SYSTEM, "a recorder in %s cannot be mapped: %s", trace->path,
-                       wf_error_text(errno));
+                       kit_error_text(errno));
     /* A mapping keeps the lock, too, and a fork must not write. */
     (void)madvise(memory, trace->bytes, MADV_DONTFORK);
     trace->segment = memory;
@@ -127,7 +127,7 @@ static weft_status publish(struct wf_trace *trace, int folder, const struct name
 
     if (renameat(folder, names->made, folder, names->recorder) != 0)
         return wf_fail(WEFT_ERR_SYSTEM, "%s/%s cannot be renamed to %s: %s", trace->path,
-                       names->made, names->recorder, wf_error_text(errno));
+                       names->made, names->recorder, kit_error_text(errno));
     snprintf(trace->path + used, sizeof trace->path - used, "/%s", names->recorder);
     return WEFT_OK;
 }

@@ -148,6 +148,22 @@ static void forward_all(struct batch *batch)
     }
 }
 
+void begin_backward(int b, const float **whole, weft_tensor **gradients, float **memory)
+{
+    gather(&blocks[b], WEFT_FSDP_BACKWARD, whole);
+    for (int i = 0; i < blocks[b].count; i++) {
+        gradients[i] = new_gradient(&blocks[b], i);
+        memory[i] = weft_tensor_memory(gradients[i]);
+    }
+}
+
+void end_backward(int b, weft_tensor **gradients)
+{
+    MUST(weft_fsdp_reduce_begin(blocks[b].group, gradients, 0));
+    for (int i = 0; i < blocks[b].count; i++)
+        weft_tensor_release(&gradients[i]);
+}
+
 static float backward_all(struct batch *batch)
 {
     const float *whole[MOST_PARAMETERS];
@@ -157,37 +173,33 @@ static float backward_all(struct batch *batch)
     for (int b = sizes.blocks - 1; b >= 0; b--) {
         double begun;
 
-        gather(&blocks[b], WEFT_FSDP_BACKWARD, whole);
-        for (int i = 0; i < blocks[b].count; i++) {
-            gradients[i] = new_gradient(&blocks[b], i);
-            memory[i] = weft_tensor_memory(gradients[i]);
-        }
+        begin_backward(b, whole, gradients, memory);
         begun = seconds_now();
         loss += backward(b, whole, memory, batch);
         times_add_backward(&times, b, seconds_now() - begun);
-        MUST(weft_fsdp_reduce_begin(blocks[b].group, gradients, 0));
-        for (int i = 0; i < blocks[b].count; i++)
-            weft_tensor_release(&gradients[i]);
+        end_backward(b, gradients);
     }
     return loss;
 }
 
-void update_all(int step)
+void update_all(int step, const weft_clip_options *options)
 {
     weft_tensor *gradients[MOST_BLOCKS * MOST_PARAMETERS] = {NULL};
     uint32_t found = 0;
 
     for (int b = 0; b < sizes.blocks; b++) {
+        if (blocks[b].group == NULL) continue;
         MUST(weft_fsdp_reduce_end(blocks[b].group));
         for (int i = 0; i < blocks[b].count; i++)
             gradients[found++] = weft_fsdp_gradient(blocks[b].group, (size_t)i);
     }
-    MUST(weft_clip_gradient_norm(ctx, found, gradients, 1.0, NULL, NULL, NULL, NULL));
+    MUST(weft_clip_gradient_norm(ctx, found, gradients, 1.0, options, NULL, NULL, NULL));
     MUST(weft_context_wait(ctx, NULL, WEFT_FOREVER));
     for (int b = sizes.blocks - 1; b >= 0; b--) {
         const struct block *block = &blocks[b];
         double begun = seconds_now();
 
+        if (block->group == NULL) continue;
         for (int i = 0; i < block->count; i++)
             adamw(weft_tensor_shard(block->stored[i])->elements,
                   weft_tensor_memory(block->stored[i]),
@@ -222,7 +234,7 @@ static void train(struct batch *batch, int64_t first, int steps)
         batch_fill(batch, (int64_t)step * sizes.sequences + first);
         forward_all(batch);
         loss = mean_of(backward_all(batch));
-        update_all(step);
+        update_all(step, NULL);
         times_end_step(&times, seconds_now() - step_begun);
         if (weft_rank(ctx) == 0 && step % 10 == 0)
             printf("step %d loss %.6f\n", step, (double)loss);

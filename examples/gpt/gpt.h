@@ -47,7 +47,12 @@ void take_whole(struct block *block, const float **whole);
 weft_tensor *new_gradient(const struct block *block, int i);
 /* Gather the parameters of a block, unless they are on the way. */
 void gather(struct block *block, enum weft_fsdp_phase phase, const float **whole);
-void update_all(int step);
+/* Begin the backward pass of block B: gather its parameters, and make gradients with MEMORY. */
+void begin_backward(int b, const float **whole, weft_tensor **gradients, float **memory);
+/* End it: reduce the gradients, which are released. */
+void end_backward(int b, weft_tensor **gradients);
+/* One step of the optimizer for the blocks that have a group. */
+void update_all(int step, const weft_clip_options *options);
 void end_block(struct block *block);
 
 /* ---- parallel.c ---- */

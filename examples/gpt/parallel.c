@@ -248,19 +248,13 @@ static float backward_parallel(struct job *job)
         const struct parameter *p = parameters_of(b, &blocks[b].count);
         double begun;
 
-        gather(&blocks[b], WEFT_FSDP_BACKWARD, whole);
-        for (int i = 0; i < blocks[b].count; i++) {
-            gradients[i] = new_gradient(&blocks[b], i);
-            memory[i] = weft_tensor_memory(gradients[i]);
-        }
+        begin_backward(b, whole, gradients, memory);
         begun = seconds_now();
         loss += backward_block(job, b, whole, memory);
         times_add_backward(&times, b, seconds_now() - begun);
         for (int i = 0; i < blocks[b].count; i++)
             add_rows_of_tp(job, &p[i], memory[i]);
-        MUST(weft_fsdp_reduce_begin(blocks[b].group, gradients, 0));
-        for (int i = 0; i < blocks[b].count; i++)
-            weft_tensor_release(&gradients[i]);
+        end_backward(b, gradients);
     }
     return loss;
 }
@@ -300,7 +294,7 @@ void train_parallel(const char *text, bool is_split, int steps)
         batch_fill(job.batch, (int64_t)step * sizes.sequences + job.coord[0] * job.part.count);
         forward_parallel(&job);
         loss = loss_of_all(&job, backward_parallel(&job));
-        update_all(step);
+        update_all(step, NULL);
         times_end_step(&times, seconds_now() - begun);
         if (weft_rank(ctx) == 0 && step % 10 == 0)
             printf("step %d loss %.6f\n", step, (double)loss);

@@ -222,30 +222,8 @@ static weft_status shapes(void *user, int32_t stage, const weft_pipeline_values 
 static void update(struct model *model, int step)
 {
     weft_clip_options options = {.struct_size = sizeof options, .stages = model->line};
-    weft_tensor *gradients[MOST_BLOCKS * MOST_PARAMETERS] = {NULL};
-    uint32_t found = 0;
 
-    for (int b = 0; b < sizes.blocks; b++) {
-        if (blocks[b].group == NULL) continue;
-        MUST(weft_fsdp_reduce_end(blocks[b].group));
-        for (int i = 0; i < blocks[b].count; i++)
-            gradients[found++] = weft_fsdp_gradient(blocks[b].group, (size_t)i);
-    }
-    MUST(weft_clip_gradient_norm(ctx, found, gradients, 1.0, &options, NULL, NULL, NULL));
-    MUST(weft_context_wait(ctx, NULL, WEFT_FOREVER));
-    for (int b = 0; b < sizes.blocks; b++) {
-        const struct block *block = &blocks[b];
-        double begun = seconds_now();
-
-        if (block->group == NULL) continue;
-        for (int i = 0; i < block->count; i++)
-            adamw(weft_tensor_shard(block->stored[i])->elements,
-                  weft_tensor_memory(block->stored[i]),
-                  weft_tensor_memory(weft_fsdp_gradient(block->group, (size_t)i)),
-                  weft_tensor_memory(block->first[i]), weft_tensor_memory(block->second[i]), step);
-        MUST(weft_fsdp_gradients_clear(block->group));
-        times_add(&times, UPDATE, b, seconds_now() - begun, 1);
-    }
+    update_all(step, &options);
 }
 
 /* The mean of the losses of all microbatches, on every rank. */

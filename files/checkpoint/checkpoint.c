@@ -6,19 +6,6 @@
 
 /* ---- pieces ---- */
 
-static weft_status grow(void **list, size_t count, size_t *capacity, size_t bytes)
-{
-    size_t wanted = *capacity != 0 ? 2 * *capacity : 64;
-    void *grown;
-
-    if (count < *capacity) return WEFT_OK;
-    grown = wf_realloc(*list, wanted * bytes);
-    if (grown == NULL) return wf_fail_memory(wanted * bytes);
-    *list = grown;
-    *capacity = wanted;
-    return WEFT_OK;
-}
-
 /* Copy SIZES to the arena; NULL stays NULL. */
 static bool keep_sizes(struct wf_arena *arena, int32_t dims, const int64_t **sizes)
 {
@@ -34,8 +21,8 @@ weft_status wf_checkpoint_add(weft_checkpoint *checkpoint, const struct wf_piece
     struct wf_arena *arena = &checkpoint->arena;
     struct wf_piece copy = *piece;
 
-    WF_TRY(grow((void **)&checkpoint->pieces, checkpoint->piece_count, &checkpoint->piece_capacity,
-                sizeof copy));
+    WF_TRY(wf_grow(&checkpoint->pieces, sizeof copy, checkpoint->piece_count,
+                   &checkpoint->piece_capacity));
     copy.name = wf_arena_text(arena, piece->name, strlen(piece->name));
     if (copy.name == NULL || !keep_sizes(arena, copy.dims, &copy.shape) ||
         !keep_sizes(arena, copy.dims, &copy.offset) ||
@@ -47,8 +34,8 @@ weft_status wf_checkpoint_add(weft_checkpoint *checkpoint, const struct wf_piece
 
 weft_status wf_checkpoint_add_replica(weft_checkpoint *checkpoint, const struct wf_piece *piece)
 {
-    WF_TRY(grow((void **)&checkpoint->replicas, checkpoint->replica_count,
-                &checkpoint->replica_capacity, sizeof *piece));
+    WF_TRY(wf_grow(&checkpoint->replicas, sizeof *piece, checkpoint->replica_count,
+                   &checkpoint->replica_capacity));
     checkpoint->replicas[checkpoint->replica_count++] = *piece;
     return WEFT_OK;
 }
@@ -60,8 +47,8 @@ weft_status wf_checkpoint_add_pair(weft_checkpoint *checkpoint, const char *key,
 
     if (pair.key == NULL || pair.value == NULL)
         return wf_fail_memory(strlen(key) + strlen(value) + 2);
-    WF_TRY(grow((void **)&checkpoint->pairs, checkpoint->pair_count, &checkpoint->pair_capacity,
-                sizeof pair));
+    WF_TRY(wf_grow(&checkpoint->pairs, sizeof pair, checkpoint->pair_count,
+                   &checkpoint->pair_capacity));
     checkpoint->pairs[checkpoint->pair_count++] = pair;
     return WEFT_OK;
 }
@@ -205,14 +192,9 @@ const char *weft_file_format_name(enum weft_file_format format)
 
 void weft_checkpoint_close(weft_checkpoint **checkpoint)
 {
-    weft_checkpoint *object = checkpoint != NULL ? *checkpoint : NULL;
+    weft_checkpoint *object = wf_take(checkpoint, WF_KIND_CHECKPOINT, "weft_checkpoint_close");
 
     if (object == NULL) return;
-    if (!wf_is_kind(object, WF_KIND_CHECKPOINT)) {
-        wf_warn_unusable("weft_checkpoint_close", object->made, WF_KIND_CHECKPOINT);
-        return;
-    }
-    *checkpoint = NULL;
     for (size_t i = 0; i < object->tensor_count; i++)
         weft_spec_release(&object->tensors[i].spec);
     weft_mesh_release(&object->mesh);

@@ -23,13 +23,7 @@ struct index {
 
 static weft_status add_listed(struct index *index, const char *tensor, const char *file)
 {
-    if (index->count == index->capacity) {
-        size_t capacity = index->capacity != 0 ? 2 * index->capacity : 64;
-        struct listed *grown = wf_realloc(index->list, capacity * sizeof *grown);
-        if (grown == NULL) return wf_fail_memory(capacity * sizeof *grown);
-        index->list = grown;
-        index->capacity = capacity;
-    }
+    WF_TRY(wf_grow(&index->list, sizeof *index->list, index->count, &index->capacity));
     index->list[index->count++] = (struct listed){tensor, file, false};
     return WEFT_OK;
 }

@@ -27,13 +27,7 @@ static weft_status list_file(struct listing *listing, const char *name)
 {
     char *copy;
 
-    if (listing->count == listing->capacity) {
-        size_t capacity = listing->capacity != 0 ? 2 * listing->capacity : 16;
-        char **grown = wf_realloc(listing->files, capacity * sizeof *grown);
-        if (grown == NULL) return wf_fail_memory(capacity * sizeof *grown);
-        listing->files = grown;
-        listing->capacity = capacity;
-    }
+    WF_TRY(wf_grow(&listing->files, sizeof *listing->files, listing->count, &listing->capacity));
     copy = wf_strdup(name);
     if (copy == NULL) return wf_fail_memory(strlen(name) + 1);
     listing->files[listing->count++] = copy;
@@ -61,7 +55,7 @@ static weft_status list_folder(const char *path, struct listing *listing)
     DIR *folder = opendir(path);
     weft_status status = WEFT_OK;
 
-    if (folder == NULL) return wf_fail(WEFT_ERR_SYSTEM, "%s: %s", path, wf_error_text(errno));
+    if (folder == NULL) return wf_fail(WEFT_ERR_SYSTEM, "%s: %s", path, kit_error_text(errno));
     for (struct dirent *entry; status == WEFT_OK && (entry = readdir(folder)) != NULL;) {
         if (strcmp(entry->d_name, ".metadata") == 0) listing->is_dcp = true;
         if (entry->d_name[0] == '.') continue;
@@ -168,7 +162,7 @@ weft_status weft_checkpoint_open(const char *path, weft_checkpoint **out)
     WF_TRY(wf_require(out, "weft_checkpoint_open: out"));
     if (stat(path, &info) != 0)
         return wf_fail(errno == ENOENT || errno == ENOTDIR ? WEFT_ERR_NOT_FOUND : WEFT_ERR_SYSTEM,
-                       "weft_checkpoint_open: %s: %s", path, wf_error_text(errno));
+                       "weft_checkpoint_open: %s: %s", path, kit_error_text(errno));
     checkpoint = wf_calloc(1, sizeof *checkpoint);
     if (checkpoint == NULL) return wf_fail_memory(sizeof *checkpoint);
     checkpoint->made = WF_OF_KIND(WF_KIND_CHECKPOINT);

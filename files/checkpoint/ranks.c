@@ -58,13 +58,7 @@ static weft_status add_row(struct table *table, const char *name, char *layout)
     struct row row = {.name = name};
     weft_status status;
 
-    if (table->count == table->capacity) {
-        size_t capacity = table->capacity != 0 ? 2 * table->capacity : 64;
-        struct row *grown = wf_realloc(table->rows, capacity * sizeof *grown);
-        if (grown == NULL) return wf_fail_memory(capacity * sizeof *grown);
-        table->rows = grown;
-        table->capacity = capacity;
-    }
+    WF_TRY(wf_grow(&table->rows, sizeof *table->rows, table->count, &table->capacity));
     status = parse_layout(table->mesh, layout, &row);
     if (status == WEFT_ERR_INVALID) status = WEFT_ERR_PARSE; /* the file is wrong, not the call */
     if (status != WEFT_OK) return wf_fail_context(status, "weft.specs: tensor \"%.200s\"", name);

@@ -109,13 +109,7 @@ static weft_status check_entry(struct header *h, const struct entry *entry)
 
 static weft_status keep_range(struct header *h, const struct entry *entry, const char *name)
 {
-    if (h->count == h->capacity) {
-        size_t capacity = h->capacity != 0 ? 2 * h->capacity : 64;
-        struct range *grown = wf_realloc(h->ranges, capacity * sizeof *grown);
-        if (grown == NULL) return wf_fail_memory(capacity * sizeof *grown);
-        h->ranges = grown;
-        h->capacity = capacity;
-    }
+    WF_TRY(wf_grow(&h->ranges, sizeof *h->ranges, h->count, &h->capacity));
     h->ranges[h->count++] = (struct range){entry->offsets[0], entry->offsets[1], name};
     return WEFT_OK;
 }

@@ -378,14 +378,10 @@ weft_status weft_checkpoint_writer_commit(weft_checkpoint_writer *writer)
 
 void weft_checkpoint_writer_release(weft_checkpoint_writer **writer)
 {
-    weft_checkpoint_writer *object = writer != NULL ? *writer : NULL;
+    weft_checkpoint_writer *object =
+        wf_take(writer, WF_KIND_CHECKPOINT_WRITER, "weft_checkpoint_writer_release");
 
     if (object == NULL) return;
-    if (!wf_is_kind(object, WF_KIND_CHECKPOINT_WRITER)) {
-        wf_warn_unusable("weft_checkpoint_writer_release", object->made, WF_KIND_CHECKPOINT_WRITER);
-        return;
-    }
-    *writer = NULL;
     for (size_t i = 0; i < object->output.count && object->headers != NULL; i++)
         wf_text_free(&object->headers[i]);
     for (size_t i = 0; i < object->count; i++)

@@ -30,13 +30,7 @@ weft_status wf_pieces_begin(struct wf_pieces *pieces, struct wf_store_call *call
 
 static weft_status add_piece(struct wf_pieces *pieces, const struct wf_store_piece *piece)
 {
-    if (pieces->count == pieces->capacity) {
-        size_t capacity = pieces->capacity > 0 ? 2 * pieces->capacity : 64;
-        struct wf_store_piece *grown = wf_realloc(pieces->list, capacity * sizeof *grown);
-        if (grown == NULL) return wf_fail_memory(capacity * sizeof *grown);
-        pieces->list = grown;
-        pieces->capacity = capacity;
-    }
+    WF_TRY(wf_grow(&pieces->list, sizeof *pieces->list, pieces->count, &pieces->capacity));
     pieces->list[pieces->count++] = *piece;
     pieces->bytes += piece->bytes;
     return WEFT_OK;

@@ -23,17 +23,6 @@ static void begin_coordinate(struct builder *b, int32_t coordinate)
     b->position = 0;
 }
 
-static weft_status grow(struct builder *b)
-{
-    size_t room = b->room * 2 + 16;
-    struct wf_cp_run *runs = wf_realloc(b->plan->runs, room * sizeof *runs);
-
-    if (runs == NULL) return wf_fail_memory(room * sizeof *runs);
-    b->plan->runs = runs;
-    b->room = room;
-    return WEFT_OK;
-}
-
 /* Append indices [START, END) to the current coordinate. */
 static weft_status add(struct builder *b, int32_t coordinate, int64_t start, int64_t end)
 {
@@ -45,7 +34,7 @@ static weft_status add(struct builder *b, int32_t coordinate, int64_t start, int
     if (last != NULL && last->start + last->length == start) {
         last->length += end - start;
     } else {
-        if (plan->run_count == b->room) WF_TRY(grow(b));
+        WF_TRY(wf_grow(&plan->runs, sizeof *plan->runs, plan->run_count, &b->room));
         plan->runs[plan->run_count++] = (struct wf_cp_run){start, end - start, b->position};
     }
     b->position += end - start;
@@ -189,7 +178,7 @@ weft_status wf_cp_balance(weft_cp_plan *plan, const int64_t *order)
     plan->first_run = wf_calloc((size_t)plan->ranks + 1, sizeof *plan->first_run);
     if (plan->first_run == NULL)
         return wf_fail_memory(((size_t)plan->ranks + 1) * sizeof *plan->first_run);
-    WF_TRY(grow(&b));
+    WF_TRY(wf_grow(&plan->runs, sizeof *plan->runs, 0, &b.room));
     if (order != NULL) WF_TRY(check_order(plan, order));
     if (plan->balance == WEFT_CP_BY_BLOCKS) WF_TRY(by_blocks(&b));
     for (int32_t c = 0; c < plan->ranks && plan->balance != WEFT_CP_BY_BLOCKS; c++) {

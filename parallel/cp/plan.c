@@ -260,15 +260,9 @@ weft_cp_plan *weft_cp_plan_retain(const weft_cp_plan *plan)
 
 void weft_cp_plan_release(weft_cp_plan **plan)
 {
-    weft_cp_plan *mine;
+    weft_cp_plan *mine = wf_take(plan, WF_KIND_CP_PLAN, "weft_cp_plan_release");
 
-    if (plan == NULL || *plan == NULL) return;
-    mine = *plan;
-    *plan = NULL;
-    if (!wf_is_kind(mine, WF_KIND_CP_PLAN)) {
-        wf_warn_unusable("weft_cp_plan_release", mine->made, WF_KIND_CP_PLAN);
-        return;
-    }
+    if (mine == NULL) return;
     if (atomic_fetch_sub_explicit(&mine->references, 1, memory_order_acq_rel) == 1) free_plan(mine);
 }
 

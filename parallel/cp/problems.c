@@ -82,14 +82,7 @@ static weft_status append(struct wf_cp_problems *list, const weft_cp_problem *pr
         absorb(&list->items[list->count - 1], problem))
         return WEFT_OK;
     if (list->count > 0) join_last(list);
-    if (list->count == list->room) {
-        size_t room = list->room * 2 + 4;
-        weft_cp_problem *items = wf_realloc(list->items, room * sizeof *items);
-
-        if (items == NULL) return wf_fail_memory(room * sizeof *items);
-        list->items = items;
-        list->room = room;
-    }
+    WF_TRY(wf_grow(&list->items, sizeof *list->items, list->count, &list->room));
     list->items[list->count++] = *problem;
     return WEFT_OK;
 }

@@ -256,11 +256,12 @@ static void print_options(const weft_fsdp_group *group, char *out, size_t room)
         digest = wf_hash_mix(digest, (uint64_t)param->shard << 32 | param->replicate);
         digest = wf_hash_mix(digest, (uint64_t)param->same_as << 1 | param->frozen);
     }
-    wf_print(out, room,
-             "divide %.17g, sum_only %d, absent_as_zero %d, reduce_dtype %s, gradient_dtype %s, "
-             "axes and frozen parameters %016llx",
-             group->divide, group->sum_only, group->absent_as_zero, dtype_text(group->reduce_dtype),
-             dtype_text(group->gradient_dtype), (unsigned long long)digest);
+    kit_print(out, room,
+              "divide %.17g, sum_only %d, absent_as_zero %d, reduce_dtype %s, gradient_dtype %s, "
+              "axes and frozen parameters %016llx",
+              group->divide, group->sum_only, group->absent_as_zero,
+              dtype_text(group->reduce_dtype), dtype_text(group->gradient_dtype),
+              (unsigned long long)digest);
 }
 
 weft_status wf_fsdp_exchange(weft_fsdp_group *group, struct wf_exchange **list, uint32_t count,

@@ -22,53 +22,12 @@ struct weft_styles {
 
 /* ---- the text ---- */
 
-/* The text of a line without its comment and the blanks at its ends. */
-struct piece {
-    const char *start;
-    size_t length;
-};
-
-static bool is_blank(char c)
+/* The line of AT is not as expected. */
+static weft_status fail_line(struct wf_scan *at, const char *expected)
 {
-    return c == ' ' || c == '\t' || c == '\r';
-}
+    uint32_t number = wf_scan_line(at);
+    struct wf_passage found = wf_scan_rest(at);
 
-static struct piece take_line(const char *text)
-{
-    struct piece line = {text, strcspn(text, "#\n")};
-
-    while (line.length > 0 && is_blank(line.start[0])) {
-        line.start++;
-        line.length--;
-    }
-    while (line.length > 0 && is_blank(line.start[line.length - 1]))
-        line.length--;
-    return line;
-}
-
-/* Take the first field of LINE. */
-static struct piece take_field(struct piece *line)
-{
-    struct piece field = {line->start, 0};
-
-    while (field.length < line->length && !is_blank(line->start[field.length]))
-        field.length++;
-    line->start += field.length;
-    line->length -= field.length;
-    while (line->length > 0 && is_blank(line->start[0])) {
-        line->start++;
-        line->length--;
-    }
-    return field;
-}
-
-static bool is_word(struct piece field, const char *word)
-{
-    return strlen(word) == field.length && memcmp(field.start, word, field.length) == 0;
-}
-
-static weft_status fail_line(uint32_t number, const char *expected, struct piece found)
-{
     return wf_fail(WEFT_ERR_PARSE, "styles line %u: expected %s; found \"%.*s\"", number, expected,
                    (int)wf_min_i64((int64_t)found.length, 100), found.start);
 }
@@ -153,27 +112,27 @@ static weft_status read_style(struct line *line)
     return WEFT_OK;
 }
 
-static weft_status read_mesh(weft_styles *styles, struct piece line, uint32_t number,
-                             const weft_mesh *mesh)
+static weft_status read_mesh(weft_styles *styles, struct wf_scan *scan, const weft_mesh *mesh)
 {
-    struct piece all = line;
+    struct wf_scan at = *scan;
+    struct wf_passage word = wf_scan_field(scan), rest = wf_scan_rest(scan);
     weft_status status;
     char *text;
 
-    if (!is_word(take_field(&line), "mesh") || line.length == 0)
-        return fail_line(number, "the mesh, such as \"mesh dp=2,tp=4\"", all);
-    text = wf_strndup(line.start, line.length);
-    if (text == NULL) return wf_fail_memory(line.length);
+    if (word.length != 4 || memcmp(word.start, "mesh", 4) != 0 || rest.length == 0)
+        return fail_line(&at, "the mesh, such as \"mesh dp=2,tp=4\"");
+    text = wf_strndup(rest.start, rest.length);
+    if (text == NULL) return wf_fail_memory(rest.length);
     status = weft_mesh_parse(text, &styles->mesh);
     wf_free(text);
-    if (status != WEFT_OK) return wf_fail_context(status, "styles line %u", number);
+    if (status != WEFT_OK) return wf_fail_context(status, "styles line %u", wf_scan_line(&at));
     if (mesh == NULL) return WEFT_OK;
     weft_mesh_release(&styles->mesh);
     styles->mesh = weft_mesh_retain(mesh);
     return WEFT_OK;
 }
 
-static weft_status find_axis(const weft_styles *styles, struct piece field, struct line *line)
+static weft_status find_axis(const weft_styles *styles, struct wf_passage field, struct line *line)
 {
     char *axis = wf_strndup(field.start, field.length);
     weft_status status;
@@ -199,28 +158,23 @@ static weft_status check_is_seen(const weft_styles *styles, const struct line *l
     return WEFT_OK;
 }
 
-static weft_status read_line(weft_styles *styles, struct piece text, uint32_t number)
+static weft_status read_line(weft_styles *styles, struct wf_scan *scan)
 {
-    struct piece whole = text, pattern = take_field(&text), axis = take_field(&text);
+    struct wf_scan at = *scan;
+    struct wf_passage pattern = wf_scan_field(scan), axis = wf_scan_field(scan),
+                      style = wf_scan_rest(scan);
     struct line *line;
 
-    if (axis.length == 0 || text.length == 0)
-        return fail_line(number, "a pattern, an axis and a style", whole);
-    if (styles->count == styles->room) {
-        size_t room = styles->room * 2 + 16;
-        struct line *lines = wf_realloc(styles->lines, room * sizeof *lines);
-
-        if (lines == NULL) return wf_fail_memory(room * sizeof *lines);
-        styles->lines = lines;
-        styles->room = room;
-    }
+    if (axis.length == 0 || style.length == 0)
+        return fail_line(&at, "a pattern, an axis and a style");
+    WF_TRY(wf_grow(&styles->lines, sizeof *styles->lines, styles->count, &styles->room));
     line = &styles->lines[styles->count++];
     memset(line, 0, sizeof *line);
-    line->number = number;
+    line->number = wf_scan_line(&at);
     line->pattern = wf_strndup(pattern.start, pattern.length);
-    line->passed = wf_strndup(text.start, text.length);
+    line->passed = wf_strndup(style.start, style.length);
     if (line->pattern == NULL || line->passed == NULL)
-        return wf_fail_memory(pattern.length + text.length);
+        return wf_fail_memory(pattern.length + style.length);
     WF_TRY(find_axis(styles, axis, line));
     WF_TRY(check_is_seen(styles, line));
     return read_style(line);
@@ -228,19 +182,14 @@ static weft_status read_line(weft_styles *styles, struct piece text, uint32_t nu
 
 static weft_status read_text(weft_styles *styles, const char *text, const weft_mesh *mesh)
 {
-    for (uint32_t number = 1; *text != '\0'; number++) {
-        struct piece line = take_line(text);
+    struct wf_scan scan = {.text = text};
 
-        if (line.length > 0 && styles->mesh == NULL)
-            WF_TRY(read_mesh(styles, line, number, mesh));
-        else if (line.length > 0)
-            WF_TRY(read_line(styles, line, number));
-        text += strcspn(text, "\n");
-        text += *text == '\n';
-    }
-    if (styles->mesh == NULL)
+    if (!wf_scan_next_line(&scan))
         return wf_fail(WEFT_ERR_PARSE,
                        "styles: no line gives the mesh, such as \"mesh dp=2,tp=4\"");
+    WF_TRY(read_mesh(styles, &scan, mesh));
+    while (wf_scan_next_line(&scan))
+        WF_TRY(read_line(styles, &scan));
     return WEFT_OK;
 }
 
@@ -266,14 +215,9 @@ weft_status weft_styles_parse(const char *text, const weft_mesh *mesh, weft_styl
 
 void weft_styles_release(weft_styles **styles)
 {
-    weft_styles *object = styles != NULL ? *styles : NULL;
+    weft_styles *object = wf_take(styles, WF_KIND_STYLES, "weft_styles_release");
 
     if (object == NULL) return;
-    *styles = NULL;
-    if (!wf_is_kind(object, WF_KIND_STYLES)) {
-        wf_warn_unusable("weft_styles_release", object->made, WF_KIND_STYLES);
-        return;
-    }
     for (size_t i = 0; i < object->count; i++) {
         wf_free(object->lines[i].pattern);
         wf_free(object->lines[i].passed);

@@ -2,7 +2,7 @@
 #include "fake.h"
 #include "support/suite.h"
 
-START_TEST(a_case_that_nothing_fails_has_passed)
+TEST(a_case_that_nothing_fails_has_passed)
 {
     struct fake *fake = fake_make(0);
 
@@ -13,9 +13,8 @@ START_TEST(a_case_that_nothing_fails_has_passed)
     ck_assert_ptr_null(fake_failure(fake));
     fake_free_all(fake);
 }
-END_TEST
 
-START_TEST(the_first_reason_counts)
+TEST(the_first_reason_counts)
 {
     struct fake *fake = fake_make(0);
 
@@ -28,9 +27,8 @@ START_TEST(the_first_reason_counts)
     ck_assert_str_eq(fake->progress->failures[0].name, "load/bad");
     fake_free_all(fake);
 }
-END_TEST
 
-START_TEST(a_failure_between_cases_belongs_to_none)
+TEST(a_failure_between_cases_belongs_to_none)
 {
     struct fake *fake = fake_make(0);
 
@@ -43,9 +41,8 @@ START_TEST(a_failure_between_cases_belongs_to_none)
     ck_assert_ptr_null(fake_failure(fake));
     fake_free_all(fake);
 }
-END_TEST
 
-START_TEST(only_what_was_asked_for_is_opened)
+TEST(only_what_was_asked_for_is_opened)
 {
     struct fake *fake = fake_make(0);
 
@@ -55,9 +52,8 @@ START_TEST(only_what_was_asked_for_is_opened)
     kit_end(&fake->kit);
     fake_free_all(fake);
 }
-END_TEST
 
-START_TEST(a_new_team_goes_on_behind_the_case_that_was_lost)
+TEST(a_new_team_goes_on_behind_the_case_that_was_lost)
 {
     struct fake *fake = fake_make(0);
 
@@ -68,9 +64,8 @@ START_TEST(a_new_team_goes_on_behind_the_case_that_was_lost)
     kit_end(&fake->kit);
     fake_free_all(fake);
 }
-END_TEST
 
-START_TEST(cases_beside_a_lost_one_are_passed_over_and_counted)
+TEST(cases_beside_a_lost_one_are_passed_over_and_counted)
 {
     struct fake *fake = fake_make(0);
 
@@ -82,9 +77,8 @@ START_TEST(cases_beside_a_lost_one_are_passed_over_and_counted)
     ck_assert_uint_eq(fake->progress->levels[0].lost, 1);
     fake_free_all(fake);
 }
-END_TEST
 
-START_TEST(a_status_that_was_not_expected_is_named_with_its_text)
+TEST(a_status_that_was_not_expected_is_named_with_its_text)
 {
     struct fake *fake = fake_make(0);
 
@@ -96,9 +90,8 @@ START_TEST(a_status_that_was_not_expected_is_named_with_its_text)
     ck_assert_str_eq(fake_failure(fake), "open: expected WEFT_OK, got WEFT_ERR_TIMEOUT (too late)");
     fake_free_all(fake);
 }
-END_TEST
 
-START_TEST(more_failures_than_there_is_room_for_are_counted)
+TEST(more_failures_than_there_is_room_for_are_counted)
 {
     struct fake *fake = fake_make(0);
 
@@ -111,20 +104,11 @@ START_TEST(more_failures_than_there_is_room_for_are_counted)
     ck_assert_uint_eq(fake->progress->levels[0].failed, KIT_MAX_FAILURES + 10);
     fake_free_all(fake);
 }
-END_TEST
 
-START_TEST(level_names_are_found_whole)
+TEST(level_names_are_found_whole)
 {
     ck_assert_int_eq(kit_level_find("load/x", 4), 0);
     ck_assert_int_ge(kit_level_find("stress", 6), 0);
     ck_assert_int_eq(kit_level_find("loa", 3), -1);
     ck_assert_int_eq(kit_level_find("", 0), -1);
 }
-END_TEST
-
-SUITE(conform_cases, a_case_that_nothing_fails_has_passed, the_first_reason_counts,
-      a_failure_between_cases_belongs_to_none, only_what_was_asked_for_is_opened,
-      a_new_team_goes_on_behind_the_case_that_was_lost,
-      cases_beside_a_lost_one_are_passed_over_and_counted,
-      a_status_that_was_not_expected_is_named_with_its_text,
-      more_failures_than_there_is_room_for_are_counted, level_names_are_found_whole)

@@ -4,24 +4,22 @@
 #include <stdio.h>
 #include <string.h>
 
-START_TEST(a_library_exports_more_than_an_entry)
+TEST(a_library_exports_more_than_an_entry)
 {
     char name[64] = "";
 
     ck_assert(kit_exports_more(TEST_LIBRARY, name, sizeof name));
     ck_assert_int_eq(strncmp(name, "weft_", 5), 0);
 }
-END_TEST
 
-START_TEST(the_example_exports_its_entry_alone)
+TEST(the_example_exports_its_entry_alone)
 {
     char name[64] = "";
 
     ck_assert_msg(!kit_exports_more(TEST_EXAMPLE, name, sizeof name), "%s", name);
 }
-END_TEST
 
-START_TEST(files_that_are_no_shared_objects_export_nothing)
+TEST(files_that_are_no_shared_objects_export_nothing)
 {
     char name[64];
 
@@ -29,10 +27,9 @@ START_TEST(files_that_are_no_shared_objects_export_nothing)
     ck_assert(!kit_exports_more("/dev/null", name, sizeof name));
     ck_assert(!kit_exports_more(__FILE__, name, sizeof name));
 }
-END_TEST
 
 /* A truncated file, or one with a changed byte, is read without a fault. */
-START_TEST(broken_files_do_no_harm)
+TEST(broken_files_do_no_harm)
 {
     static uint8_t bytes[1 << 20];
     char path[] = "/tmp/weft-exports-XXXXXX", name[64];
@@ -58,7 +55,3 @@ START_TEST(broken_files_do_no_harm)
     fclose(file);
     remove(path);
 }
-END_TEST
-
-SUITE(conform_exports, a_library_exports_more_than_an_entry, the_example_exports_its_entry_alone,
-      files_that_are_no_shared_objects_export_nothing, broken_files_do_no_harm)

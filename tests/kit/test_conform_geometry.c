@@ -31,7 +31,7 @@ static bool mark(const struct kit_collective *c, bool send, int32_t position)
     return true;
 }
 
-START_TEST(parts_lie_within_their_buffer_and_apart)
+TEST(parts_lie_within_their_buffer_and_apart)
 {
     struct kit_group group;
 
@@ -49,9 +49,8 @@ START_TEST(parts_lie_within_their_buffer_and_apart)
                 }
             }
 }
-END_TEST
 
-START_TEST(some_parts_are_empty_and_some_are_not)
+TEST(some_parts_are_empty_and_some_are_not)
 {
     struct kit_group group;
     struct kit_collective c = collective(&group, WEFT_COLL_ALL_TO_ALL_V, 4, KIT_PERMUTED);
@@ -63,9 +62,8 @@ START_TEST(some_parts_are_empty_and_some_are_not)
     }
     ck_assert(empty && full);
 }
-END_TEST
 
-START_TEST(all_to_all_v_can_be_in_place)
+TEST(all_to_all_v_can_be_in_place)
 {
     struct kit_group group;
 
@@ -78,9 +76,8 @@ START_TEST(all_to_all_v_can_be_in_place)
         }
     }
 }
-END_TEST
 
-START_TEST(layouts_are_what_their_names_say)
+TEST(layouts_are_what_their_names_say)
 {
     struct kit_group group;
     struct kit_collective packed = collective(&group, WEFT_COLL_ALL_GATHER_V, 4, KIT_PACKED);
@@ -95,9 +92,8 @@ START_TEST(layouts_are_what_their_names_say)
     ck_assert_uint_ne(kit_recv_offset(&permuted, 0, 0), kit_recv_offset(&permuted, 1, 0));
     ck_assert_uint_eq(kit_recv_extent(&empty, 0), 0);
 }
-END_TEST
 
-START_TEST(only_the_root_has_the_buffer_of_one_side)
+TEST(only_the_root_has_the_buffer_of_one_side)
 {
     struct kit_group group;
     struct kit_collective gather = collective(&group, WEFT_COLL_GATHER, 3, KIT_PACKED);
@@ -111,8 +107,3 @@ START_TEST(only_the_root_has_the_buffer_of_one_side)
     ck_assert_uint_eq(kit_send_extent(&scatter, 2), 21);
     ck_assert_uint_eq(kit_send_extent(&barrier, 2) + kit_recv_extent(&barrier, 2), 0);
 }
-END_TEST
-
-SUITE(conform_geometry, parts_lie_within_their_buffer_and_apart,
-      some_parts_are_empty_and_some_are_not, all_to_all_v_can_be_in_place,
-      layouts_are_what_their_names_say, only_the_root_has_the_buffer_of_one_side)

@@ -63,29 +63,26 @@ static void check_verdict(const struct kit_compare *compare, void (*change)(floa
     }
 }
 
-START_TEST(an_untouched_image_is_fine)
+TEST(an_untouched_image_is_fine)
 {
     check_verdict(&as_floats, change_nothing, NULL);
 }
-END_TEST
 
-START_TEST(a_wrong_element_is_named_with_both_values)
+TEST(a_wrong_element_is_named_with_both_values)
 {
     check_verdict(&as_floats, change_an_element,
                   "recv, element 1: expected 2 (0x40000000), got 3 (0x40400000)");
 }
-END_TEST
 
-START_TEST(the_sign_of_zero_counts_only_as_bytes)
+TEST(the_sign_of_zero_counts_only_as_bytes)
 {
     struct kit_compare as_bytes = {.dtype = WEFT_DTYPE_F32};
 
     check_verdict(&as_floats, change_a_sign_of_zero, NULL);
     check_verdict(&as_bytes, change_a_sign_of_zero, "element 2");
 }
-END_TEST
 
-START_TEST(slack_lets_small_differences_pass)
+TEST(slack_lets_small_differences_pass)
 {
     double wide[] = {0, 0, 0, 0.001}, narrow[] = {0.001, 0, 0, 0.00001};
     struct kit_compare loose = as_floats, tight = as_floats;
@@ -95,16 +92,14 @@ START_TEST(slack_lets_small_differences_pass)
     check_verdict(&loose, change_a_little, NULL);
     check_verdict(&tight, change_a_little, "element 3");
 }
-END_TEST
 
-START_TEST(stray_writes_are_found_on_both_sides)
+TEST(stray_writes_are_found_on_both_sides)
 {
     check_verdict(&as_floats, change_before, "recv: byte 1 before its start was overwritten");
     check_verdict(&as_floats, change_after, "recv: byte 3 past its end was overwritten");
 }
-END_TEST
 
-START_TEST(payloads_start_where_they_were_asked_to)
+TEST(payloads_start_where_they_were_asked_to)
 {
     struct fake *fake = fake_make(WEFT_FEATURE_HOST_MEMORY);
     struct kit_image image;
@@ -118,9 +113,8 @@ START_TEST(payloads_start_where_they_were_asked_to)
     kit_end(&fake->kit);
     fake_free_all(fake);
 }
-END_TEST
 
-START_TEST(memory_is_kept_for_the_next_image)
+TEST(memory_is_kept_for_the_next_image)
 {
     struct fake *fake = fake_make(WEFT_FEATURE_HOST_MEMORY);
     struct kit_image first, second;
@@ -139,9 +133,3 @@ START_TEST(memory_is_kept_for_the_next_image)
     kit_end(&fake->kit);
     fake_free_all(fake);
 }
-END_TEST
-
-SUITE(conform_images, an_untouched_image_is_fine, a_wrong_element_is_named_with_both_values,
-      the_sign_of_zero_counts_only_as_bytes, slack_lets_small_differences_pass,
-      stray_writes_are_found_on_both_sides, payloads_start_where_they_were_asked_to,
-      memory_is_kept_for_the_next_image)

@@ -39,7 +39,7 @@ static int32_t step_for(int32_t size)
     return size % 7 == 0 ? 5 : 7;
 }
 
-START_TEST(exact_patterns_do_not_depend_on_order)
+TEST(exact_patterns_do_not_depend_on_order)
 {
     for (uint32_t d = 0; d < WEFT_DTYPE_COUNT; d++)
         for (uint32_t r = 0; r < WEFT_REDUCE_COUNT; r++) {
@@ -65,9 +65,8 @@ START_TEST(exact_patterns_do_not_depend_on_order)
                 }
         }
 }
-END_TEST
 
-START_TEST(neighbours_have_different_factors)
+TEST(neighbours_have_different_factors)
 {
     for (uint32_t d = WEFT_DTYPE_BOOL + 1; d < WEFT_DTYPE_COUNT; d++)
         for (int32_t rank = 0; rank < KIT_MAX_RANKS; rank++)
@@ -79,9 +78,8 @@ START_TEST(neighbours_have_different_factors)
                               wf_dtype_name(d), rank, next);
             }
 }
-END_TEST
 
-START_TEST(ranks_and_elements_differ)
+TEST(ranks_and_elements_differ)
 {
     uint8_t first[64], other[64];
 
@@ -94,9 +92,8 @@ START_TEST(ranks_and_elements_differ)
         ck_assert_msg(memcmp(first, other, sizeof first) != 0, "%s", wf_dtype_name(d));
     }
 }
-END_TEST
 
-START_TEST(bools_are_zero_or_one_and_both)
+TEST(bools_are_zero_or_one_and_both)
 {
     uint8_t element;
 
@@ -111,10 +108,9 @@ START_TEST(bools_are_zero_or_one_and_both)
         ck_assert(seen[0] && seen[1]);
     }
 }
-END_TEST
 
 /* Averages without a remainder could not distinguish truncation from rounding. */
-START_TEST(integer_averages_have_remainders_of_both_signs)
+TEST(integer_averages_have_remainders_of_both_signs)
 {
     bool positive = false, negative = false;
 
@@ -131,9 +127,8 @@ START_TEST(integer_averages_have_remainders_of_both_signs)
     }
     ck_assert(positive && negative);
 }
-END_TEST
 
-START_TEST(the_nan_pattern_has_nans_on_single_ranks)
+TEST(the_nan_pattern_has_nans_on_single_ranks)
 {
     int nans = 0;
 
@@ -145,8 +140,3 @@ START_TEST(the_nan_pattern_has_nans_on_single_ranks)
         }
     ck_assert_int_eq(nans, 6); /* every third element, on one rank */
 }
-END_TEST
-
-SUITE(conform_patterns, exact_patterns_do_not_depend_on_order, neighbours_have_different_factors,
-      ranks_and_elements_differ, bools_are_zero_or_one_and_both,
-      integer_averages_have_remainders_of_both_signs, the_nan_pattern_has_nans_on_single_ranks)

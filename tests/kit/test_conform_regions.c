@@ -19,7 +19,7 @@ static void note(void *self, uint64_t source_index, uint64_t target_index)
     seen->count++;
 }
 
-START_TEST(no_dims_are_one_element)
+TEST(no_dims_are_one_element)
 {
     weft_region region = {.source_offset = 5, .target_offset = 9};
     struct seen seen = {0};
@@ -29,9 +29,8 @@ START_TEST(no_dims_are_one_element)
     ck_assert_uint_eq(seen.sources[0], 5);
     ck_assert_uint_eq(seen.targets[0], 9);
 }
-END_TEST
 
-START_TEST(the_innermost_dimension_is_the_last)
+TEST(the_innermost_dimension_is_the_last)
 {
     weft_region region = {
         .dims = 2, .extent = {2, 3}, .source_stride = {10, 1}, .target_stride = {1, 2}};
@@ -43,9 +42,8 @@ START_TEST(the_innermost_dimension_is_the_last)
     ck_assert_mem_eq(seen.sources, sources, sizeof sources);
     ck_assert_mem_eq(seen.targets, targets, sizeof targets);
 }
-END_TEST
 
-START_TEST(an_extent_of_zero_has_no_element)
+TEST(an_extent_of_zero_has_no_element)
 {
     weft_region region = {.dims = 2, .extent = {4, 0}};
     struct seen seen = {0};
@@ -53,7 +51,6 @@ START_TEST(an_extent_of_zero_has_no_element)
     kit_region_walk(&region, note, &seen);
     ck_assert_uint_eq(seen.count, 0);
 }
-END_TEST
 
 static uint8_t used[100000];
 
@@ -67,7 +64,7 @@ static void use(void *self, uint64_t source_index, uint64_t target_index)
                   (int)target_index);
 }
 
-START_TEST(targets_of_the_kits_lists_do_not_overlap)
+TEST(targets_of_the_kits_lists_do_not_overlap)
 {
     static struct kit_region_list list;
     uint32_t lists = 0;
@@ -84,7 +81,3 @@ START_TEST(targets_of_the_kits_lists_do_not_overlap)
         }
     ck_assert_uint_ge(lists, 40);
 }
-END_TEST
-
-SUITE(conform_regions, no_dims_are_one_element, the_innermost_dimension_is_the_last,
-      an_extent_of_zero_has_no_element, targets_of_the_kits_lists_do_not_overlap)

@@ -17,7 +17,7 @@
 
 enum { OP_TENSORS = 32, OP_ATTRS = 8, OP_LIST = 32 };
 
-struct op_text {
+typedef struct op_text {
     weft_mesh *mesh;
     weft_spec *inputs[OP_TENSORS];
     weft_op_attr attrs[OP_ATTRS];
@@ -25,10 +25,10 @@ struct op_text {
     int64_t lists[OP_ATTRS][OP_LIST];
     char text[1024];
     weft_op_call call;
-};
+} op_text;
 
 /* "dim=1 keepdim=1 shape=4,6 p=inf reduction=mean": a list has a comma, also behind one number */
-static inline void op_read_attrs(struct op_text *o, const char *attrs)
+static inline void op_read_attrs(op_text *o, const char *attrs)
 {
     char *at, *save = NULL;
 
@@ -58,8 +58,8 @@ static inline void op_read_attrs(struct op_text *o, const char *attrs)
 
 /* INPUTS are specs separated by " ; "; "-" is an absent one.  OUTPUTS, "f32[4,6] ; i64[]", may be
  * NULL. */
-static inline void op_begin(struct op_text *o, const char *name, const char *mesh,
-                            const char *inputs, const char *attrs, const char *outputs)
+static inline void op_begin(op_text *o, const char *name, const char *mesh, const char *inputs,
+                            const char *attrs, const char *outputs)
 {
     char copy[2048], *at = copy;
 
@@ -96,7 +96,7 @@ static inline void op_begin(struct op_text *o, const char *name, const char *mes
     }
 }
 
-static inline void op_end(struct op_text *o)
+static inline void op_text_release(op_text *o)
 {
     for (uint32_t i = 0; i < o->call.input_count; i++)
         weft_spec_release(&o->inputs[i]);
@@ -149,7 +149,7 @@ static const weft_op_options op_uncached = {.struct_size = sizeof op_uncached,
 typedef weft_status op_function(const weft_op_call *, const weft_op_options *, weft_op_choice **);
 
 /* The answer of FUNCTION, or "! " and the error. */
-static inline const char *op_answer(op_function *function, struct op_text *o,
+static inline const char *op_answer(op_function *function, op_text *o,
                                     const weft_op_options *options, bool whole)
 {
     static char out[8200];
@@ -165,24 +165,24 @@ static inline const char *op_answer(op_function *function, struct op_text *o,
 static inline const char *op_check(const char *name, const char *mesh, const char *inputs,
                                    const char *attrs)
 {
-    struct op_text o;
+    op_text o;
     const char *answer;
 
     op_begin(&o, name, mesh, inputs, attrs, NULL);
     answer = op_answer(weft_op_check, &o, NULL, false);
-    op_end(&o);
+    op_text_release(&o);
     return answer;
 }
 
 static inline const char *op_propose(const char *name, const char *mesh, const char *inputs,
                                      const char *attrs)
 {
-    struct op_text o;
+    op_text o;
     const char *answer;
 
     op_begin(&o, name, mesh, inputs, attrs, NULL);
     answer = op_answer(weft_op_propose, &o, NULL, false);
-    op_end(&o);
+    op_text_release(&o);
     return answer;
 }
 

@@ -33,6 +33,18 @@ static struct test_case *test_first, **test_last = &test_first;
     }                                                                                              \
     static void name(CK_ATTRIBUTE_UNUSED int _i)
 
+/* A test that all of RANKS ranks, threads of this process, run:
+ *
+ *     TEST_ON_RANKS(4, what_holds) { WF_TRY(...); return WEFT_OK; } */
+#define TEST_ON_RANKS(ranks, name)                                                                 \
+    static weft_status name##_rank(void *);                                                        \
+    TEST(name)                                                                                     \
+    {                                                                                              \
+        ck_assert_msg(weft_threads_run(ranks, name##_rank, NULL) == WEFT_OK, "%s",                 \
+                      weft_last_error());                                                          \
+    }                                                                                              \
+    static weft_status name##_rank(CK_ATTRIBUTE_UNUSED void *unused)
+
 int main(void)
 {
     const char *name = program_invocation_short_name;
@@ -52,12 +64,5 @@ int main(void)
         fprintf(stderr, "%s: failed with WEFT_TEST_SEED=%" PRIu64 "\n", name, test_seed());
     return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
-
-/* The older form, in which SUITE lists the tests. */
-#undef START_TEST
-#undef END_TEST
-#define START_TEST(name) TEST(name)
-#define END_TEST
-#define SUITE(...)
 
 #endif

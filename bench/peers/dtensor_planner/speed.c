@@ -3,7 +3,7 @@
  * `weft bench plan` measures weft's planner with the same loop on more pairs. */
 #include "dtensor_planner.h"
 
-#include "timing/loop.h"
+#include "timing/alone.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,28 +23,15 @@ static int create_plan(void *argument)
     return (int)status;
 }
 
-static int barrier(void *self)
-{
-    (void)self;
-    return 0;
-}
-
-static int maximum(void *self, uint64_t *values, size_t count)
-{
-    (void)self, (void)values, (void)count;
-    return 0;
-}
-
 static int measure(struct subject *subject, uint64_t budget_ns)
 {
     static const uint32_t planners[] = {WEFT_PLANNER_SEARCH, DTENSOR_GREEDY, DTENSOR_GRAPH};
-    static const struct bench_ranks alone = {.size = 1, .barrier = barrier, .maximum = maximum};
     struct bench_times times;
 
     for (size_t i = 0; i < sizeof planners / sizeof planners[0]; i++) {
         int status;
         subject->options.planner = planners[i];
-        status = bench_time(&alone, create_plan, subject, budget_ns, &times);
+        status = bench_alone(create_plan, subject, budget_ns, &times);
         if (status != 0) return status;
         printf("%-14s %12.3f us\n", dtensor_planner_name(planners[i]),
                (double)times.median_ns / 1e3);

@@ -89,8 +89,8 @@ void wf_json_real(struct wf_json *json, const char *key, double value)
         return;
     }
     begin_member(json, key);
-    wf_print(digits, sizeof digits, "%.15g", value);
-    if (wf_read_double(digits, NULL) != value) wf_print(digits, sizeof digits, "%.17g", value);
+    kit_print(digits, sizeof digits, "%.15g", value);
+    if (kit_read_double(digits, NULL) != value) kit_print(digits, sizeof digits, "%.17g", value);
     wf_text_append(json->out, digits, strlen(digits));
 }
 

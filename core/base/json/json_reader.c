@@ -46,7 +46,7 @@ weft_status wf_json_refuse(struct wf_json_reader *reader, const char *format, ..
     va_list args;
 
     va_start(args, format);
-    wf_printv(reason, sizeof reason, format, args);
+    kit_printv(reason, sizeof reason, format, args);
     va_end(args);
     return reader->status = wf_fail(WEFT_ERR_PARSE, "%s, byte %" PRIu64 ": %s", reader->what,
                                     reader->at + 1, reason);

@@ -63,7 +63,7 @@ static weft_status set_value(const struct wf_json_reader *reader, enum wf_json_e
         value->kind = WF_JSON_STRING;
         return copy_text(reader, &value->text);
     case WF_EVENT_NUMBER:
-        value->real = wf_read_double(reader->text.data, NULL);
+        value->real = kit_read_double(reader->text.data, NULL);
         value->kind = read_integer(reader->text.data, &value->integer) ? WF_JSON_INT : WF_JSON_REAL;
         return WEFT_OK;
     case WF_EVENT_TRUE:

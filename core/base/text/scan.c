@@ -75,6 +75,44 @@ weft_status wf_scan_int(struct wf_scan *scan, const char *what, int64_t *out)
     return WEFT_OK;
 }
 
+bool wf_scan_next_line(struct wf_scan *scan)
+{
+    for (;;) {
+        wf_scan_space(scan);
+        if (wf_scan_peek(scan) == '#')
+            while (!wf_scan_end(scan) && wf_scan_peek(scan) != '\n')
+                scan->at++;
+        wf_scan_char(scan, '\r');
+        if (!wf_scan_char(scan, '\n')) return !wf_scan_end(scan);
+    }
+}
+
+struct wf_passage wf_scan_field(struct wf_scan *scan)
+{
+    struct wf_passage field;
+
+    wf_scan_space(scan);
+    field = (struct wf_passage){scan->text + scan->at, 0};
+    if (wf_scan_peek(scan) == '#') return field;
+    while (!wf_is_blank(field.start[field.length]))
+        field.length++;
+    scan->at += field.length;
+    return field;
+}
+
+struct wf_passage wf_scan_rest(struct wf_scan *scan)
+{
+    struct wf_passage rest;
+
+    wf_scan_space(scan);
+    rest = (struct wf_passage){scan->text + scan->at, 0};
+    for (char c = wf_scan_peek(scan); c != '\0' && c != '\n' && c != '#'; c = wf_scan_peek(scan)) {
+        scan->at++;
+        if (!wf_is_blank(c)) rest.length = (size_t)(scan->text + scan->at - rest.start);
+    }
+    return rest;
+}
+
 uint32_t wf_scan_line(const struct wf_scan *scan)
 {
     uint32_t line = 1;
@@ -112,7 +150,7 @@ static weft_status fail_at(const struct wf_scan *scan, const char *kind, const c
     size_t first, line = quote_line(scan, quoted, sizeof quoted, &first);
 
     if (line > 1) snprintf(where, sizeof where, "line %zu ", line);
-    wf_printv(reason, sizeof reason, format, args);
+    kit_printv(reason, sizeof reason, format, args);
     return wf_fail(WEFT_ERR_PARSE, "%s%s%s\"%s\", position %zu: %s%s", kind != NULL ? kind : "",
                    kind != NULL ? " " : "", where, quoted, scan->at - first + 1, reason, found);
 }

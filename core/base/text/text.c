@@ -47,10 +47,10 @@ void wf_text_addv(struct wf_text *text, const char *format, va_list args)
     int length;
 
     va_copy(again, args);
-    length = wf_printv(NULL, 0, format, again);
+    length = kit_printv(NULL, 0, format, again);
     va_end(again);
     if (length < 0 || !reserve_bytes(text, (size_t)length)) return;
-    wf_printv(text->data + text->length, (size_t)length + 1, format, args);
+    kit_printv(text->data + text->length, (size_t)length + 1, format, args);
     text->length += (size_t)length;
 }
 
@@ -130,4 +130,13 @@ weft_status wf_text_copy_out(struct wf_text *text, char *out, size_t size, size_
     }
     wf_text_free(text);
     return status;
+}
+
+bool wf_same_letters(const char *a, const char *b, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (wf_lower(a[i]) != wf_lower(b[i])) return false;
+        if (a[i] == '\0') break;
+    }
+    return true;
 }

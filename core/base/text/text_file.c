@@ -17,7 +17,7 @@ static weft_status read_text(FILE *file, const char *path, const char *kind, str
             return wf_fail(WEFT_ERR_PARSE, "%s is not %s", path, kind);
         wf_text_append(out, part, count);
     }
-    if (ferror(file)) return wf_fail(WEFT_ERR_SYSTEM, "%s: %s", path, wf_error_text(errno));
+    if (ferror(file)) return wf_fail(WEFT_ERR_SYSTEM, "%s: %s", path, kit_error_text(errno));
     wf_text_append(out, "", 0);
     return wf_text_status(out);
 }
@@ -29,7 +29,7 @@ weft_status wf_text_file(const char *path, const char *kind, struct wf_text *out
 
     if (file == NULL)
         return wf_fail(errno == ENOENT ? WEFT_ERR_NOT_FOUND : WEFT_ERR_SYSTEM, "%s: %s", path,
-                       wf_error_text(errno));
+                       kit_error_text(errno));
     status = read_text(file, path, kind, out);
     fclose(file);
     return status;

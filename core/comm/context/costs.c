@@ -21,7 +21,7 @@ static weft_status open_table(const char *name, int *out)
     if (fd < 0)
         return wf_fail(WEFT_ERR_NOT_FOUND,
                        "%s is neither a built-in cost table (default, cpu, dtensor) nor a file: %s",
-                       name, wf_error_text(errno));
+                       name, kit_error_text(errno));
     if (fstat(fd, &about) != 0 || !S_ISREG(about.st_mode)) {
         close(fd);
         return wf_fail(WEFT_ERR_INVALID, "%s is not a regular file; a cost table is a regular file",
@@ -40,7 +40,7 @@ static weft_status read_table(const char *name, int fd, struct wf_text *out)
     while ((got = read(fd, block, sizeof block)) != 0) {
         if (got < 0 && errno == EINTR) continue;
         if (got < 0)
-            return wf_fail(WEFT_ERR_SYSTEM, "%s cannot be read: %s", name, wf_error_text(errno));
+            return wf_fail(WEFT_ERR_SYSTEM, "%s cannot be read: %s", name, kit_error_text(errno));
         bytes += (size_t)got;
         if (bytes > MAX_BYTES)
             return wf_fail(WEFT_ERR_INVALID, "%s has more than %d bytes, so it is not a cost table",

@@ -321,9 +321,9 @@ weft_status wf_context_waited(weft_context *context, const char *function, const
     if (timeout_ns < 1000)
         snprintf(limit, sizeof limit, "%d ns", timeout_ns > 0 ? (int)timeout_ns : 0);
     else if (timeout_ns < 1000000)
-        wf_print(limit, sizeof limit, "%.1f us", (double)timeout_ns * 1e-3);
+        kit_print(limit, sizeof limit, "%.1f us", (double)timeout_ns * 1e-3);
     else
-        wf_print(limit, sizeof limit, "%.3f s", (double)timeout_ns * 1e-9);
+        kit_print(limit, sizeof limit, "%.3f s", (double)timeout_ns * 1e-9);
     return wf_fail(WEFT_ERR_TIMEOUT, "%s on rank %d: the work%s%s is not complete after %s",
                    function, context->rank, stream[0] != '\0' ? " on stream " : "", stream, limit);
 }

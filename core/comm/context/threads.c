@@ -117,7 +117,7 @@ static void run_all(struct run *run, struct rank *ranks, int32_t size)
         ranks[started] = (struct rank){.run = run, .rank = started};
         int code = pthread_create(&ranks[started].thread, NULL, run_rank, &ranks[started]);
         if (code == 0) continue;
-        (void)wf_fail(WEFT_ERR_SYSTEM, "cannot start a thread: %s", wf_error_text(code));
+        (void)wf_fail(WEFT_ERR_SYSTEM, "cannot start a thread: %s", kit_error_text(code));
         for (int32_t rank = started; rank < size; rank++)
             note_failure(run, rank, WEFT_ERR_SYSTEM);
         break;

@@ -25,66 +25,53 @@
         INDEPENDENT for (size_t i = 0; i < count; i++) t[i] = cpu_##name##_of_f32(s[i]);           \
     }
 
+/* The same by SEVERAL, which converts STEP elements, and the rest by ONE. */
+#define IN_STEPS(name, target_type, source_type, step, several, one)                               \
+    static void name(void *target, const void *source, size_t count)                               \
+    {                                                                                              \
+        target_type *t = target;                                                                   \
+        const source_type *s = source;                                                             \
+        size_t i = 0;                                                                              \
+        for (; i + (step) <= count; i += (step))                                                   \
+            several(t + i, s + i);                                                                 \
+        for (; i < count; i++)                                                                     \
+            t[i] = one(s[i]);                                                                      \
+    }
+
 #if defined(__aarch64__)
 
-static void widen_f16(void *target, const void *source, size_t count)
+static inline void widen_8_f16(float *t, const uint16_t *s)
 {
-    float *t = target;
-    const uint16_t *s = source;
-    size_t i = 0;
+    float16x8_t wide = vreinterpretq_f16_u16(vld1q_u16(s));
 
-    for (; i + 8 <= count; i += 8) {
-        float16x8_t wide = vreinterpretq_f16_u16(vld1q_u16(s + i));
-
-        vst1q_f32(t + i, vcvt_f32_f16(vget_low_f16(wide)));
-        vst1q_f32(t + i + 4, vcvt_high_f32_f16(wide));
-    }
-    for (; i < count; i++)
-        t[i] = cpu_f32_of_f16(s[i]);
+    vst1q_f32(t, vcvt_f32_f16(vget_low_f16(wide)));
+    vst1q_f32(t + 4, vcvt_high_f32_f16(wide));
 }
 
-static void narrow_f16(void *target, const void *source, size_t count)
+static inline void narrow_8_f16(uint16_t *t, const float *s)
 {
-    uint16_t *t = target;
-    const float *s = source;
-    size_t i = 0;
+    float16x4_t low = vcvt_f16_f32(vld1q_f32(s));
 
-    for (; i + 8 <= count; i += 8) {
-        float16x4_t low = vcvt_f16_f32(vld1q_f32(s + i));
-
-        vst1q_u16(t + i, vreinterpretq_u16_f16(vcvt_high_f16_f32(low, vld1q_f32(s + i + 4))));
-    }
-    for (; i < count; i++)
-        t[i] = cpu_f16_of_f32(s[i]);
+    vst1q_u16(t, vreinterpretq_u16_f16(vcvt_high_f16_f32(low, vld1q_f32(s + 4))));
 }
 
 #elif defined(__F16C__)
 
-static void widen_f16(void *target, const void *source, size_t count)
+static inline void widen_8_f16(float *t, const uint16_t *s)
 {
-    float *t = target;
-    const uint16_t *s = source;
-    size_t i = 0;
-
-    for (; i + 8 <= count; i += 8)
-        _mm256_storeu_ps(t + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(s + i))));
-    for (; i < count; i++)
-        t[i] = cpu_f32_of_f16(s[i]);
+    _mm256_storeu_ps(t, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)s)));
 }
 
-static void narrow_f16(void *target, const void *source, size_t count)
+static inline void narrow_8_f16(uint16_t *t, const float *s)
 {
-    uint16_t *t = target;
-    const float *s = source;
-    size_t i = 0;
-
-    for (; i + 8 <= count; i += 8)
-        _mm_storeu_si128((__m128i *)(t + i),
-                         _mm256_cvtps_ph(_mm256_loadu_ps(s + i), _MM_FROUND_TO_NEAREST_INT));
-    for (; i < count; i++)
-        t[i] = cpu_f16_of_f32(s[i]);
+    _mm_storeu_si128((__m128i *)t, _mm256_cvtps_ph(_mm256_loadu_ps(s), _MM_FROUND_TO_NEAREST_INT));
 }
 
+#endif
+
+#if defined(__aarch64__) || defined(__F16C__)
+IN_STEPS(widen_f16, float, uint16_t, 8, widen_8_f16, cpu_f32_of_f16)
+IN_STEPS(narrow_f16, uint16_t, float, 8, narrow_8_f16, cpu_f16_of_f32)
 #else
 WIDEN(f16, uint16_t)
 NARROW(f16, uint16_t)
@@ -93,20 +80,13 @@ NARROW(f16, uint16_t)
 WIDEN(bf16, uint16_t)
 #if defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
 
-static void narrow_bf16(void *target, const void *source, size_t count)
+static inline void narrow_8_bf16(uint16_t *t, const float *s)
 {
-    uint16_t *t = target;
-    const float *s = source;
-    size_t i = 0;
+    bfloat16x8_t low = vcvtq_low_bf16_f32(vld1q_f32(s));
 
-    for (; i + 8 <= count; i += 8) {
-        bfloat16x8_t low = vcvtq_low_bf16_f32(vld1q_f32(s + i));
-
-        vst1q_u16(t + i, vreinterpretq_u16_bf16(vcvtq_high_bf16_f32(low, vld1q_f32(s + i + 4))));
-    }
-    for (; i < count; i++)
-        t[i] = cpu_bf16_of_f32(s[i]);
+    vst1q_u16(t, vreinterpretq_u16_bf16(vcvtq_high_bf16_f32(low, vld1q_f32(s + 4))));
 }
+IN_STEPS(narrow_bf16, uint16_t, float, 8, narrow_8_bf16, cpu_bf16_of_f32)
 
 #elif defined(__aarch64__)
 
@@ -121,32 +101,24 @@ static uint16x8_t round_to_bf16(float32x4_t low, float32x4_t high)
     return vbicq_u16(rounded, vandq_u16(tie, vdupq_n_u16(1)));
 }
 
-static void narrow_bf16(void *target, const void *source, size_t count)
+static inline void narrow_32_bf16(uint16_t *t, const float *s)
 {
-    uint16_t *t = target;
-    const float *s = source;
-    size_t i = 0;
+    float32x4_t in[8];
+    float largest;
 
-    for (; i + 32 <= count; i += 32) {
-        float32x4_t in[8];
-        float largest;
-
-        for (int k = 0; k < 8; k++)
-            in[k] = vld1q_f32(s + i + 4 * k);
-        largest =
-            vmaxvq_f32(vmaxq_f32(vmaxq_f32(vmaxq_f32(in[0], in[1]), vmaxq_f32(in[2], in[3])),
-                                 vmaxq_f32(vmaxq_f32(in[4], in[5]), vmaxq_f32(in[6], in[7]))));
-        if (largest != largest) { /* one of them is NaN */
-            for (size_t k = i; k < i + 32; k++)
-                t[k] = cpu_bf16_of_f32(s[k]);
-            continue;
-        }
-        for (int k = 0; k < 4; k++)
-            vst1q_u16(t + i + 8 * k, round_to_bf16(in[2 * k], in[2 * k + 1]));
+    for (int k = 0; k < 8; k++)
+        in[k] = vld1q_f32(s + 4 * k);
+    largest = vmaxvq_f32(vmaxq_f32(vmaxq_f32(vmaxq_f32(in[0], in[1]), vmaxq_f32(in[2], in[3])),
+                                   vmaxq_f32(vmaxq_f32(in[4], in[5]), vmaxq_f32(in[6], in[7]))));
+    if (largest != largest) { /* one of them is NaN */
+        for (int k = 0; k < 32; k++)
+            t[k] = cpu_bf16_of_f32(s[k]);
+        return;
     }
-    for (; i < count; i++)
-        t[i] = cpu_bf16_of_f32(s[i]);
+    for (int k = 0; k < 4; k++)
+        vst1q_u16(t + 8 * k, round_to_bf16(in[2 * k], in[2 * k + 1]));
 }
+IN_STEPS(narrow_bf16, uint16_t, float, 32, narrow_32_bf16, cpu_bf16_of_f32)
 
 #else
 NARROW(bf16, uint16_t)

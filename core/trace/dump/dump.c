@@ -37,7 +37,7 @@ weft_status wf_dump_call(struct wf_trace *trace, const char *prefix)
     wf_dump_write(dump, trace, prefix);
     if (dump->error != 0)
         status = wf_fail(WEFT_ERR_SYSTEM, "weft_dump: %.1000s cannot be written: %s",
-                         dump->error_path, wf_error_text(dump->error));
+                         dump->error_path, kit_error_text(dump->error));
     wf_free(dump);
     return status;
 }
@@ -63,7 +63,7 @@ static void warn(const char *path, int error)
     wf_log(
         WF_LOG_WARNING,
         "WEFT_DUMP: %.1000s cannot be written: %s; this rank writes no dump, and the job goes on",
-        path, wf_error_text(error));
+        path, kit_error_text(error));
 }
 
 static void tell(const struct wf_dump *dump)

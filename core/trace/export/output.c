@@ -26,7 +26,7 @@ static const char *create(struct wf_output *output)
     else if (flock(output->file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
         why = "another context writes it";
     else if (ftruncate(output->file, 0) != 0)
-        why = wf_error_text(errno);
+        why = kit_error_text(errno);
     if (why != NULL) {
         wf_fd_close(output->file);
         output->file = -1;
@@ -46,7 +46,7 @@ bool wf_output_open(struct wf_output *output, const char *pattern, int32_t rank)
         return false;
     }
     output->buffer = wf_alloc(WF_OUTPUT_BYTES);
-    why = output->buffer == NULL ? wf_error_text(ENOMEM) : create(output);
+    why = output->buffer == NULL ? kit_error_text(ENOMEM) : create(output);
     if (why == NULL) return true;
     wf_log(WF_LOG_WARNING, "WEFT_TRACE: %s cannot be written: %s; this rank writes no trace",
            output->path, why);
@@ -63,7 +63,7 @@ static void give_up(struct wf_output *output, int error)
     wf_log(WF_LOG_WARNING,
            "WEFT_TRACE: %s ends after %llu bytes%s: %s; this rank continues without a trace",
            output->path, (unsigned long long)output->written,
-           is_whole ? "" : ", with an incomplete packet", wf_error_text(error));
+           is_whole ? "" : ", with an incomplete packet", kit_error_text(error));
     wf_fd_close(output->file);
     output->file = -1;
 }
@@ -88,7 +88,7 @@ void wf_output_close(struct wf_output *output)
     if (output->file >= 0) (void)flock(output->file, LOCK_UN); /* a fork may just begin */
     if (output->file >= 0 && wf_fd_close(output->file) != 0)
         wf_log(WF_LOG_WARNING, "WEFT_TRACE: %s may be incomplete: %s", output->path,
-               wf_error_text(errno));
+               kit_error_text(errno));
     output->file = -1;
     wf_free(output->buffer);
     output->buffer = NULL;

@@ -186,7 +186,7 @@ static weft_status write_all(int fd, const char *name, uint64_t offset, const ch
 {
     return wf_write_at(fd, source, bytes, offset)
                ? WEFT_OK
-               : wf_fail(WEFT_ERR_SYSTEM, "%s: %s", name, wf_error_text(errno));
+               : wf_fail(WEFT_ERR_SYSTEM, "%s: %s", name, kit_error_text(errno));
 }
 
 /* Gather the runs from *RUN on that follow each other in the file, and write them at once. */

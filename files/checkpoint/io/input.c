@@ -48,7 +48,7 @@ weft_status wf_inputs_begin(struct wf_inputs *inputs, const char *path)
     if (folder < 0) {
         wf_free(copy);
         return wf_fail(errno == ENOENT ? WEFT_ERR_NOT_FOUND : WEFT_ERR_SYSTEM, "%s: %s", path,
-                       wf_error_text(errno));
+                       kit_error_text(errno));
     }
     *inputs = (struct wf_inputs){.path = copy, .folder = folder};
     pthread_mutex_init(&inputs->guard, NULL);
@@ -74,7 +74,7 @@ static weft_status fail_file(const struct wf_inputs *inputs, const char *name, i
 {
     return wf_fail(error == ENOENT ? WEFT_ERR_NOT_FOUND : WEFT_ERR_SYSTEM, "%s/%s: %s",
                    inputs->path, name,
-                   error == ENOENT ? "this file is missing" : wf_error_text(error));
+                   error == ENOENT ? "this file is missing" : kit_error_text(error));
 }
 
 /* Open NAME; O_NONBLOCK, so that a pipe does not block. */
@@ -99,19 +99,6 @@ static bool is_same(const struct wf_input *input, const struct stat *info)
            info->st_mtim.tv_nsec == input->modified.tv_nsec;
 }
 
-static weft_status make_room(struct wf_inputs *inputs)
-{
-    size_t capacity = inputs->capacity != 0 ? 2 * inputs->capacity : 8;
-    struct wf_input **grown;
-
-    if (inputs->count < inputs->capacity) return WEFT_OK;
-    grown = wf_realloc(inputs->list, capacity * sizeof *grown);
-    if (grown == NULL) return wf_fail_memory(capacity * sizeof *grown);
-    inputs->list = grown;
-    inputs->capacity = capacity;
-    return WEFT_OK;
-}
-
 weft_status wf_inputs_add(struct wf_inputs *inputs, const char *name, uint32_t *index)
 {
     struct wf_input *input;
@@ -123,7 +110,7 @@ weft_status wf_inputs_add(struct wf_inputs *inputs, const char *name, uint32_t *
             *index = (uint32_t)i;
             return WEFT_OK;
         }
-    WF_TRY(make_room(inputs));
+    WF_TRY(wf_grow(&inputs->list, sizeof *inputs->list, inputs->count, &inputs->capacity));
     fd = open_file(inputs, name, &info);
     if (fd < 0) return fail_file(inputs, name, errno);
     close(fd);

@@ -34,12 +34,12 @@ static weft_status remove_others(const char *path, const char *first)
     weft_status status = WEFT_OK;
 
     if (folder == NULL && errno == EACCES) return WEFT_OK;
-    if (folder == NULL) return wf_fail(WEFT_ERR_SYSTEM, "%s: %s", path, wf_error_text(errno));
+    if (folder == NULL) return wf_fail(WEFT_ERR_SYSTEM, "%s: %s", path, kit_error_text(errno));
     for (struct dirent *entry; status == WEFT_OK && (entry = readdir(folder)) != NULL;)
         if (is_other(entry->d_name, first) && unlinkat(dirfd(folder), entry->d_name, 0) != 0 &&
             errno != ENOENT)
             status =
-                wf_fail(WEFT_ERR_SYSTEM, "%s/%s: %s", path, entry->d_name, wf_error_text(errno));
+                wf_fail(WEFT_ERR_SYSTEM, "%s/%s: %s", path, entry->d_name, kit_error_text(errno));
     closedir(folder);
     return status;
 }
@@ -51,7 +51,7 @@ weft_status wf_journals_remove(const char *path)
 
     if (first == NULL) return wf_fail_memory(strlen(path) + 32);
     if (unlink(first) != 0 && errno != ENOENT)
-        status = wf_fail(WEFT_ERR_SYSTEM, "%s: %s", first, wf_error_text(errno));
+        status = wf_fail(WEFT_ERR_SYSTEM, "%s: %s", first, kit_error_text(errno));
     slash = strrchr(first, '/');
     if (slash != NULL) *slash = '\0';
     if (status == WEFT_OK && slash != NULL)

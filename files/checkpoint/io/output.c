@@ -18,7 +18,7 @@ enum { LARGE = 16 << 20, MOST_JOBS = 16, FLUSHED_BYTES = 64 << 20 };
 
 static weft_status fail_system(const char *path)
 {
-    return wf_fail(WEFT_ERR_SYSTEM, "%s: %s", path, wf_error_text(errno));
+    return wf_fail(WEFT_ERR_SYSTEM, "%s: %s", path, kit_error_text(errno));
 }
 
 static bool ends_with(const char *text, const char *end)
@@ -99,7 +99,7 @@ static weft_status fail_partial(const struct wf_outputs *output)
 {
     if (errno == ENOENT)
         return wf_fail(WEFT_ERR_SYSTEM, "%s: its folder does not exist: %s", output->path,
-                       wf_error_text(errno));
+                       kit_error_text(errno));
     return fail_system(output->partial);
 }
 
@@ -118,7 +118,7 @@ static weft_status lock_partial(struct wf_outputs *output)
             return wf_fail(WEFT_ERR_INVALID,
                            "%s is being written by another process, or by a save of this one",
                            output->partial);
-        return wf_fail(WEFT_ERR_SYSTEM, "%s: %s", output->partial, wf_error_text(error));
+        return wf_fail(WEFT_ERR_SYSTEM, "%s: %s", output->partial, kit_error_text(error));
     }
     output->lock = fd;
     /* the process that held the lock may have committed the file that was opened here */
@@ -256,7 +256,7 @@ weft_status wf_outputs_allocate(struct wf_outputs *output)
     return wf_fail(WEFT_ERR_SYSTEM, "%s%s%s: %" PRIu64 " bytes are needed: %s",
                    output->is_folder ? output->path : "", output->is_folder ? "/" : "",
                    output->files[all.failed].name, output->files[all.failed].bytes,
-                   wf_error_text(all.error));
+                   kit_error_text(all.error));
 }
 
 /* A file of an earlier run must have all its bytes. */
@@ -289,7 +289,7 @@ weft_status wf_outputs_open(struct wf_outputs *output, size_t index, const char 
     else
         file->fd = fcntl(output->lock, F_DUPFD_CLOEXEC, 0);
     if (file->fd < 0)
-        return wf_fail(WEFT_ERR_SYSTEM, "%s/%s: %s", output->partial, name, wf_error_text(errno));
+        return wf_fail(WEFT_ERR_SYSTEM, "%s/%s: %s", output->partial, name, kit_error_text(errno));
     return output->mode != WF_OUTPUT_NEW ? check_size(file->fd, file->name, bytes) : WEFT_OK;
 }
 

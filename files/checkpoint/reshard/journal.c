@@ -33,7 +33,7 @@ enum { MOST_PARTS = 1 << 20 };
 
 static weft_status fail_journal(const char *path)
 {
-    return wf_fail(WEFT_ERR_SYSTEM, "%s: %s", path, wf_error_text(errno));
+    return wf_fail(WEFT_ERR_SYSTEM, "%s: %s", path, kit_error_text(errno));
 }
 
 static weft_status read_at(int fd, const char *path, void *target, size_t bytes, uint64_t offset)

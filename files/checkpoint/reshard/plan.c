@@ -247,14 +247,9 @@ weft_status weft_reshard_get(const weft_reshard *reshard, weft_reshard_info *out
 
 void weft_reshard_release(weft_reshard **reshard)
 {
-    weft_reshard *object = reshard != NULL ? *reshard : NULL;
+    weft_reshard *object = wf_take(reshard, WF_KIND_RESHARD, "weft_reshard_release");
 
     if (object == NULL) return;
-    if (!wf_is_kind(object, WF_KIND_RESHARD)) {
-        wf_warn_unusable("weft_reshard_release", object->made, WF_KIND_RESHARD);
-        return;
-    }
-    *reshard = NULL;
     wf_free(object->path);
     wf_free(object->entries);
     wf_free(object->tensors);

@@ -37,7 +37,7 @@ static weft_status run_step(struct sample *sample, uint64_t number, char *buffer
     if (!wf_file_bytes(source->dtype, source->dims, sizes, &bytes)) bytes = 0;
     if (!wf_write_at(sample->fd, buffer, (size_t)bytes,
                      atomic_fetch_add(&sample->bytes, (uint64_t)bytes)))
-        return wf_fail(WEFT_ERR_SYSTEM, "%s: %s", sample->reshard->path, wf_error_text(errno));
+        return wf_fail(WEFT_ERR_SYSTEM, "%s: %s", sample->reshard->path, kit_error_text(errno));
     atomic_fetch_add(&sample->read_ns, read - begun);
     atomic_fetch_add(&sample->write_ns, wf_now_ns() - read);
     return WEFT_OK;
@@ -75,7 +75,7 @@ static weft_status open_nameless(const char *path, int *out)
     slash = strrchr(own, '/');
     if (slash != NULL) *slash = '\0';
     if (*out < 0)
-        wf_fail(WEFT_ERR_SYSTEM, "%s: %s", slash != NULL ? own : ".", wf_error_text(errno));
+        wf_fail(WEFT_ERR_SYSTEM, "%s: %s", slash != NULL ? own : ".", kit_error_text(errno));
     wf_free(own);
     return *out >= 0 ? WEFT_OK : WEFT_ERR_SYSTEM;
 }
@@ -95,7 +95,7 @@ static weft_status run_sample(struct sample *sample, uint64_t *nanoseconds)
     if (sample->status != WEFT_OK) return wf_fail(sample->status, "%s", sample->error);
     begun = wf_now_ns();
     if (fdatasync(sample->fd) != 0)
-        return wf_fail(WEFT_ERR_SYSTEM, "%s: %s", reshard->path, wf_error_text(errno));
+        return wf_fail(WEFT_ERR_SYSTEM, "%s: %s", reshard->path, kit_error_text(errno));
     bytes = atomic_load(&sample->bytes);
     if (bytes == 0) return WEFT_OK;
     *nanoseconds = share(atomic_load(&sample->read_ns), bytes, reshard->bytes) / jobs +

@@ -210,7 +210,7 @@ static int32_t start_jobs(struct run *run, pthread_t *threads)
         run->running--;
         pthread_mutex_unlock(&run->guard);
         if (started == 0) {
-            wf_fail(WEFT_ERR_SYSTEM, "cannot start a thread: %s", wf_error_text(error));
+            wf_fail(WEFT_ERR_SYSTEM, "cannot start a thread: %s", kit_error_text(error));
             fail_run(run, WEFT_ERR_SYSTEM);
         }
         break; /* fewer jobs do the work too */

@@ -49,18 +49,13 @@ struct reader {
 
 /* ---- tokens ---- */
 
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == '\0';
-}
-
 /* The bytes up to a blank, a comma, a parenthesis or =; those in braces belong to it. */
 static size_t token_length(const struct wf_scan *scan)
 {
     const char *text = scan->text + scan->at;
     size_t length = 0;
 
-    for (bool inside = false; !is_blank(text[length]); length++) {
+    for (bool inside = false; !wf_is_blank(text[length]); length++) {
         if (text[length] == '{') inside = true;
         if (text[length] == '}') inside = false;
         if (!inside && strchr(",()=", text[length]) != NULL) break;
@@ -308,19 +303,6 @@ static weft_status read_term(struct reader *r, struct wf_rule_term **out)
 
 /* ---- lines ---- */
 
-/* Skip blanks, comments and ends of lines; false at the end of the text. */
-static bool next_line(struct wf_scan *scan)
-{
-    for (;;) {
-        wf_scan_space(scan);
-        if (wf_scan_peek(scan) == '#')
-            while (!wf_scan_end(scan) && wf_scan_peek(scan) != '\n')
-                scan->at++;
-        wf_scan_char(scan, '\r');
-        if (!wf_scan_char(scan, '\n')) return !wf_scan_end(scan);
-    }
-}
-
 static weft_status end_line(struct wf_scan *scan)
 {
     wf_scan_space(scan);
@@ -344,13 +326,7 @@ static weft_status read_action(struct reader *r, struct wf_rule *rule)
 
 static weft_status add_rule(weft_checkpoint_rules *rules, const struct wf_rule *rule)
 {
-    if (rules->count == rules->capacity) {
-        size_t capacity = rules->capacity != 0 ? 2 * rules->capacity : 16;
-        struct wf_rule *grown = wf_realloc(rules->rules, capacity * sizeof *grown);
-        if (grown == NULL) return wf_fail_memory(capacity * sizeof *grown);
-        rules->rules = grown;
-        rules->capacity = capacity;
-    }
+    WF_TRY(wf_grow(&rules->rules, sizeof *rules->rules, rules->count, &rules->capacity));
     rules->rules[rules->count++] = *rule;
     return WEFT_OK;
 }
@@ -392,9 +368,9 @@ static weft_status read_rules(struct reader *r, const char *text, const char *va
 {
     r->scan = (struct wf_scan){.text = text};
     if (values != NULL && values[0] != '\0') WF_TRY(read_given(r, values));
-    while (next_line(&r->scan)) {
+    while (wf_scan_next_line(&r->scan)) {
         size_t at = r->scan.at;
-        if (wf_scan_word(&r->scan, "let") && is_blank(wf_scan_peek(&r->scan))) {
+        if (wf_scan_word(&r->scan, "let") && wf_is_blank(wf_scan_peek(&r->scan))) {
             wf_scan_space(&r->scan);
             WF_TRY(read_let(r));
         } else {
@@ -468,14 +444,9 @@ weft_status weft_checkpoint_rules_open(const char *path, const char *values,
 
 void weft_checkpoint_rules_release(weft_checkpoint_rules **rules)
 {
-    weft_checkpoint_rules *object = rules != NULL ? *rules : NULL;
+    weft_checkpoint_rules *object = wf_take(rules, WF_KIND_RULES, "weft_checkpoint_rules_release");
 
     if (object == NULL) return;
-    if (!wf_is_kind(object, WF_KIND_RULES)) {
-        wf_warn_unusable("weft_checkpoint_rules_release", object->made, WF_KIND_RULES);
-        return;
-    }
-    *rules = NULL;
     wf_arena_free(&object->arena);
     wf_free(object->rules);
     object->made = wf_released(WF_KIND_RULES);

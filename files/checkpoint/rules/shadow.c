@@ -139,7 +139,7 @@ void wf_rule_warn(const struct wf_mapping *mapping, const struct wf_rule *rule, 
     va_list args;
 
     va_start(args, format);
-    wf_printv(text, sizeof text, format, args);
+    kit_printv(text, sizeof text, format, args);
     va_end(args);
     wf_log(WF_LOG_WARNING, "%s%srules, line %u: %s", path != NULL ? path : "",
            path != NULL ? ": " : "", rule->line, text);

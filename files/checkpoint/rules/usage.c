@@ -76,13 +76,7 @@ static weft_status add_use(void *state, const struct wf_view *leaf, const struct
 
     if (leaf->kind != WF_VIEW_SOURCE || leaf->tied || u->doubtful[leaf->source] == 0)
         return WEFT_OK;
-    if (u->count == u->capacity) {
-        size_t capacity = u->capacity != 0 ? 2 * u->capacity : 64;
-        struct use *grown = wf_realloc(u->uses, capacity * sizeof *grown);
-        if (grown == NULL) return wf_fail_memory(capacity * sizeof *grown);
-        u->uses = grown;
-        u->capacity = capacity;
-    }
+    WF_TRY(wf_grow(&u->uses, sizeof *u->uses, u->count, &u->capacity));
     use = &u->uses[u->count++];
     use->source = leaf->source;
     use->target = u->target;

@@ -6,13 +6,7 @@
 
 weft_status wf_view_list_add(struct wf_view_list *list, const struct wf_view *view)
 {
-    if (list->count == list->capacity) {
-        size_t capacity = list->capacity != 0 ? 2 * list->capacity : 8;
-        const struct wf_view **grown = wf_realloc(list->items, capacity * sizeof *grown);
-        if (grown == NULL) return wf_fail_memory(capacity * sizeof *grown);
-        list->items = grown;
-        list->capacity = capacity;
-    }
+    WF_TRY(wf_grow(&list->items, sizeof *list->items, list->count, &list->capacity));
     list->items[list->count++] = view;
     return WEFT_OK;
 }

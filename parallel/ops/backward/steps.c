@@ -120,14 +120,7 @@ weft_status wf_step_begin(struct wf_derivation *d, const char *name, size_t leng
 /* Room for one more call with COUNT results. */
 static weft_status grow(weft_op_backward *b, size_t count)
 {
-    if (b->info.calls == b->call_room) {
-        size_t room = 2 * b->call_room + 4;
-        weft_op_gradient_call *calls = wf_realloc(b->calls, room * sizeof *calls);
-
-        if (calls == NULL) return wf_fail_memory(room * sizeof *calls);
-        b->calls = calls;
-        b->call_room = room;
-    }
+    WF_TRY(wf_grow(&b->calls, sizeof *b->calls, b->info.calls, &b->call_room));
     if (b->result_room - b->info.results < count) {
         size_t room = 2 * b->result_room + count + 4;
         weft_spec **results = wf_realloc(b->results, room * sizeof *results);

@@ -7,18 +7,13 @@
 
 weft_status wf_op_refuse(const struct wf_op *op, const char *format, ...)
 {
-    struct wf_text reason = {0};
-    weft_status status;
+    char reason[WF_ERROR_BYTES];
     va_list args;
 
     va_start(args, format);
-    wf_text_addv(&reason, format, args);
+    kit_printv(reason, sizeof reason, format, args);
     va_end(args);
-    status = wf_text_status(&reason);
-    if (status == WEFT_OK)
-        status = wf_fail(WEFT_ERR_INVALID, "operator %.100s: %s", op->name, reason.data);
-    wf_text_free(&reason);
-    return status;
+    return wf_fail(WEFT_ERR_INVALID, "operator %.100s: %s", op->name, reason);
 }
 
 weft_status wf_call_check_size(const char *function, const char *field, size_t size,

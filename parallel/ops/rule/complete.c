@@ -23,19 +23,13 @@ static const char *symbol_dots(const struct wf_symbol *symbol)
 WF_PRINTF(2, 3)
 static weft_status refuse_rule(const struct wf_rule *rule, const char *format, ...)
 {
-    struct wf_text reason = {0};
-    weft_status status;
+    char reason[WF_ERROR_BYTES];
     va_list args;
 
     va_start(args, format);
-    wf_text_addv(&reason, format, args);
+    kit_printv(reason, sizeof reason, format, args);
     va_end(args);
-    status = wf_text_status(&reason);
-    if (status == WEFT_OK)
-        status = wf_fail(WEFT_ERR_INVALID, "rule of %.*s: %s", WF_WORD(rule, rule->names[0]),
-                         reason.data);
-    wf_text_free(&reason);
-    return status;
+    return wf_fail(WEFT_ERR_INVALID, "rule of %.*s: %s", WF_WORD(rule, rule->names[0]), reason);
 }
 
 /* SYMBOL must not get lost between INPUT, which has it, and OUTPUT, which depends on INPUT. */

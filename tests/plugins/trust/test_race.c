@@ -5,80 +5,25 @@
  * plugin that opens what WEFT_CUDA_LIB names. */
 #include "plugin/plugin.h"
 
-#include <fcntl.h>
-#include <ftw.h>
+#include "files.h"
+
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-enum { OTHER_USER = 12345, LOADS = 150, TRIES = 20, SKIPPED = 77, HOSTILE_RAN = 66 };
+enum { LOADS = 150, TRIES = 20 };
 enum { USABLE = 0, REFUSED = 1, OTHERWISE = 2 };
 
-#define REQUIRE(condition) require((condition), #condition, __LINE__)
-
-static char base[] = "/tmp/weft-race-XXXXXX";
 static pid_t attacker;
 static atomic_long *swaps; /* shared with the attacker */
-
-static int remove_entry(const char *path, const struct stat *info, int flag, struct FTW *walk)
-{
-    (void)info, (void)flag, (void)walk;
-    return remove(path);
-}
 
 static void clean_up(void)
 {
     if (attacker > 0) kill(attacker, SIGKILL);
     if (attacker > 0) waitpid(attacker, NULL, 0);
     attacker = 0;
-    nftw(base, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
-}
-
-static void require(bool holds, const char *what, int line)
-{
-    if (holds) return;
-    fprintf(stderr, "test_race.c:%d: %s does not hold\n", line, what);
-    clean_up();
-    exit(EXIT_FAILURE);
-}
-
-/* BASE/NAME, in one of eight buffers that are used in turn. */
-static const char *at(const char *name)
-{
-    static char paths[8][512];
-    static unsigned next;
-    char *path = paths[next++ % 8];
-
-    snprintf(path, sizeof paths[0], "%s/%s", base, name);
-    return path;
-}
-
-static void make_folder(const char *name, uid_t owner, mode_t mode)
-{
-    REQUIRE(mkdir(at(name), 0755) == 0);
-    REQUIRE(chown(at(name), owner, owner) == 0);
-    REQUIRE(chmod(at(name), mode) == 0);
-}
-
-static void copy(const char *from, const char *name, uid_t owner)
-{
-    static char bytes[8 << 20];
-    int in = open(from, O_RDONLY), out = open(at(name), O_WRONLY | O_CREAT | O_EXCL, 0755);
-    ssize_t length;
-
-    REQUIRE(in >= 0 && out >= 0);
-    length = read(in, bytes, sizeof bytes);
-    REQUIRE(length > 0 && length < (ssize_t)sizeof bytes);
-    REQUIRE(write(out, bytes, (size_t)length) == length);
-    REQUIRE(fchown(out, owner, owner) == 0 && fchmod(out, 0755) == 0);
-    close(in);
-    close(out);
+    remove_base();
 }
 
 /* ---- the attacker ---- */
@@ -180,33 +125,34 @@ static void set_up(const char *good, const char *hostile)
 {
     /* A trusted directory with a link into one that every user may write to. */
     make_folder("open", 0, 0777);
-    copy(good, "open/libweft_plugin_good.so", 0);
-    copy(hostile, "open/hostile.so", OTHER_USER);
+    copy(good, "open/libweft_plugin_good.so", 0, 0755);
+    copy(hostile, "open/hostile.so", OTHER_USER, 0755);
     make_folder("trusted", 0, 0755);
     REQUIRE(symlink("../open/libweft_plugin_good.so", at("trusted/libweft_plugin_good.so")) == 0);
     /* A sticky directory of the other user, with a file of root. */
     make_folder("sticky", OTHER_USER, 01755);
-    copy(good, "sticky/libweft_plugin_good.so", 0);
-    copy(hostile, "sticky/hostile.so", OTHER_USER);
+    copy(good, "sticky/libweft_plugin_good.so", 0, 0755);
+    copy(hostile, "sticky/hostile.so", OTHER_USER, 0755);
     /* A link of the other user that leads to a good directory, or to a hostile one. */
     make_folder("good", 0, 0755);
-    copy(good, "good/libweft_plugin_good.so", 0);
+    copy(good, "good/libweft_plugin_good.so", 0, 0755);
     make_folder("hostile", OTHER_USER, 0755);
-    copy(hostile, "hostile/libweft_plugin_good.so", OTHER_USER);
+    copy(hostile, "hostile/libweft_plugin_good.so", OTHER_USER, 0755);
     make_folder("links", OTHER_USER, 0755);
     REQUIRE(symlink("../good", at("links/to")) == 0);
     REQUIRE(symlink("../hostile", at("links/other")) == 0);
     /* A directory of root's in a sticky one of root's, as below /tmp. */
     make_folder("tmp", 0, 01777);
     make_folder("tmp/kept", 0, 0755);
-    copy(good, "tmp/kept/libweft_plugin_good.so", 0);
+    copy(good, "tmp/kept/libweft_plugin_good.so", 0, 0755);
     make_folder("tmp/hostile", OTHER_USER, 0755);
-    copy(hostile, "tmp/hostile/libweft_plugin_good.so", OTHER_USER);
+    copy(hostile, "tmp/hostile/libweft_plugin_good.so", OTHER_USER, 0755);
 }
 
 int main(int count, char **arguments)
 {
     REQUIRE(count == 4);
+    snprintf(base, sizeof base, "/tmp/weft-race-XXXXXX");
     REQUIRE(mkdtemp(base) != NULL && chmod(base, 0755) == 0);
     if (geteuid() != 0 || chown(base, OTHER_USER, OTHER_USER) != 0 || chown(base, 0, 0) != 0) {
         printf("skipped: only root can act as two users, where there are two\n");

@@ -3,80 +3,21 @@
  *
  * PRIVILEGED is privileged.c over libweft, STATIC the same with the core linked into it; TELLING
  * and HOSTILE are the plugins of this folder. */
-#include <fcntl.h>
-#include <ftw.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
+#include "files.h"
+
 #include <sys/statvfs.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-enum { OTHER_USER = 12345, HOSTILE_RAN = 66, NO_LIBRARY = 127, SKIPPED = 77 };
-
-#define REQUIRE(condition) require((condition), #condition, __LINE__)
-
-static char base[256];
-static char output[1 << 16]; /* of the last run */
-
-static int remove_entry(const char *path, const struct stat *info, int flag, struct FTW *walk)
-{
-    (void)info, (void)flag, (void)walk;
-    return remove(path);
-}
+enum { NO_LIBRARY = 127 };
 
 static void clean_up(void)
 {
-    nftw(base, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
-}
-
-static void require(bool holds, const char *what, int line)
-{
-    if (holds) return;
-    fprintf(stderr, "test_setuid.c:%d: %s does not hold; the program printed:\n%s\n", line, what,
-            output);
-    clean_up();
-    exit(EXIT_FAILURE);
-}
-
-static const char *at(const char *name)
-{
-    static char paths[32][512];
-    static unsigned next;
-    char *path = paths[next++ % 32];
-
-    snprintf(path, sizeof paths[0], "%s/%s", base, name);
-    return path;
+    remove_base();
 }
 
 static bool prints(const char *text)
 {
     return strstr(output, text) != NULL;
-}
-
-/* ---- files ---- */
-
-static void make_folder(const char *name, uid_t owner)
-{
-    REQUIRE(mkdir(at(name), 0755) == 0 && chmod(at(name), 0755) == 0);
-    REQUIRE(chown(at(name), owner, owner) == 0);
-}
-
-static void copy(const char *from, const char *name, uid_t owner, mode_t mode)
-{
-    static char bytes[16 << 20];
-    int in = open(from, O_RDONLY), out = open(at(name), O_WRONLY | O_CREAT | O_EXCL, 0755);
-    ssize_t length;
-
-    REQUIRE(in >= 0 && out >= 0);
-    length = read(in, bytes, sizeof bytes);
-    REQUIRE(length > 0 && length < (ssize_t)sizeof bytes);
-    REQUIRE(write(out, bytes, (size_t)length) == length);
-    REQUIRE(fchown(out, owner, owner) == 0 && fchmod(out, mode) == 0);
-    close(in);
-    close(out);
 }
 
 /* Does the file system of PLACE honour set-user-ID bits? */
@@ -231,23 +172,23 @@ int main(int count, char **arguments)
         clean_up();
         return SKIPPED;
     }
-    make_folder("plugins", 0);
+    make_folder("plugins", 0, 0755);
     copy(arguments[4], "plugins/libweft_plugin_hostile.so", 0, 0755);
-    make_folder("telling", 0);
+    make_folder("telling", 0, 0755);
     copy(arguments[3], "telling/libweft_plugin_telling.so", 0, 0755);
-    make_folder("other", OTHER_USER);
+    make_folder("other", OTHER_USER, 0755);
     copy(arguments[3], "other/libweft_plugin_telling.so", OTHER_USER, 0755);
-    make_folder("other/bin", OTHER_USER);
-    make_folder("other/lib", OTHER_USER);
-    make_folder("other/lib/weft", OTHER_USER);
+    make_folder("other/bin", OTHER_USER, 0755);
+    make_folder("other/lib", OTHER_USER, 0755);
+    make_folder("other/lib/weft", OTHER_USER, 0755);
     copy(arguments[4], "other/lib/weft/libweft_plugin_hostile.so", OTHER_USER, 0755);
     copy(arguments[1], "plain", 0, 0755);
     copy(arguments[1], "privileged", 0, 04755);
     copy(arguments[1], "set-group", 0, 02755);
-    make_folder("bin", 0);
+    make_folder("bin", 0, 0755);
     copy(arguments[2], "bin/privileged", 0, 04755);
-    make_folder("lib", 0);
-    make_folder("lib/weft", 0);
+    make_folder("lib", 0, 0755);
+    make_folder("lib/weft", 0, 0755);
     copy(arguments[5], "lib/weft/libweft_plugin_gloo-cpu.so", 0, 0755);
     copy(arguments[6], "lib/weft/libweft_plugin_nccl.so", 0, 0755);
     check_plain();

@@ -2,6 +2,11 @@
 #ifndef WEFT_TESTS_APPLY_ATTR_CASES_H
 #define WEFT_TESTS_APPLY_ATTR_CASES_H
 
+#include "ops/bind/attrs.h"
+#include "ops/rule/registry.h"
+#include "support/ops.h"
+#include "support/suite.h"
+
 struct attr_case {
     const char *name;
     const char *inputs; /* without placements: all strategies; with them: these layouts, on "2" */
@@ -243,5 +248,25 @@ static const struct attr_case attr_cases[] = {
     {"adam", "f32[4,8] ; f32[4,8] ; f32[4,8] ; f32[4,8] ; f32[]", "lr=1", NULL},
     {"sgd", "f32[4,8] ; f32[4,8] ; f32[4,8]", "lr=1", NULL},
 };
+
+static inline bool rule_has_name(const struct wf_rule *rule, const char *name)
+{
+    for (int i = 0; i < rule->name_count; i++)
+        if (wf_word_is(rule, rule->names[i], name)) return true;
+    return false;
+}
+
+/* The line of weft's RULES that answers ONE; their number if none does. */
+static inline size_t rule_of_case(struct wf_rule *const *rules, const struct attr_case *one)
+{
+    OWNED(op_text) o;
+    size_t at = 0;
+
+    op_begin(&o, one->name, "1", "", one->attrs, NULL);
+    while (at < wf_op_builtin_count &&
+           !(rule_has_name(rules[at], one->name) && wf_attr_guards_hold(rules[at], &o.call)))
+        at++;
+    return at;
+}
 
 #endif

@@ -1,4 +1,4 @@
-/* phase_tests.h - what tests of weft_op_apply_phases share. */
+/* phase_tests.h - calls, tensors and layouts of tests of weft_op_apply_phases and weft_op_apply. */
 #ifndef WEFT_TESTS_APPLY_PHASE_TESTS_H
 #define WEFT_TESTS_APPLY_PHASE_TESTS_H
 
@@ -31,8 +31,8 @@ static inline weft_op_call call_of(const char *name, uint32_t inputs, const weft
                           .attr_count = attr_count};
 }
 
-static inline weft_status make(weft_context *context, const char *mesh_text, const char *text,
-                               weft_tensor **out)
+static inline weft_status make_filled(weft_context *context, const char *mesh_text,
+                                      const char *text, double value, weft_tensor **out)
 {
     weft_mesh *mesh;
     weft_spec *spec;
@@ -42,7 +42,13 @@ static inline weft_status make(weft_context *context, const char *mesh_text, con
     weft_mesh_release(&mesh);
     WF_TRY(weft_tensor_create(context, spec, NULL, out));
     weft_spec_release(&spec);
-    return weft_tensor_fill(*out, 1, NULL);
+    return weft_tensor_fill(*out, value, NULL);
+}
+
+static inline weft_status make(weft_context *context, const char *mesh_text, const char *text,
+                               weft_tensor **out)
+{
+    return make_filled(context, mesh_text, text, 1, out);
 }
 
 static inline bool prints(const weft_tensor *tensor, const char *text)

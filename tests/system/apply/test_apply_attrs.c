@@ -79,7 +79,7 @@ static void check_local(const weft_op_call *call, const weft_op_choice *strategy
     weft_op_call local = *call;
     weft_op_choice *choice = NULL;
     struct wf_text text = {0};
-    weft_mesh *mesh;
+    OWNED(weft_mesh) *mesh = NULL;
 
     for (uint32_t i = 0; i < call->attr_count; i++)
         changed += !wf_attr_same_value(&attrs[i], &call->attrs[i]);
@@ -116,7 +116,6 @@ static void check_local(const weft_op_call *call, const weft_op_choice *strategy
     weft_op_choice_release(&choice);
     for (uint32_t i = 0; i < call->input_count; i++)
         weft_spec_release(&specs[i]);
-    weft_mesh_release(&mesh);
     wf_text_free(&text);
 }
 
@@ -204,7 +203,7 @@ static void try_case(weft_context *context, const struct attr_case *one, const c
     struct wf_text inputs = {0};
     weft_op_choice *choice = NULL;
     weft_op_list *list = NULL;
-    struct op_text o;
+    op_text o;
 
     if (!write_inputs(one, in_two ? "R,R" : "R", &inputs)) {
         if (in_two) goto done;
@@ -213,7 +212,7 @@ static void try_case(weft_context *context, const struct attr_case *one, const c
         check_choice(&o.call, choice);
         apply(context, &o.call, choice);
         weft_op_choice_release(&choice);
-        op_end(&o);
+        op_text_release(&o);
         goto done;
     }
     op_begin(&o, one->name, mesh, inputs.data, one->attrs, one->outputs);
@@ -224,15 +223,15 @@ static void try_case(weft_context *context, const struct attr_case *one, const c
         if (!in_two) apply(context, &o.call, weft_op_list_choice(list, i));
     }
     weft_op_list_release(&list);
-    op_end(&o);
+    op_text_release(&o);
 done:
     wf_text_free(&inputs);
 }
 
-START_TEST(kernels_get_the_attributes_of_their_shards)
+TEST(kernels_get_the_attributes_of_their_shards)
 {
     weft_init_options options = {.struct_size = sizeof options, .simulated_ranks = RANKS};
-    weft_context *context;
+    OWNED(weft_context) *context = NULL;
 
     ck_assert_msg(weft_init(&options, &context) == WEFT_OK, "%s", weft_last_error());
     for (size_t i = 0; i < WF_COUNT(attr_cases); i++) {
@@ -245,9 +244,7 @@ START_TEST(kernels_get_the_attributes_of_their_shards)
     }
     ck_assert_int_gt(changed, 100);
     printf("%d calls, %d attributes of other values\n", calls, changed);
-    weft_context_release(&context);
 }
-END_TEST
 
 /* ---- elements ---- */
 
@@ -305,7 +302,7 @@ static weft_status take(void *user, const weft_op_run *run)
     return WEFT_OK;
 }
 
-START_TEST(cuts_of_shards_take_the_elements_of_the_whole_cut)
+TEST(cuts_of_shards_take_the_elements_of_the_whole_cut)
 {
     static const struct taken known[] = {
         {"slice", "2", "f32[16] B(0;8,4,4)", "dim=0 start=8 end=12", 8, 1, 2},
@@ -323,12 +320,12 @@ START_TEST(cuts_of_shards_take_the_elements_of_the_whole_cut)
          2},
     };
     weft_init_options options = {.struct_size = sizeof options, .simulated_ranks = RANKS};
-    weft_context *context;
+    OWNED(weft_context) *context = NULL;
 
     ck_assert_msg(weft_init(&options, &context) == WEFT_OK, "%s", weft_last_error());
     for (size_t i = 0; i < WF_COUNT(known); i++) {
         weft_tensor *input, *outputs[MOST] = {NULL};
-        struct op_text o;
+        OWNED(op_text) o;
 
         taking = 0;
         op_begin(&o, known[i].name, known[i].mesh, known[i].input, known[i].attrs, NULL);
@@ -340,36 +337,12 @@ START_TEST(cuts_of_shards_take_the_elements_of_the_whole_cut)
         weft_tensor_release(&input);
         for (int j = 0; j < MOST; j++)
             weft_tensor_release(&outputs[j]);
-        op_end(&o);
     }
-    weft_context_release(&context);
 }
-END_TEST
 
 /* ---- all rules ---- */
 
-static bool has_name(const struct wf_rule *rule, const char *name)
-{
-    for (int i = 0; i < rule->name_count; i++)
-        if (wf_word_is(rule, rule->names[i], name)) return true;
-    return false;
-}
-
-/* The line of weft's rules that answers ONE. */
-static size_t find_line(struct wf_rule *const *rules, const struct attr_case *one)
-{
-    struct op_text o;
-    size_t at = 0;
-
-    op_begin(&o, one->name, "1", "", one->attrs, NULL);
-    while (at < wf_op_builtin_count &&
-           !(has_name(rules[at], one->name) && wf_attr_guards_hold(rules[at], &o.call)))
-        at++;
-    op_end(&o);
-    return at;
-}
-
-START_TEST(every_rule_with_attributes_has_a_case)
+TEST(every_rule_with_attributes_has_a_case)
 {
     struct wf_rule **rules = calloc(wf_op_builtin_count, sizeof *rules);
     bool *covered = calloc(wf_op_builtin_count, sizeof *covered);
@@ -379,7 +352,7 @@ START_TEST(every_rule_with_attributes_has_a_case)
         ck_assert_int_eq(wf_rule_read(wf_op_builtin[i], &at, &rules[i]), WEFT_OK);
     }
     for (size_t i = 0; i < WF_COUNT(attr_cases); i++) {
-        size_t line = find_line(rules, &attr_cases[i]);
+        size_t line = rule_of_case(rules, &attr_cases[i]);
         ck_assert_msg(line < wf_op_builtin_count, "%s %s", attr_cases[i].name, attr_cases[i].attrs);
         covered[line] = true;
     }
@@ -391,7 +364,3 @@ START_TEST(every_rule_with_attributes_has_a_case)
     free(rules);
     free(covered);
 }
-END_TEST
-
-SUITE(apply_attrs, kernels_get_the_attributes_of_their_shards,
-      cuts_of_shards_take_the_elements_of_the_whole_cut, every_rule_with_attributes_has_a_case)

@@ -127,7 +127,7 @@ struct trial {
     const struct gradient_case *one;
     weft_context *context;
     weft_mesh *mesh;
-    struct op_text text; /* its inputs are replicated */
+    op_text text; /* its inputs are replicated */
     uint32_t inputs, outputs;
     struct part in[NUMBER_TENSORS], out[NUMBER_TENSORS];
     double *gradients[NUMBER_TENSORS]; /* of the outputs, as given */
@@ -234,7 +234,7 @@ static void end(struct trial *t)
         part_end(&t->out[i]);
         free(t->gradients[i]);
     }
-    op_end(&t->text);
+    op_text_release(&t->text);
 }
 
 /* A tensor in layout SPEC with the numbers of a whole tensor. */
@@ -388,16 +388,12 @@ static weft_context *simulate(void)
     return context;
 }
 
-START_TEST(gradients_are_the_slopes_of_the_forward_kernel)
+TEST(gradients_are_the_slopes_of_the_forward_kernel)
 {
-    weft_context *context = simulate();
+    OWNED(weft_context) *context = simulate();
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         try_operator(context, &known[i], "4");
         try_operator(context, &known[i], "2x2");
     }
-    weft_context_release(&context);
 }
-END_TEST
-
-SUITE(apply_backward, gradients_are_the_slopes_of_the_forward_kernel)

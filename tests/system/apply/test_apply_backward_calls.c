@@ -10,14 +10,14 @@ static weft_op_backward *backward_of(const char *name, const char *mesh, const c
                                      const char *attrs, const bool *wanted)
 {
     weft_op_backward_options options = {.struct_size = sizeof options, .wanted = wanted};
-    struct op_text text;
+    op_text text;
     weft_op_backward *backward = NULL;
 
     op_begin(&text, name, mesh, inputs, attrs, NULL);
     options.wanted_count = text.call.input_count;
     ck_assert_msg(weft_op_backward_create(&text.call, &options, &backward) == WEFT_OK, "%s",
                   weft_last_error());
-    op_end(&text);
+    op_text_release(&text);
     return backward;
 }
 
@@ -32,7 +32,7 @@ static const char *gradient_layout(const weft_op_backward *backward, uint32_t in
     return text;
 }
 
-START_TEST(only_wanted_gradients_are_computed)
+TEST(only_wanted_gradients_are_computed)
 {
     const bool weights[] = {false, true}, none[] = {false, false};
     weft_op_backward *b =
@@ -71,9 +71,8 @@ START_TEST(only_wanted_gradients_are_computed)
     ck_assert_str_eq(gradient_layout(b, 1), "bf16[4] S(0)");
     weft_op_backward_release(&b);
 }
-END_TEST
 
-START_TEST(equal_calls_are_made_once)
+TEST(equal_calls_are_made_once)
 {
     weft_op_backward *b = backward_of("amax", "2", "f64[4,6] S(0)", "dims=1", NULL);
     weft_op_backward_info info = {.struct_size = sizeof info};
@@ -83,22 +82,19 @@ START_TEST(equal_calls_are_made_once)
     ck_assert_str_eq(gradient_layout(b, 0), "f64[4,6] S(0)");
     weft_op_backward_release(&b);
 }
-END_TEST
 
-START_TEST(the_equations_of_gradients_follow_from_that_of_einsum)
+TEST(the_equations_of_gradients_follow_from_that_of_einsum)
 {
-    weft_op_backward *b =
+    OWNED(weft_op_backward) *b =
         backward_of("einsum", "2", "f64[4,6] S(1) ; f64[6,3] S(0)", "eq=ij,jk", NULL);
 
     ck_assert_str_eq(weft_op_backward_call(b, 0)->call->attrs[0].text, "ik,jk->ij");
     ck_assert_str_eq(weft_op_backward_call(b, 1)->call->attrs[0].text, "ik,ij->jk");
     ck_assert_str_eq(gradient_layout(b, 0), "f64[4,6] S(1)");
     ck_assert_str_eq(gradient_layout(b, 1), "f64[6,3] S(0)");
-    weft_op_backward_release(&b);
 }
-END_TEST
 
-START_TEST(operators_of_the_program_have_gradients_by_a_rule_of_their_own)
+TEST(operators_of_the_program_have_gradients_by_a_rule_of_their_own)
 {
     weft_op_backward *b;
 
@@ -118,9 +114,8 @@ START_TEST(operators_of_the_program_have_gradients_by_a_rule_of_their_own)
     ck_assert_int_eq(weft_op_remove("t_mix"), WEFT_OK);
     ck_assert_int_eq(weft_op_remove("t_mix_bwd"), WEFT_OK);
 }
-END_TEST
 
-START_TEST(lists_of_a_rule_have_gradients)
+TEST(lists_of_a_rule_have_gradients)
 {
     weft_op_backward *b;
 
@@ -134,9 +129,8 @@ START_TEST(lists_of_a_rule_have_gradients)
     ck_assert_int_eq(weft_op_remove("t_list"), WEFT_OK);
     ck_assert_int_eq(weft_op_remove("t_list_bwd"), WEFT_OK);
 }
-END_TEST
 
-START_TEST(a_rule_of_the_program_comes_before_the_gradients_of_weft)
+TEST(a_rule_of_the_program_comes_before_the_gradients_of_weft)
 {
     weft_op_backward *b;
 
@@ -150,9 +144,8 @@ START_TEST(a_rule_of_the_program_comes_before_the_gradients_of_weft)
     ck_assert_int_eq(weft_op_remove("scale"), WEFT_OK);
     ck_assert_int_eq(weft_op_remove("scale_bwd"), WEFT_OK);
 }
-END_TEST
 
-START_TEST(attributes_at_their_limits_have_gradients)
+TEST(attributes_at_their_limits_have_gradients)
 {
     weft_op_backward *b = backward_of("sum", "2", "f32[] R", "dims=-1,", NULL);
 
@@ -165,14 +158,13 @@ START_TEST(attributes_at_their_limits_have_gradients)
     ck_assert_str_eq(gradient_layout(b, 0), "f32[4,6] R");
     weft_op_backward_release(&b);
 }
-END_TEST
 
 /* No list of dimensions, and an empty one, are all dimensions. */
-START_TEST(an_empty_list_of_dimensions_is_all_of_them)
+TEST(an_empty_list_of_dimensions_is_all_of_them)
 {
     weft_op_attr none = {.name = "dims", .kind = WEFT_ATTR_LIST};
-    weft_op_backward *b = NULL;
-    struct op_text text;
+    OWNED(weft_op_backward) *b = NULL;
+    OWNED(op_text) text;
 
     op_begin(&text, "sum", "2", "f32[4,6] S(0)", "", NULL);
     text.call.attr_size = sizeof(weft_op_attr);
@@ -181,31 +173,27 @@ START_TEST(an_empty_list_of_dimensions_is_all_of_them)
     ck_assert_msg(weft_op_backward_create(&text.call, NULL, &b) == WEFT_OK, "%s",
                   weft_last_error());
     ck_assert_str_eq(gradient_layout(b, 0), "f32[4,6] S(0)");
-    weft_op_backward_release(&b);
-    op_end(&text);
 }
-END_TEST
 
 static void refuse(const char *name, const char *inputs, const char *attrs, weft_status status,
                    const char *reason)
 {
-    struct op_text text;
+    OWNED(op_text) text;
     weft_op_backward *backward = NULL;
 
     op_begin(&text, name, "2", inputs, attrs, NULL);
     ck_assert_int_eq(weft_op_backward_create(&text.call, NULL, &backward), status);
     ck_assert_msg(strstr(weft_last_error(), reason) != NULL, "%s", weft_last_error());
     ck_assert_ptr_null(backward);
-    op_end(&text);
 }
 
-START_TEST(calls_without_known_gradients_are_refused)
+TEST(calls_without_known_gradients_are_refused)
 {
     const bool wanted[] = {true};
     const weft_op_backward_options one = {
         .struct_size = sizeof one, .wanted_count = 1, .wanted = wanted};
     weft_op_backward *backward = NULL;
-    struct op_text text;
+    OWNED(op_text) text;
 
     refuse("argsort", "f32[4] R", "dim=0", WEFT_ERR_UNSUPPORTED,
            "register an operator argsort_bwd");
@@ -225,14 +213,12 @@ START_TEST(calls_without_known_gradients_are_refused)
     ck_assert_str_eq(weft_last_error(),
                      "weft_op_backward_create: weft_op_backward_options.wanted has 1 entries "
                      "(wanted_count), and the call has 2 inputs");
-    op_end(&text);
 }
-END_TEST
 
-START_TEST(a_missing_tensor_is_named)
+TEST(a_missing_tensor_is_named)
 {
     weft_init_options options = {.struct_size = sizeof options, .simulated_ranks = 4};
-    weft_context *context = NULL;
+    OWNED(weft_context) *context = NULL;
     weft_op_backward *b = backward_of("mul", "4", "f64[8] S(0) ; f64[8] S(0)", "", NULL);
     weft_tensor *forward[3] = {NULL}, *gradients[1] = {NULL}, *found[2];
     weft_op_operand g = {WEFT_OP_FROM_GRADIENT, 0};
@@ -250,9 +236,7 @@ START_TEST(a_missing_tensor_is_named)
                      WEFT_ERR_INVALID);
     ck_assert_ptr_nonnull(strstr(weft_last_error(), "gradients[0] is NULL"));
     weft_op_backward_release(&b);
-    weft_context_release(&context);
 }
-END_TEST
 
 /* ---- phases ---- */
 
@@ -271,7 +255,7 @@ static void differentiate(weft_context *context, const struct phased_case *one, 
     weft_random random = {.seed = 7};
     weft_op_backward *backward;
     char inputs[256];
-    struct op_text o;
+    OWNED(op_text) o;
 
     snprintf(inputs, sizeof inputs, one->inputs, rows, weights, weights);
     op_begin(&o, one->name, "2x2", inputs, one->attrs, NULL);
@@ -294,10 +278,9 @@ static void differentiate(weft_context *context, const struct phased_case *one, 
     weft_tensor_release(&gradients[0]);
     for (int i = 0; i < 2 * PHASED; i++)
         weft_tensor_release(&forward[i]);
-    op_end(&o);
 }
 
-START_TEST(gradients_over_a_split_dimension_are_computed_in_phases)
+TEST(gradients_over_a_split_dimension_are_computed_in_phases)
 {
     static const struct phased_case known[] = {
         {"softmax", "dim=1", "f32[4,8] %s"},
@@ -306,7 +289,7 @@ START_TEST(gradients_over_a_split_dimension_are_computed_in_phases)
         {"rms_norm", "dims=1,", "f32[4,8] %s ; f32[8] %s"},
     };
     weft_init_options options = {.struct_size = sizeof options, .simulated_ranks = 4};
-    weft_context *context = NULL;
+    OWNED(weft_context) *context = NULL;
 
     ck_assert_int_eq(weft_init(&options, &context), WEFT_OK);
     for (size_t i = 0; i < WF_COUNT(known); i++) {
@@ -325,17 +308,16 @@ START_TEST(gradients_over_a_split_dimension_are_computed_in_phases)
             weft_tensor_release(&split[j]);
         }
     }
-    weft_context_release(&context);
 }
-END_TEST
 
-START_TEST(the_error_of_a_split_dimension_names_the_function_with_phases)
+TEST(the_error_of_a_split_dimension_names_the_function_with_phases)
 {
     static const char named[] = "; or call weft_op_apply_phases, which needs no such move";
     weft_init_options options = {.struct_size = sizeof options, .simulated_ranks = 4};
-    weft_context *context = NULL;
-    weft_tensor *x, *y = NULL;
-    struct op_text o;
+    OWNED(weft_context) *context = NULL;
+    OWNED(weft_tensor) *x = NULL;
+    weft_tensor *y = NULL;
+    OWNED(op_text) o;
 
     ck_assert_int_eq(weft_init(&options, &context), WEFT_OK);
     op_begin(&o, "softmax", "4", "f32[4,8] S(1)", "dim=1", NULL);
@@ -348,15 +330,11 @@ START_TEST(the_error_of_a_split_dimension_names_the_function_with_phases)
     ck_assert_int_eq(weft_op_apply(context, &o.call, &x, NULL, phase_kernel, NULL, NULL, 1, &y),
                      WEFT_ERR_MISMATCH);
     ck_assert_ptr_null(strstr(weft_last_error(), "weft_op_apply_phases"));
-    weft_tensor_release(&x);
-    op_end(&o);
-    weft_context_release(&context);
 }
-END_TEST
 
-START_TEST(without_memory_nothing_leaks)
+TEST(without_memory_nothing_leaks)
 {
-    struct op_text text;
+    OWNED(op_text) text;
     weft_op_backward *backward = NULL;
     weft_status status = WEFT_ERR_NO_MEMORY;
     int64_t live;
@@ -374,16 +352,4 @@ START_TEST(without_memory_nothing_leaks)
     }
     ck_assert_int_eq(status, WEFT_OK);
     weft_op_backward_release(&backward);
-    op_end(&text);
 }
-END_TEST
-
-SUITE(apply_backward_calls, gradients_over_a_split_dimension_are_computed_in_phases,
-      the_error_of_a_split_dimension_names_the_function_with_phases,
-      only_wanted_gradients_are_computed, equal_calls_are_made_once,
-      the_equations_of_gradients_follow_from_that_of_einsum,
-      operators_of_the_program_have_gradients_by_a_rule_of_their_own,
-      lists_of_a_rule_have_gradients, a_rule_of_the_program_comes_before_the_gradients_of_weft,
-      attributes_at_their_limits_have_gradients, an_empty_list_of_dimensions_is_all_of_them,
-      calls_without_known_gradients_are_refused, a_missing_tensor_is_named,
-      without_memory_nothing_leaks)

@@ -1,10 +1,10 @@
 /* Calls of weft_op_apply: moves, forms, faults, on ranks that are threads. */
 #include "tensor/tensor.h"
 #include "kernels.h"
+#include "phase_tests.h"
 #include "support/counts.h"
 #include "support/layout.h"
 #include "support/suite.h"
-#include "system/tensor/holds.h"
 #include "weft/context.h"
 #include "weft/launch.h"
 #include "weft/trace.h"
@@ -12,38 +12,6 @@
 #include <stdio.h>
 
 /* ---- what ranks share ---- */
-
-static void run_on(int32_t ranks, weft_status (*rank)(void *))
-{
-    ck_assert_msg(weft_threads_run(ranks, rank, NULL) == WEFT_OK, "%s", weft_last_error());
-}
-
-static weft_status make(weft_context *context, const char *mesh_text, const char *text,
-                        double value, weft_tensor **out)
-{
-    weft_mesh *mesh;
-    weft_spec *spec;
-
-    WF_TRY(weft_mesh_parse(mesh_text, &mesh));
-    WF_TRY(weft_spec_parse(mesh, text, &spec));
-    weft_mesh_release(&mesh);
-    WF_TRY(weft_tensor_create(context, spec, NULL, out));
-    weft_spec_release(&spec);
-    return weft_tensor_fill(*out, value, NULL);
-}
-
-static weft_op_call call_of(const char *name, uint32_t inputs)
-{
-    return (weft_op_call){.struct_size = sizeof(weft_op_call), .name = name, .input_count = inputs};
-}
-
-static bool prints(const weft_tensor *tensor, const char *text)
-{
-    char have[256];
-
-    return weft_spec_print(weft_tensor_spec(tensor), have, sizeof have, NULL) == WEFT_OK &&
-           strcmp(have, text) == 0;
-}
 
 /* All elements of this rank's shard are VALUE. */
 static bool is_all(const weft_tensor *tensor, float value)
@@ -58,8 +26,8 @@ static bool is_all(const weft_tensor *tensor, float value)
 /* The inputs of mm, of which one must move. */
 static weft_status make_factors(weft_context *context, weft_tensor **inputs)
 {
-    WF_TRY(make(context, "tp=2", "f32[4,6] S(1)", 2, &inputs[0]));
-    return make(context, "tp=2", "f32[6,4] S(1)", 3, &inputs[1]);
+    WF_TRY(make_filled(context, "tp=2", "f32[4,6] S(1)", 2, &inputs[0]));
+    return make_filled(context, "tp=2", "f32[6,4] S(1)", 3, &inputs[1]);
 }
 
 static weft_status end_factors(weft_context *context, weft_tensor **inputs)
@@ -70,16 +38,15 @@ static weft_status end_factors(weft_context *context, weft_tensor **inputs)
     return WEFT_OK;
 }
 
-static weft_status move_if_permitted(void *unused)
+TEST_ON_RANKS(2, inputs_move_only_if_it_is_permitted)
 {
-    weft_op_call mm = call_of("mm", 2);
+    weft_op_call mm = call_of("mm", 2, NULL, 0);
     weft_record_counts *counting = NULL;
     struct counted counts;
     weft_tensor *inputs[2], *out = NULL;
     weft_op_apply_options options = {.struct_size = sizeof options};
     weft_context *context;
 
-    (void)unused;
     WF_TRY(weft_init(NULL, &context));
     WF_TRY(make_factors(context, inputs));
     FAILS(weft_op_apply(context, &mm, inputs, NULL, plain_kernel, NULL, NULL, 1, &out),
@@ -105,23 +72,16 @@ static weft_status move_if_permitted(void *unused)
     return end_factors(context, inputs);
 }
 
-START_TEST(inputs_move_only_if_it_is_permitted)
-{
-    run_on(2, move_if_permitted);
-}
-END_TEST
-
 /* Rank 0 makes another call than rank 1: both errors name the function that was called. */
-static weft_status move_in_another_order(void *unused)
+TEST_ON_RANKS(2, moves_in_another_order_name_the_operators)
 {
     weft_op_attr dim = {.name = "dim", .kind = WEFT_ATTR_INT, .integer = 1};
     const weft_op_apply_options made = {.struct_size = sizeof made, .moves = WEFT_OP_MOVES_MADE};
-    weft_op_call mm = call_of("mm", 2), softmax = call_of("softmax", 1);
+    weft_op_call mm = call_of("mm", 2, NULL, 0), softmax = call_of("softmax", 1, NULL, 0);
     weft_tensor *inputs[2], *out = NULL;
     weft_context *context;
     bool first;
 
-    (void)unused;
     softmax.attr_size = sizeof(weft_op_attr);
     softmax.attrs = &dim;
     softmax.attr_count = 1;
@@ -137,26 +97,20 @@ static weft_status move_in_another_order(void *unused)
     return end_factors(context, inputs);
 }
 
-START_TEST(moves_in_another_order_name_the_operators)
-{
-    run_on(2, move_in_another_order);
-}
-END_TEST
-
 /* ---- forms ---- */
 
-static weft_status apply_forms(void *unused)
+TEST_ON_RANKS(2, operators_in_place_with_given_outputs_and_with_lists)
 {
-    weft_op_call relu = call_of("relu_", 1), add = call_of("add.out", 3), cat = call_of("cat", 20);
+    weft_op_call relu = call_of("relu_", 1, NULL, 0), add = call_of("add.out", 3, NULL, 0),
+                 cat = call_of("cat", 20, NULL, 0);
     weft_op_attr dim = {.name = "dim", .kind = WEFT_ATTR_INT};
     weft_tensor *inputs[20], *x, *y, *z, *out = NULL;
     weft_context *context;
 
-    (void)unused;
     WF_TRY(weft_init(NULL, &context));
-    WF_TRY(make(context, "2", "f32[3,4] S(0)", -1, &x));
-    WF_TRY(make(context, "2", "f32[3,4] S(0)", 5, &y));
-    WF_TRY(make(context, "2", "f32[3,4] S(0)", 0, &z));
+    WF_TRY(make_filled(context, "2", "f32[3,4] S(0)", -1, &x));
+    WF_TRY(make_filled(context, "2", "f32[3,4] S(0)", 5, &y));
+    WF_TRY(make_filled(context, "2", "f32[3,4] S(0)", 0, &z));
     WF_TRY(weft_op_apply(context, &relu, &x, NULL, plain_kernel, NULL, NULL, 1, &out));
     HOLDS(out == x && is_all(x, 0));
     weft_tensor_release(&out);
@@ -168,7 +122,7 @@ static weft_status apply_forms(void *unused)
     cat.attrs = &dim;
     cat.attr_count = 1;
     for (int i = 0; i < 20; i++)
-        WF_TRY(make(context, "2", "f32[1,6] S(1)", 7, &inputs[i]));
+        WF_TRY(make_filled(context, "2", "f32[1,6] S(1)", 7, &inputs[i]));
     WF_TRY(weft_op_apply(context, &cat, inputs, NULL, plain_kernel, NULL, NULL, 1, &out));
     HOLDS(prints(out, "f32[20,6] S(1)") && is_all(out, 7));
     weft_tensor_release(&out);
@@ -181,30 +135,23 @@ static weft_status apply_forms(void *unused)
     return WEFT_OK;
 }
 
-START_TEST(operators_in_place_with_given_outputs_and_with_lists)
+TEST_ON_RANKS(3, ranks_outside_the_mesh_and_absent_inputs)
 {
-    run_on(2, apply_forms);
-}
-END_TEST
-
-static weft_status apply_outside(void *unused)
-{
-    weft_op_call add = call_of("add", 2), linear = call_of("linear", 3);
+    weft_op_call add = call_of("add", 2, NULL, 0), linear = call_of("linear", 3, NULL, 0);
     weft_tensor *inputs[3] = {NULL}, *out = NULL;
     weft_context *context;
 
-    (void)unused;
     WF_TRY(weft_init(NULL, &context));
-    WF_TRY(make(context, "2@1,2", "f32[4] S(0)", 1, &inputs[0]));
-    WF_TRY(make(context, "2@1,2", "f32[4] S(0)", 2, &inputs[1]));
+    WF_TRY(make_filled(context, "2@1,2", "f32[4] S(0)", 1, &inputs[0]));
+    WF_TRY(make_filled(context, "2@1,2", "f32[4] S(0)", 2, &inputs[1]));
     WF_TRY(weft_op_apply(context, &add, inputs, NULL, plain_kernel, NULL, NULL, 1, &out));
     HOLDS(prints(out, "f32[4] S(0)") && is_all(out, 3));
     HOLDS(weft_tensor_shard(out)->member == (weft_rank(context) > 0));
     weft_tensor_release(&out);
     weft_tensor_release(&inputs[0]);
     weft_tensor_release(&inputs[1]);
-    WF_TRY(make(context, "3", "f32[2,5] R", 1, &inputs[0]));
-    WF_TRY(make(context, "3", "f32[4,5] S(0)", 2, &inputs[1]));
+    WF_TRY(make_filled(context, "3", "f32[2,5] R", 1, &inputs[0]));
+    WF_TRY(make_filled(context, "3", "f32[4,5] S(0)", 2, &inputs[1]));
     WF_TRY(weft_op_apply(context, &linear, inputs, NULL, plain_kernel, NULL, NULL, 1,
                          &out)); /* no bias */
     HOLDS(prints(out, "f32[2,4] S(1)") && is_all(out, 10));
@@ -215,12 +162,6 @@ static weft_status apply_outside(void *unused)
     return WEFT_OK;
 }
 
-START_TEST(ranks_outside_the_mesh_and_absent_inputs)
-{
-    run_on(3, apply_outside);
-}
-END_TEST
-
 /* ---- faults ---- */
 
 static weft_status fail_on_one(void *user, const weft_op_run *run)
@@ -230,18 +171,17 @@ static weft_status fail_on_one(void *user, const weft_op_run *run)
     return plain_kernel(NULL, run);
 }
 
-static weft_status fail_in_kernel(void *unused)
+TEST_ON_RANKS(2, a_kernel_that_fails_on_one_rank_reaches_all)
 {
-    weft_op_call add = call_of("add", 2);
+    weft_op_call add = call_of("add", 2, NULL, 0);
     weft_tensor *inputs[2], *out = NULL, *moved;
     weft_spec *whole;
     weft_context *context;
     weft_status status;
 
-    (void)unused;
     WF_TRY(weft_init(NULL, &context));
-    WF_TRY(make(context, "2", "f32[4] S(0)", 1, &inputs[0]));
-    WF_TRY(make(context, "2", "f32[4] S(0)", 2, &inputs[1]));
+    WF_TRY(make_filled(context, "2", "f32[4] S(0)", 1, &inputs[0]));
+    WF_TRY(make_filled(context, "2", "f32[4] S(0)", 2, &inputs[1]));
     WF_TRY(weft_spec_with(weft_tensor_spec(inputs[0]), "R", &whole));
     status = weft_op_apply(context, &add, inputs, NULL, fail_on_one, NULL, NULL, 1, &out);
     HOLDS((status == WEFT_OK) == (weft_rank(context) == 0));
@@ -259,22 +199,15 @@ static weft_status fail_in_kernel(void *unused)
     return WEFT_OK;
 }
 
-START_TEST(a_kernel_that_fails_on_one_rank_reaches_all)
+TEST_ON_RANKS(1, wrong_calls_are_refused)
 {
-    run_on(2, fail_in_kernel);
-}
-END_TEST
-
-static weft_status refuse_calls(void *unused)
-{
-    weft_op_call add = call_of("add", 2), relu = call_of("relu_", 1), wrong = add;
+    weft_op_call add = call_of("add", 2, NULL, 0), relu = call_of("relu_", 1, NULL, 0), wrong = add;
     weft_tensor *inputs[2], *out = NULL;
     weft_context *context;
 
-    (void)unused;
     WF_TRY(weft_init(NULL, &context));
-    WF_TRY(make(context, "1", "f32[4] R", 1, &inputs[0]));
-    WF_TRY(make(context, "1", "f32[4] R", 2, &inputs[1]));
+    WF_TRY(make_filled(context, "1", "f32[4] R", 1, &inputs[0]));
+    WF_TRY(make_filled(context, "1", "f32[4] R", 2, &inputs[1]));
     REFUSES(weft_op_apply(NULL, &add, inputs, NULL, plain_kernel, NULL, NULL, 1, &out),
             "context is NULL");
     REFUSES(weft_op_apply(context, NULL, inputs, NULL, plain_kernel, NULL, NULL, 1, &out),
@@ -288,10 +221,10 @@ static weft_status refuse_calls(void *unused)
     wrong.struct_size = 3;
     REFUSES(weft_op_apply(context, &wrong, inputs, NULL, plain_kernel, NULL, NULL, 1, &out),
             "weft_op_apply: weft_op_call.struct_size is 3");
-    wrong = call_of(NULL, 2);
+    wrong = call_of(NULL, 2, NULL, 0);
     REFUSES(weft_op_apply(context, &wrong, inputs, NULL, plain_kernel, NULL, NULL, 1, &out),
             "weft_op_call.name is NULL");
-    wrong = call_of("ad", 2);
+    wrong = call_of("ad", 2, NULL, 0);
     FAILS(weft_op_apply(context, &wrong, inputs, NULL, plain_kernel, NULL, NULL, 1, &out),
           WEFT_ERR_NOT_FOUND, "weft_op_apply: ");
     inputs[0]->is_read_only = true;
@@ -304,14 +237,3 @@ static weft_status refuse_calls(void *unused)
     weft_context_release(&context);
     return WEFT_OK;
 }
-
-START_TEST(wrong_calls_are_refused)
-{
-    run_on(1, refuse_calls);
-}
-END_TEST
-
-SUITE(apply_calls, inputs_move_only_if_it_is_permitted, moves_in_another_order_name_the_operators,
-      operators_in_place_with_given_outputs_and_with_lists,
-      ranks_outside_the_mesh_and_absent_inputs, a_kernel_that_fails_on_one_rank_reaches_all,
-      wrong_calls_are_refused)

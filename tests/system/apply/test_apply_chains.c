@@ -24,16 +24,15 @@ static weft_status run_rank(void *argument)
     return status;
 }
 
-START_TEST(chains_on_ranks_give_the_numbers_of_whole_tensors)
+TEST(chains_on_ranks_give_the_numbers_of_whole_tensors)
 {
     struct wanted wanted = {test_cases(CHAINS), {.struct_size = sizeof wanted.options}};
 
     test_seed_begin("apply_chains");
     ck_assert_msg(weft_threads_run(RANKS, run_rank, &wanted) == WEFT_OK, "%s", weft_last_error());
 }
-END_TEST
 
-START_TEST(chains_on_simulated_ranks_give_the_numbers_of_whole_tensors)
+TEST(chains_on_simulated_ranks_give_the_numbers_of_whole_tensors)
 {
     struct wanted wanted = {test_cases(CHAINS),
                             {.struct_size = sizeof wanted.options, .simulated_ranks = RANKS}};
@@ -41,7 +40,3 @@ START_TEST(chains_on_simulated_ranks_give_the_numbers_of_whole_tensors)
     test_seed_begin("apply_chains");
     ck_assert_msg(run_rank(&wanted) == WEFT_OK, "%s", weft_last_error());
 }
-END_TEST
-
-SUITE(apply_chains, chains_on_ranks_give_the_numbers_of_whole_tensors,
-      chains_on_simulated_ranks_give_the_numbers_of_whole_tensors)

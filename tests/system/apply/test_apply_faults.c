@@ -23,9 +23,10 @@ static void refuse(weft_context *context, const weft_op_call *call, weft_tensor 
     ck_assert(out[0] == NULL && out[1] == NULL);
 }
 
-START_TEST(tensors_of_another_context_or_mesh_are_refused)
+TEST(tensors_of_another_context_or_mesh_are_refused)
 {
-    weft_context *context = simulate(RANKS), *other = simulate(RANKS);
+    OWNED(weft_context) *context = simulate(RANKS);
+    weft_context *other = simulate(RANKS);
     weft_tensor *a = make(context, "2", "f32[4] S(0)"), *b = make(other, "2", "f32[4] S(0)");
     weft_tensor *c = make(context, "1x2", "f32[4] R,S(0)");
     weft_op_call add = call_of("add", 2);
@@ -39,14 +40,12 @@ START_TEST(tensors_of_another_context_or_mesh_are_refused)
     weft_tensor_release(&b);
     weft_tensor_release(&a);
     weft_tensor_release(&c);
-    weft_context_release(&context);
 }
-END_TEST
 
 /* A kernel gets the shapes of its outputs; those that the caller states must be the rule's. */
-START_TEST(stated_outputs_of_another_shape_are_refused)
+TEST(stated_outputs_of_another_shape_are_refused)
 {
-    weft_context *context = simulate(RANKS);
+    OWNED(weft_context) *context = simulate(RANKS);
     weft_tensor *a = make(context, "2", "f32[4,6] S(0)"), *b = make(context, "2", "f32[6,5] R");
     weft_op_tensor outputs[] = {{.dtype = WEFT_DTYPE_F32, .dims = 2, .shape = {4, 6}}};
     weft_op_call mm = call_of("mm", 2);
@@ -63,19 +62,17 @@ START_TEST(stated_outputs_of_another_shape_are_refused)
            "weft_op_apply: weft_op_call.output_size is 71; set it to sizeof(weft_op_tensor)");
     weft_tensor_release(&a);
     weft_tensor_release(&b);
-    weft_context_release(&context);
 }
-END_TEST
 
 /* ---- fields of the call ---- */
 
-START_TEST(fields_that_mean_nothing_are_refused)
+TEST(fields_that_mean_nothing_are_refused)
 {
-    weft_context *context = simulate(RANKS);
+    OWNED(weft_context) *context = simulate(RANKS);
     weft_tensor *a = make(context, "2", "f32[4] S(0)"), *p = make(context, "2", "f32[4] R");
     weft_op_attr odd = {.name = "al\npha", .kind = WEFT_ATTR_REAL};
     weft_op_call add = call_of("add", 2), broken = call_of("ad\x1b[1md", 2);
-    weft_mesh *other;
+    OWNED(weft_mesh) *other = NULL;
 
     ck_assert_int_eq(weft_mesh_parse("1x2", &other), WEFT_OK);
     refuse(context, &broken, a, a, WEFT_ERR_INVALID, "has a control character, 0x1b, at byte 2");
@@ -102,22 +99,19 @@ START_TEST(fields_that_mean_nothing_are_refused)
     add = call_of("add", 2);
     add.input_count = SIZE_MAX;
     refuse(context, &add, a, a, WEFT_ERR_INVALID, "weft_op_call.input_count is larger than ");
-    weft_mesh_release(&other);
     weft_tensor_release(&a);
     weft_tensor_release(&p);
-    weft_context_release(&context);
 }
-END_TEST
 
 /* A call without inputs names the mesh.  Tensors on such a mesh cannot be made. */
-START_TEST(a_mesh_that_is_too_large_is_refused_once)
+TEST(a_mesh_that_is_too_large_is_refused_once)
 {
-    weft_context *context = simulate(RANKS);
+    OWNED(weft_context) *context = simulate(RANKS);
     int64_t four = 4;
     weft_op_attr shape = {.name = "shape", .kind = WEFT_ATTR_LIST, .list = &four, .count = 1};
     weft_op_call zeros = call_of("zeros", 0);
     weft_tensor *out = NULL;
-    weft_mesh *mesh;
+    OWNED(weft_mesh) *mesh = NULL;
 
     ck_assert_int_eq(weft_mesh_parse("4", &mesh), WEFT_OK);
     zeros.mesh = mesh;
@@ -129,10 +123,7 @@ START_TEST(a_mesh_that_is_too_large_is_refused_once)
     ck_assert_msg(strncmp(weft_last_error(), "weft_op_apply: operator zeros: ", 31) == 0 &&
                       strstr(weft_last_error() + 1, "weft_op_apply") == NULL,
                   "%s", weft_last_error());
-    weft_mesh_release(&mesh);
-    weft_context_release(&context);
 }
-END_TEST
 
 /* ---- lists and given outputs ---- */
 
@@ -150,9 +141,9 @@ static void refuse_three(weft_context *context, const char *name, weft_tensor *a
         ck_assert_ptr_null(out[i]);
 }
 
-START_TEST(lists_of_wrong_forms_and_lengths_are_refused)
+TEST(lists_of_wrong_forms_and_lengths_are_refused)
 {
-    weft_context *context = simulate(RANKS);
+    OWNED(weft_context) *context = simulate(RANKS);
     weft_tensor *a = make(context, "2", "f32[4] S(0)"), *b = make(context, "2", "f32[4] S(0)");
     weft_tensor *c = make(context, "2", "f32[4] S(0)"),
                 *short_one = make(context, "2", "f32[3] S(0)"),
@@ -175,14 +166,12 @@ START_TEST(lists_of_wrong_forms_and_lengths_are_refused)
     weft_tensor_release(&b);
     weft_tensor_release(&c);
     weft_tensor_release(&short_one);
-    weft_context_release(&context);
 }
-END_TEST
 
 /* WEFT_CHECK is set for the tests. */
-START_TEST(outputs_that_overlap_inputs_are_refused)
+TEST(outputs_that_overlap_inputs_are_refused)
 {
-    weft_context *context = simulate(RANKS);
+    OWNED(weft_context) *context = simulate(RANKS);
     weft_tensor *a = make(context, "2", "f32[4] S(0)"), *b = make(context, "2", "f32[4] S(0)");
     weft_tensor *whole = make(context, "2", "f32[3,4] R"), *low = NULL, *high = NULL, *out = NULL;
     weft_tensor *same[] = {a, a};
@@ -207,15 +196,13 @@ START_TEST(outputs_that_overlap_inputs_are_refused)
     weft_tensor_release(&whole);
     weft_tensor_release(&a);
     weft_tensor_release(&b);
-    weft_context_release(&context);
 }
-END_TEST
 
 /* ---- which tensor, which rank ---- */
 
-START_TEST(an_element_of_a_list_is_named)
+TEST(an_element_of_a_list_is_named)
 {
-    weft_context *context = simulate(RANKS);
+    OWNED(weft_context) *context = simulate(RANKS);
     weft_tensor *p[10], *out[6] = {NULL};
     weft_op_attr rate = {.name = "lr", .kind = WEFT_ATTR_REAL, .real = 0.1};
     weft_op_call adamw = call_of("adamw", 10), relu = call_of("relu_", 1);
@@ -238,9 +225,7 @@ START_TEST(an_element_of_a_list_is_named)
         strstr(weft_last_error(), "in place of a, which is never moved: move it"));
     for (int i = 0; i < 10; i++)
         weft_tensor_release(&p[i]);
-    weft_context_release(&context);
 }
-END_TEST
 
 static weft_status fail_on_rank_1(void *user, const weft_op_run *run)
 {
@@ -248,9 +233,9 @@ static weft_status fail_on_rank_1(void *user, const weft_op_run *run)
     return run->rank == 1 ? weft_fail(WEFT_ERR_SYSTEM, "no kernel image") : WEFT_OK;
 }
 
-START_TEST(a_simulated_rank_whose_kernel_fails_is_named)
+TEST(a_simulated_rank_whose_kernel_fails_is_named)
 {
-    weft_context *context = simulate(RANKS);
+    OWNED(weft_context) *context = simulate(RANKS);
     weft_tensor *a = make(context, "2", "f32[4] S(0)"), *out = NULL;
     weft_op_call relu = call_of("relu", 1);
 
@@ -261,22 +246,20 @@ START_TEST(a_simulated_rank_whose_kernel_fails_is_named)
                      "ERR_SYSTEM: no kernel image");
     ck_assert_ptr_null(out);
     weft_tensor_release(&a);
-    weft_context_release(&context);
 }
-END_TEST
 
 /* ---- gradients ---- */
 
-START_TEST(operands_of_a_backward_are_compared_with_the_call)
+TEST(operands_of_a_backward_are_compared_with_the_call)
 {
-    weft_context *context = simulate(RANKS);
+    OWNED(weft_context) *context = simulate(RANKS);
     weft_tensor *x = make(context, "2", "f32[4] S(0)"), *y = make(context, "2", "f32[4] S(0)");
     weft_tensor *wide = make(context, "2", "f32[5] S(0)"),
                 *fine = make(context, "2", "f64[4] S(0)");
     weft_tensor *forward[] = {x, y}, *found[1] = {NULL};
     const weft_spec *specs[] = {weft_tensor_spec(x)};
     weft_op_call relu = call_of("relu", 1);
-    weft_op_backward *backward;
+    OWNED(weft_op_backward) *backward = NULL;
 
     relu.inputs = specs;
     ck_assert_int_eq(weft_op_backward_create(&relu, NULL, &backward), WEFT_OK);
@@ -300,14 +283,11 @@ START_TEST(operands_of_a_backward_are_compared_with_the_call)
                       strstr(weft_last_error(), "weft_op_apply") == NULL,
                   "%s", weft_last_error());
     ck_assert_ptr_null(found[0]);
-    weft_op_backward_release(&backward);
     weft_tensor_release(&x);
     weft_tensor_release(&y);
     weft_tensor_release(&wide);
     weft_tensor_release(&fine);
-    weft_context_release(&context);
 }
-END_TEST
 
 /* ---- moves ---- */
 
@@ -320,9 +300,9 @@ static void collect(void *argument, enum weft_log_level level, const char *line)
     snprintf(logged, sizeof logged, "%s", line);
 }
 
-START_TEST(a_needed_move_is_named_with_its_price)
+TEST(a_needed_move_is_named_with_its_price)
 {
-    weft_context *context = simulate(RANKS);
+    OWNED(weft_context) *context = simulate(RANKS);
     weft_tensor *a = make(context, "tp=2", "f32[4,6] S(1)");
     weft_tensor *b = make(context, "tp=2", "f32[6,4] S(1)"), *inputs[] = {a, b}, *out = NULL;
     weft_op_apply_options options = {.struct_size = sizeof options};
@@ -355,13 +335,4 @@ START_TEST(a_needed_move_is_named_with_its_price)
     weft_tensor_release(&out);
     weft_tensor_release(&a);
     weft_tensor_release(&b);
-    weft_context_release(&context);
 }
-END_TEST
-
-SUITE(apply_faults, tensors_of_another_context_or_mesh_are_refused,
-      stated_outputs_of_another_shape_are_refused, fields_that_mean_nothing_are_refused,
-      a_mesh_that_is_too_large_is_refused_once, lists_of_wrong_forms_and_lengths_are_refused,
-      outputs_that_overlap_inputs_are_refused, an_element_of_a_list_is_named,
-      a_simulated_rank_whose_kernel_fails_is_named,
-      operands_of_a_backward_are_compared_with_the_call, a_needed_move_is_named_with_its_price)

@@ -470,16 +470,15 @@ static weft_status run_cases(void *argument)
     return status;
 }
 
-START_TEST(forms_on_ranks_give_the_numbers_of_whole_tensors)
+TEST(forms_on_ranks_give_the_numbers_of_whole_tensors)
 {
     struct wanted wanted = {test_cases(CASES), {.struct_size = sizeof wanted.options}};
 
     test_seed_begin("apply_forms");
     ck_assert_msg(weft_threads_run(RANKS, run_cases, &wanted) == WEFT_OK, "%s", weft_last_error());
 }
-END_TEST
 
-START_TEST(forms_on_simulated_ranks_give_the_numbers_of_whole_tensors)
+TEST(forms_on_simulated_ranks_give_the_numbers_of_whole_tensors)
 {
     struct wanted wanted = {test_cases(CASES),
                             {.struct_size = sizeof wanted.options, .simulated_ranks = RANKS}};
@@ -487,7 +486,3 @@ START_TEST(forms_on_simulated_ranks_give_the_numbers_of_whole_tensors)
     test_seed_begin("apply_forms");
     ck_assert_msg(run_cases(&wanted) == WEFT_OK, "%s", weft_last_error());
 }
-END_TEST
-
-SUITE(apply_forms, forms_on_ranks_give_the_numbers_of_whole_tensors,
-      forms_on_simulated_ranks_give_the_numbers_of_whole_tensors)

@@ -36,7 +36,7 @@ static double count_of(const char *name, const char *a_text, const char *b_text,
     return count;
 }
 
-START_TEST(an_average_is_told_the_length_of_its_rows)
+TEST(an_average_is_told_the_length_of_its_rows)
 {
     ck_assert_int_eq(weft_op_register("scaled_mean: f[] x[r k] -> y[r]; avg k; lin f | x"),
                      WEFT_OK);
@@ -53,9 +53,8 @@ START_TEST(an_average_is_told_the_length_of_its_rows)
         count_of("scaled_mean", "f32[] P(avg),R", "f32[4,6] R,S(1)", "f32[4] P(avg),P(avg)"), 2);
     ck_assert_int_eq(weft_op_remove("scaled_mean"), WEFT_OK);
 }
-END_TEST
 
-START_TEST(parts_of_an_operator_multiply_their_counts)
+TEST(parts_of_an_operator_multiply_their_counts)
 {
     ck_assert_int_eq(weft_op_register("row_mean: x[r k] -> y[r]; avg k; lin x\n"
                                       "times: x[r] y[r] -> z[]; avg r; lin x | y\n"
@@ -68,7 +67,6 @@ START_TEST(parts_of_an_operator_multiply_their_counts)
     ck_assert_int_eq(weft_op_remove("times"), WEFT_OK);
     ck_assert_int_eq(weft_op_remove("row_mean"), WEFT_OK);
 }
-END_TEST
 
 /* ---- failures ---- */
 
@@ -88,7 +86,7 @@ static weft_status explain_it(void *user, const weft_op_run *run)
 static void fail_with(weft_op_kernel kernel, weft_status result, weft_status status,
                       const char *text)
 {
-    weft_context *context = simulate(2);
+    OWNED(weft_context) *context = simulate(2);
     weft_tensor *x = make(context, "2", "f32[4] S(0)"), *out = NULL;
     weft_op_call relu = {.struct_size = sizeof relu, .name = "relu", .input_count = 1};
 
@@ -98,10 +96,9 @@ static void fail_with(weft_op_kernel kernel, weft_status result, weft_status sta
     ck_assert_msg(strstr(weft_last_error(), text) != NULL, "%s", weft_last_error());
     ck_assert_msg(strstr(weft_last_error(), "no such rule") == NULL, "%s", weft_last_error());
     weft_tensor_release(&x);
-    weft_context_release(&context);
 }
 
-START_TEST(the_error_of_a_kernel_is_its_own)
+TEST(the_error_of_a_kernel_is_its_own)
 {
     fail_with(explain_it, WEFT_OK, WEFT_ERR_DEVICE,
               "operator relu: the kernel on rank 0 returned ERR_DEVICE: launch of relu refused");
@@ -113,7 +110,3 @@ START_TEST(the_error_of_a_kernel_is_its_own)
               "the kernel on rank 0 returned 1, which is not");
     fail_with(return_it, -77, WEFT_ERR_INVALID, "the kernel on rank 0 returned -77, which is not");
 }
-END_TEST
-
-SUITE(apply_kernels, an_average_is_told_the_length_of_its_rows,
-      parts_of_an_operator_multiply_their_counts, the_error_of_a_kernel_is_its_own)

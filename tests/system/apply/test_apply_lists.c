@@ -81,12 +81,11 @@ static void begin(struct model *m, int members)
                              : i % members % 8 == 7 ? "f32[] O(1),R"
                                                     : "f32[] R,R";
         double first = i < members ? 0.5 : i < 2 * members ? 0.01 * (i % members) - 3 : 0;
-        weft_spec *spec;
+        OWNED(weft_spec) *spec = NULL;
 
         ck_assert_msg(weft_spec_parse(m->mesh, layout, &spec) == WEFT_OK, "%s", weft_last_error());
         ck_assert_int_eq(weft_tensor_create(m->context, spec, NULL, &m->tensors[i]), WEFT_OK);
         ck_assert_int_eq(weft_tensor_fill(m->tensors[i], first, NULL), WEFT_OK);
-        weft_spec_release(&spec);
     }
 }
 
@@ -128,7 +127,7 @@ static void check_parameter(const struct model *m, int i, float want)
     }
 }
 
-START_TEST(one_call_updates_parameters_of_all_layouts)
+TEST(one_call_updates_parameters_of_all_layouts)
 {
     static struct model m;
     weft_record_counts *counting = NULL;
@@ -161,9 +160,8 @@ START_TEST(one_call_updates_parameters_of_all_layouts)
     }
     end(&m);
 }
-END_TEST
 
-START_TEST(a_list_with_other_layouts_is_another_call)
+TEST(a_list_with_other_layouts_is_another_call)
 {
     static struct model m;
     weft_tensor *before, *other;
@@ -191,9 +189,8 @@ START_TEST(a_list_with_other_layouts_is_another_call)
     weft_spec_release(&spec);
     end(&m);
 }
-END_TEST
 
-START_TEST(outputs_may_be_left_out_only_in_place)
+TEST(outputs_may_be_left_out_only_in_place)
 {
     static struct model m;
     weft_op_call relu = {.struct_size = sizeof relu, .name = "relu", .input_count = 1};
@@ -205,10 +202,9 @@ START_TEST(outputs_may_be_left_out_only_in_place)
     ck_assert_ptr_nonnull(strstr(weft_last_error(), "output 0 has memory of its own"));
     end(&m);
 }
-END_TEST
 
 /* The choice of such a call is kept, and found by its attributes. */
-START_TEST(attributes_without_values_are_refused)
+TEST(attributes_without_values_are_refused)
 {
     static struct model m;
     weft_op_call call = {.struct_size = sizeof call, .name = "adamw", .attr_count = 4};
@@ -231,8 +227,3 @@ START_TEST(attributes_without_values_are_refused)
     ck_assert_ptr_nonnull(strstr(weft_last_error(), "attribute 0, lr: its text is NULL"));
     end(&m);
 }
-END_TEST
-
-SUITE(apply_lists, one_call_updates_parameters_of_all_layouts,
-      a_list_with_other_layouts_is_another_call, outputs_may_be_left_out_only_in_place,
-      attributes_without_values_are_refused)

@@ -20,9 +20,9 @@ static weft_status nothing(void *user, const weft_op_run *run)
 /* ---- room for outputs ---- */
 
 /* The operator has two outputs by the time of the call. */
-START_TEST(outputs_are_not_written_behind_their_array)
+TEST(outputs_are_not_written_behind_their_array)
 {
-    weft_context *context = simulate(RANKS);
+    OWNED(weft_context) *context = simulate(RANKS);
     weft_tensor *a = make(context, "2", "f32[4] S(0)"), *mark = a, *out[3] = {NULL, mark, mark};
     weft_op_call pair = call_of("pair_of", 1), in_place = call_of("relu_", 1);
 
@@ -46,9 +46,7 @@ START_TEST(outputs_are_not_written_behind_their_array)
     weft_tensor_release(&out[0]);
     weft_tensor_release(&out[1]);
     weft_tensor_release(&a);
-    weft_context_release(&context);
 }
-END_TEST
 
 /* ---- strategies that the caller restricts ---- */
 
@@ -74,7 +72,7 @@ static const char *layout_of(weft_tensor *const *inputs, const weft_op_apply_opt
     return text;
 }
 
-START_TEST(options_restrict_the_strategies_of_a_call)
+TEST(options_restrict_the_strategies_of_a_call)
 {
     weft_context *context = simulate(RANKS);
     weft_tensor *inputs[] = {make(context, "2", "f32[4,6] S(1)"),
@@ -110,12 +108,11 @@ START_TEST(options_restrict_the_strategies_of_a_call)
     weft_tensor_release(&product);
     weft_context_release(&context);
 }
-END_TEST
 
 /* Phases and gradients are several calls. */
-START_TEST(options_of_one_call_are_refused_for_several)
+TEST(options_of_one_call_are_refused_for_several)
 {
-    weft_context *context = simulate(RANKS);
+    OWNED(weft_context) *context = simulate(RANKS);
     weft_tensor *x = make(context, "2", "f32[4,6] S(0)"), *out = NULL;
     weft_op_options strategy = {.struct_size = sizeof strategy,
                                 .costs = weft_context_costs(context)};
@@ -124,7 +121,7 @@ START_TEST(options_of_one_call_are_refused_for_several)
     weft_op_call call = call_of("softmax", 1);
     weft_tensor *forward[2] = {x, x};
     const weft_spec *spec = weft_tensor_spec(x);
-    weft_op_backward *backward;
+    OWNED(weft_op_backward) *backward = NULL;
 
     call.inputs = &spec;
     call.attr_count = 1;
@@ -158,11 +155,5 @@ START_TEST(options_of_one_call_are_refused_for_several)
     ck_assert_ptr_nonnull(
         strstr(weft_last_error(), "operator softmax: it has 1 output, and outputs has room for 0"));
     ck_assert_ptr_null(out);
-    weft_op_backward_release(&backward);
     weft_tensor_release(&x);
-    weft_context_release(&context);
 }
-END_TEST
-
-SUITE(apply_options, outputs_are_not_written_behind_their_array,
-      options_restrict_the_strategies_of_a_call, options_of_one_call_are_refused_for_several)

@@ -113,11 +113,10 @@ static weft_status use_again(void *unused)
     return WEFT_OK;
 }
 
-START_TEST(a_released_output_serves_the_next_one)
+TEST(a_released_output_serves_the_next_one)
 {
     run_silently(use_again);
 }
-END_TEST
 
 /* 20 outputs of 1 MiB on a rank, of 20 layouts: 16 are kept at most, and each is used again. */
 static weft_status use_large(void *unused)
@@ -159,11 +158,10 @@ static weft_status use_large(void *unused)
     return WEFT_OK;
 }
 
-START_TEST(large_outputs_are_kept_up_to_a_limit)
+TEST(large_outputs_are_kept_up_to_a_limit)
 {
     run_silently(use_large);
 }
-END_TEST
 
 static weft_status use_streams(void *unused)
 {
@@ -202,11 +200,10 @@ static weft_status use_streams(void *unused)
     return WEFT_OK;
 }
 
-START_TEST(a_stream_has_outputs_of_its_own)
+TEST(a_stream_has_outputs_of_its_own)
 {
     run_silently(use_streams);
 }
-END_TEST
 
 /* A kernel on the host writes at once; the stream still reads the output before it. */
 static weft_status overtake(void *unused)
@@ -241,11 +238,10 @@ static weft_status overtake(void *unused)
     return WEFT_OK;
 }
 
-START_TEST(an_output_that_the_stream_reads_is_not_used_again)
+TEST(an_output_that_the_stream_reads_is_not_used_again)
 {
     run_silently(overtake);
 }
-END_TEST
 
 /* ---- threads ---- */
 
@@ -293,21 +289,20 @@ static void *call_often(void *argument)
 
     pthread_barrier_wait(b->start);
     for (int i = 0; i < CALLS && bound && b->wrong[0] == '\0'; i++) {
-        weft_tensor *out = NULL;
+        OWNED(weft_tensor) *out = NULL;
         weft_status status = relu(b->x, NULL, &out);
 
         if (is_refused(status, "weft_op_apply"))
             b->refused++;
         else if (status != WEFT_OK || !is_all(out, b->value))
             snprintf(b->wrong, sizeof b->wrong, "call %d: %d, %s", i, status, weft_last_error());
-        weft_tensor_release(&out);
     }
     return NULL;
 }
 
-START_TEST(threads_get_right_outputs_or_are_refused)
+TEST(threads_get_right_outputs_or_are_refused)
 {
-    weft_context *context = alone();
+    OWNED(weft_context) *context = alone();
     pthread_barrier_t start;
     struct beside b[2];
     pthread_t threads[2];
@@ -326,9 +321,7 @@ START_TEST(threads_get_right_outputs_or_are_refused)
         weft_tensor_release(&b[i].x);
     }
     pthread_barrier_destroy(&start);
-    weft_context_release(&context);
 }
-END_TEST
 
 /* While the kernel of another thread runs. */
 static void *call_beside(void *argument)
@@ -365,10 +358,10 @@ static weft_status call_within(void *user, const weft_op_run *run)
     return plain_kernel(NULL, run);
 }
 
-START_TEST(another_thread_is_refused_while_a_kernel_runs)
+TEST(another_thread_is_refused_while_a_kernel_runs)
 {
     weft_op_call call = {.struct_size = sizeof call, .name = "relu", .input_count = 1};
-    weft_context *context = alone();
+    OWNED(weft_context) *context = alone();
     struct beside b = {.value = 3, .x = fill(context, 3)};
     weft_tensor *out = NULL;
 
@@ -381,9 +374,7 @@ START_TEST(another_thread_is_refused_while_a_kernel_runs)
     ck_assert_ptr_null(call_beside(&b)); /* nobody is in a call any more */
     ck_assert_int_eq(b.refused, 3);
     weft_tensor_release(&b.x);
-    weft_context_release(&context);
 }
-END_TEST
 
 /* The array of the inputs is also that of the outputs, and one input is moved. */
 static weft_status overwrite_inputs(void *unused)
@@ -408,13 +399,7 @@ static weft_status overwrite_inputs(void *unused)
     return WEFT_OK;
 }
 
-START_TEST(outputs_may_replace_inputs_in_their_array)
+TEST(outputs_may_replace_inputs_in_their_array)
 {
     run_silently(overwrite_inputs);
 }
-END_TEST
-
-SUITE(apply_outputs, a_released_output_serves_the_next_one, large_outputs_are_kept_up_to_a_limit,
-      a_stream_has_outputs_of_its_own, an_output_that_the_stream_reads_is_not_used_again,
-      threads_get_right_outputs_or_are_refused, another_thread_is_refused_while_a_kernel_runs,
-      outputs_may_replace_inputs_in_their_array)

@@ -39,24 +39,22 @@ static weft_status fail_everywhere(void *argument)
     return WEFT_OK;
 }
 
-START_TEST(a_kernel_that_fails_on_one_rank_fails_all_in_the_same_call)
+TEST(a_kernel_that_fails_on_one_rank_fails_all_in_the_same_call)
 {
     static char *const phases[] = {"softmax.max", "softmax.sum_exp", "topk.candidates"};
 
     for (size_t i = 0; i < WF_COUNT(phases); i++)
         run_on(RANKS, fail_everywhere, phases[i]);
 }
-END_TEST
 
 /* The others have their results; the next collective call has the error. */
-static weft_status fail_at_the_end(void *unused)
+TEST_ON_RANKS(RANKS, a_kernel_that_fails_in_the_last_phase_fails_the_next_collective)
 {
     const weft_op_call softmax = call_of("softmax", 1, &dim_1, 1);
     weft_tensor *x, *y = NULL, *whole = NULL;
     weft_context *context;
     weft_status status;
 
-    (void)unused;
     WF_TRY(weft_init(NULL, &context));
     WF_TRY(make(context, "4", "f32[2,8] S(1)", &x));
     status = weft_op_apply_phases(context, &softmax, &x, NULL, fail_in, "finish", NULL, 1, &y);
@@ -68,12 +66,6 @@ static weft_status fail_at_the_end(void *unused)
     weft_context_release(&context);
     return WEFT_OK;
 }
-
-START_TEST(a_kernel_that_fails_in_the_last_phase_fails_the_next_collective)
-{
-    run_on(RANKS, fail_at_the_end, NULL);
-}
-END_TEST
 
 /* ---- calls of the kernel ---- */
 
@@ -91,7 +83,7 @@ static weft_status note_call(void *user, const weft_op_run *run)
 }
 
 /* 3 columns on 4 ranks: the last one has none. */
-static weft_status note_calls(void *unused)
+TEST_ON_RANKS(RANKS, the_kernel_is_called_once_per_phase_where_there_are_elements)
 {
     static const char phases[] = "softmax.max softmax.sum_exp softmax.finish ";
     const weft_op_call softmax = call_of("softmax", 1, &dim_1, 1);
@@ -99,7 +91,6 @@ static weft_status note_calls(void *unused)
     weft_tensor *x, *y = NULL;
     weft_context *context;
 
-    (void)unused;
     WF_TRY(weft_init(NULL, &context));
     WF_TRY(make(context, "4", "f32[2,3] S(1)", &x));
     WF_TRY(weft_op_apply_phases(context, &softmax, &x, NULL, note_call, &calls, NULL, 1, &y));
@@ -114,12 +105,6 @@ static weft_status note_calls(void *unused)
     weft_context_release(&context);
     return WEFT_OK;
 }
-
-START_TEST(the_kernel_is_called_once_per_phase_where_there_are_elements)
-{
-    run_on(RANKS, note_calls, NULL);
-}
-END_TEST
 
 /* ---- memory ---- */
 
@@ -196,12 +181,11 @@ static weft_status run_norms_out_of_memory(void)
     return WEFT_OK;
 }
 
-START_TEST(a_call_without_memory_fails_and_keeps_nothing)
+TEST(a_call_without_memory_fails_and_keeps_nothing)
 {
     ck_assert_msg(run_out_of_memory() == WEFT_OK, "%s", weft_last_error());
     ck_assert_msg(run_norms_out_of_memory() == WEFT_OK, "%s", weft_last_error());
 }
-END_TEST
 
 /* ---- wrong calls ---- */
 
@@ -363,16 +347,15 @@ static weft_status refuse_losses_and_sums(void *unused)
     return WEFT_OK;
 }
 
-START_TEST(wrong_calls_are_refused)
+TEST(wrong_calls_are_refused)
 {
     run_on(2, refuse_losses_and_sums, NULL);
     run_on(2, refuse_calls, NULL);
     run_on(2, refuse_norms, NULL);
     run_on(2, refuse_words, NULL);
 }
-END_TEST
 
-static weft_status refuse_attributes(void *unused)
+TEST_ON_RANKS(2, wrong_attributes_are_refused)
 {
     const weft_op_attr nothing = {.name = "dims", .kind = WEFT_ATTR_LIST, .count = 1};
     const weft_op_attr text = {.name = "keepdim", .kind = WEFT_ATTR_TEXT, .text = "true"};
@@ -385,7 +368,6 @@ static weft_status refuse_attributes(void *unused)
     weft_tensor *x, *out[3] = {NULL};
     weft_context *context;
 
-    (void)unused;
     WF_TRY(weft_init(NULL, &context));
     WF_TRY(make(context, "2", "f32[4,8] S(1)", &x));
     for (size_t i = 0; i < WF_COUNT(cases); i++) {
@@ -398,12 +380,6 @@ static weft_status refuse_attributes(void *unused)
     weft_context_release(&context);
     return WEFT_OK;
 }
-
-START_TEST(wrong_attributes_are_refused)
-{
-    run_on(2, refuse_attributes, NULL);
-}
-END_TEST
 
 static weft_status apply_replaced(void *unused)
 {
@@ -424,17 +400,16 @@ static weft_status apply_replaced(void *unused)
     return WEFT_OK;
 }
 
-START_TEST(a_rule_with_other_outputs_is_refused)
+TEST(a_rule_with_other_outputs_is_refused)
 {
     ck_assert_int_eq(weft_op_register("index_select(dim): x[..] i[..] -> a[..] b[..] c[..] d[..]"),
                      WEFT_OK);
     run_on(2, apply_replaced, NULL);
     ck_assert_int_eq(weft_op_remove("index_select"), WEFT_OK);
 }
-END_TEST
 
 /* A list of no dimensions is a list of all; a scalar has the dimensions 0 and -1. */
-static weft_status apply_at_limits(void *unused)
+TEST_ON_RANKS(2, lists_of_dimensions_mean_what_rules_mean)
 {
     const weft_op_attr none = {.name = "dims", .kind = WEFT_ATTR_LIST};
     const int64_t minus_1 = -1;
@@ -445,7 +420,6 @@ static weft_status apply_at_limits(void *unused)
     weft_tensor *x, *scalar, *y = NULL;
     weft_context *context;
 
-    (void)unused;
     WF_TRY(weft_init(NULL, &context));
     WF_TRY(make(context, "2", "f32[8] S(0)", &x));
     WF_TRY(make(context, "2", "f32[] R", &scalar));
@@ -460,12 +434,6 @@ static weft_status apply_at_limits(void *unused)
     weft_context_release(&context);
     return WEFT_OK;
 }
-
-START_TEST(lists_of_dimensions_mean_what_rules_mean)
-{
-    run_on(2, apply_at_limits, NULL);
-}
-END_TEST
 
 static weft_status mix_contexts(void)
 {
@@ -485,15 +453,7 @@ static weft_status mix_contexts(void)
     return WEFT_OK;
 }
 
-START_TEST(tensors_of_another_context_are_refused)
+TEST(tensors_of_another_context_are_refused)
 {
     ck_assert_msg(mix_contexts() == WEFT_OK, "%s", weft_last_error());
 }
-END_TEST
-
-SUITE(apply_phase_faults, a_kernel_that_fails_on_one_rank_fails_all_in_the_same_call,
-      a_kernel_that_fails_in_the_last_phase_fails_the_next_collective,
-      the_kernel_is_called_once_per_phase_where_there_are_elements, wrong_calls_are_refused,
-      a_call_without_memory_fails_and_keeps_nothing, wrong_attributes_are_refused,
-      a_rule_with_other_outputs_is_refused, lists_of_dimensions_mean_what_rules_mean,
-      tensors_of_another_context_are_refused)

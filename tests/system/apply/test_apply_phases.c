@@ -30,16 +30,15 @@ static weft_status run_cases(void *argument)
     return status;
 }
 
-START_TEST(calls_on_ranks_give_the_numbers_of_whole_tensors)
+TEST(calls_on_ranks_give_the_numbers_of_whole_tensors)
 {
     struct wanted wanted = {test_cases(CASES), {.struct_size = sizeof wanted.options}};
 
     test_seed_begin("apply_phases");
     run_on(RANKS, run_cases, &wanted);
 }
-END_TEST
 
-START_TEST(calls_on_simulated_ranks_give_the_numbers_of_whole_tensors)
+TEST(calls_on_simulated_ranks_give_the_numbers_of_whole_tensors)
 {
     struct wanted wanted = {test_cases(CASES),
                             {.struct_size = sizeof wanted.options, .simulated_ranks = RANKS}};
@@ -47,7 +46,6 @@ START_TEST(calls_on_simulated_ranks_give_the_numbers_of_whole_tensors)
     test_seed_begin("apply_phases");
     ck_assert_msg(run_cases(&wanted) == WEFT_OK, "%s", weft_last_error());
 }
-END_TEST
 
 /* ---- counts ---- */
 
@@ -207,11 +205,10 @@ static weft_status count_loss(weft_context *context)
     return WEFT_OK;
 }
 
-static weft_status count_all(void *unused)
+TEST_ON_RANKS(RANKS, only_statistics_travel)
 {
     weft_context *context;
 
-    (void)unused;
     WF_TRY(weft_init(NULL, &context));
     WF_TRY(count_softmax(context));
     WF_TRY(count_norms(context));
@@ -221,12 +218,6 @@ static weft_status count_all(void *unused)
     weft_context_release(&context);
     return WEFT_OK;
 }
-
-START_TEST(only_statistics_travel)
-{
-    run_on(RANKS, count_all, NULL);
-}
-END_TEST
 
 /* ---- special values ---- */
 
@@ -259,7 +250,7 @@ static weft_status best_of(weft_context *context, const char *name, const float 
     return WEFT_OK;
 }
 
-static weft_status find_specials(void *unused)
+TEST_ON_RANKS(RANKS, ties_have_the_lowest_index_and_one_rank_with_nan_is_enough)
 {
     static const float ties[] = {1, 3, 3, 2, -1, -1, -1, -1};
     static const float holes[] = {1, NAN, NAN, 9, -INFINITY, -INFINITY, -INFINITY, -INFINITY};
@@ -268,7 +259,6 @@ static weft_status find_specials(void *unused)
     weft_tensor *x, *y = NULL;
     weft_context *context;
 
-    (void)unused;
     WF_TRY(weft_init(NULL, &context));
     WF_TRY(best_of(context, "argmax", ties, 1, 0));
     WF_TRY(best_of(context, "argmin", ties, 0, 0));
@@ -286,12 +276,6 @@ static weft_status find_specials(void *unused)
     return WEFT_OK;
 }
 
-START_TEST(ties_have_the_lowest_index_and_one_rank_with_nan_is_enough)
-{
-    run_on(RANKS, find_specials, NULL);
-}
-END_TEST
-
 /* ---- dtypes ---- */
 
 /* Statistics have the dtype USER, other outputs that of x. */
@@ -308,7 +292,7 @@ static weft_status check_types(void *user, const weft_op_run *run)
     return WEFT_OK;
 }
 
-static weft_status apply_dtypes(void *unused)
+TEST_ON_RANKS(2, statistics_are_f32_or_f64)
 {
     static const struct {
         const char *x, *y;
@@ -319,29 +303,17 @@ static weft_status apply_dtypes(void *unused)
     const weft_op_call softmax = call_of("softmax", 1, &dim_1, 1);
     weft_context *context;
 
-    (void)unused;
     WF_TRY(weft_init(NULL, &context));
     for (size_t i = 0; i < WF_COUNT(types); i++) {
         uint32_t statistic = types[i].statistic;
-        weft_tensor *x, *y = NULL;
+        OWNED(weft_tensor) *y = NULL;
+        OWNED(weft_tensor) *x = NULL;
 
         WF_TRY(make(context, "2", types[i].x, &x));
         WF_TRY(weft_op_apply_phases(context, &softmax, &x, NULL, check_types, &statistic, NULL, 1,
                                     &y));
         HOLDS(prints(y, types[i].y));
-        weft_tensor_release(&x);
-        weft_tensor_release(&y);
     }
     weft_context_release(&context);
     return WEFT_OK;
 }
-
-START_TEST(statistics_are_f32_or_f64)
-{
-    run_on(2, apply_dtypes, NULL);
-}
-END_TEST
-
-SUITE(apply_phases, calls_on_ranks_give_the_numbers_of_whole_tensors,
-      calls_on_simulated_ranks_give_the_numbers_of_whole_tensors, only_statistics_travel,
-      ties_have_the_lowest_index_and_one_rank_with_nan_is_enough, statistics_are_f32_or_f64)

@@ -58,14 +58,13 @@ static weft_status all_are(weft_tensor *tensor, float expected)
 
 /* ---- arguments ---- */
 
-static weft_status refuse(void *unused)
+TEST_ON_RANKS(RANKS, wrong_arguments_are_refused)
 {
     weft_clip_options options = {.struct_size = sizeof options, .p = -1};
     weft_tensor *twice[2], *integers = NULL, *partial = NULL, *none = NULL;
     struct model model = {0};
     weft_spec *spec = NULL;
 
-    (void)unused;
     WF_TRY(begin(&model, "f32[6] S(0)"));
     twice[0] = twice[1] = model.tensor;
     REFUSES(weft_clip_gradient_norm(model.context, 2, twice, 1, NULL, NULL, NULL, NULL), "twice");
@@ -96,11 +95,6 @@ static weft_status refuse(void *unused)
     weft_tensor_release(&integers);
     weft_tensor_release(&partial);
     return end(&model);
-}
-
-TEST(wrong_arguments_are_refused)
-{
-    ck_assert_msg(weft_threads_run(RANKS, refuse, NULL) == WEFT_OK, "%s", weft_last_error());
 }
 
 /* ---- memory ---- */
@@ -139,13 +133,12 @@ static weft_status clip_columns(const struct model *model)
     return WEFT_OK;
 }
 
-static weft_status refuse_overlap(void *unused)
+TEST_ON_RANKS(RANKS, gradients_that_share_memory_are_refused)
 {
     weft_tensor *twice[2];
     struct model model = {0};
     float *array = NULL;
 
-    (void)unused;
     WF_TRY(begin(&model, "f32[6,2] R"));
     WF_TRY(weft_alloc(model.context, 8 * sizeof *array, WEFT_MEMORY_DEVICE, (void **)&array));
     WF_TRY(weft_memory_fill(model.context, array, 0, 8 * sizeof *array, NULL));
@@ -162,20 +155,13 @@ static weft_status refuse_overlap(void *unused)
     return end(&model);
 }
 
-TEST(gradients_that_share_memory_are_refused)
-{
-    ck_assert_msg(weft_threads_run(RANKS, refuse_overlap, NULL) == WEFT_OK, "%s",
-                  weft_last_error());
-}
-
 /* ---- norms ---- */
 
-static weft_status clip_once(void *unused)
+TEST_ON_RANKS(RANKS, gradients_are_scaled_only_if_their_norm_is_too_large)
 {
     struct model model = {0};
     double norm = 0;
 
-    (void)unused;
     WF_TRY(begin(&model, "f32[6] S(0)"));
     WF_TRY(weft_clip_gradient_norm(model.context, 1, &model.tensor, 100, NULL, model.total, NULL,
                                    NULL));
@@ -195,19 +181,13 @@ static weft_status clip_once(void *unused)
     return end(&model);
 }
 
-TEST(gradients_are_scaled_only_if_their_norm_is_too_large)
-{
-    ck_assert_msg(weft_threads_run(RANKS, clip_once, NULL) == WEFT_OK, "%s", weft_last_error());
-}
-
 /* 1 / p is infinite, and 1 to that power is 1. */
-static weft_status clip_by_tiny_power(void *unused)
+TEST_ON_RANKS(RANKS, one_element_with_a_tiny_power_has_norm_one)
 {
     const weft_clip_options options = {.struct_size = sizeof options, .p = 1e-310};
     struct model model = {0};
     double norm = 0;
 
-    (void)unused;
     WF_TRY(begin(&model, "f32[1] R"));
     WF_TRY(weft_clip_gradient_norm(model.context, 1, &model.tensor, 5, &options, model.total, NULL,
                                    NULL));
@@ -217,14 +197,8 @@ static weft_status clip_by_tiny_power(void *unused)
     return end(&model);
 }
 
-TEST(one_element_with_a_tiny_power_has_norm_one)
-{
-    ck_assert_msg(weft_threads_run(RANKS, clip_by_tiny_power, NULL) == WEFT_OK, "%s",
-                  weft_last_error());
-}
-
 /* A device keeps lists of the sizes of gradients; there are more here than it keeps. */
-static weft_status clip_many_sizes(void *unused)
+TEST_ON_RANKS(RANKS, gradients_of_many_sizes_take_turns)
 {
     enum { SIZES = 11 };
     weft_tensor *tensors[SIZES] = {NULL};
@@ -232,7 +206,6 @@ static weft_status clip_many_sizes(void *unused)
     struct model model = {0};
     double norm = 0;
 
-    (void)unused;
     WF_TRY(begin(&model, "f32[6] S(0)"));
     WF_TRY(weft_stream_create(model.context, &streams[1]));
     for (uint32_t i = 0; i < SIZES; i++)
@@ -257,20 +230,13 @@ static weft_status clip_many_sizes(void *unused)
     return end(&model);
 }
 
-TEST(gradients_of_many_sizes_take_turns)
-{
-    ck_assert_msg(weft_threads_run(RANKS, clip_many_sizes, NULL) == WEFT_OK, "%s",
-                  weft_last_error());
-}
-
 /* ---- values that are not finite ---- */
 
-static weft_status clip_nonfinite(void *unused)
+TEST_ON_RANKS(RANKS, a_norm_that_is_not_finite_has_the_chosen_effect)
 {
     static const float left[] = {NAN, 2, 0, 2};
     struct model model = {0};
 
-    (void)unused;
     WF_TRY(begin(&model, "f32[4] S(0)"));
     for (uint32_t policy = 0; policy <= WEFT_NONFINITE_ZERO + 1; policy++) {
         const bool is_error = policy > WEFT_NONFINITE_ZERO;
@@ -297,21 +263,14 @@ static weft_status clip_nonfinite(void *unused)
     return end(&model);
 }
 
-TEST(a_norm_that_is_not_finite_has_the_chosen_effect)
-{
-    ck_assert_msg(weft_threads_run(RANKS, clip_nonfinite, NULL) == WEFT_OK, "%s",
-                  weft_last_error());
-}
-
 /* ---- gaps ---- */
 
-static weft_status clip_gaps(void *unused)
+TEST_ON_RANKS(RANKS, elements_between_gaps_are_clipped)
 {
     struct model model = {0};
     weft_tensor *part = NULL;
     float host[2 * ROWS];
 
-    (void)unused;
     WF_TRY(begin(&model, "f32[6,2] R"));
     WF_TRY(weft_tensor_narrow(model.tensor, 1, 0, 1, &part));
     WF_TRY(
@@ -323,15 +282,10 @@ static weft_status clip_gaps(void *unused)
     return end(&model);
 }
 
-TEST(elements_between_gaps_are_clipped)
-{
-    ck_assert_msg(weft_threads_run(RANKS, clip_gaps, NULL) == WEFT_OK, "%s", weft_last_error());
-}
-
 /* ---- stages ---- */
 
 /* Ranks 0 and 1 are the first stage, ranks 2 and 3 the second. */
-static weft_status clip_stages(void *unused)
+TEST_ON_RANKS(RANKS, stages_have_one_norm)
 {
     weft_clip_options options = {.struct_size = sizeof options};
     struct model model = {0};
@@ -340,7 +294,6 @@ static weft_status clip_stages(void *unused)
     weft_comm *stages = NULL;
     double norm = 0;
 
-    (void)unused;
     WF_TRY(begin(&model, "f32[1] R"));
     weft_tensor_release(&model.tensor);
     WF_TRY(weft_mesh_parse(weft_rank(model.context) < 2 ? "2" : "2@2-3", &mesh));
@@ -359,9 +312,4 @@ static weft_status clip_stages(void *unused)
     weft_spec_release(&spec);
     weft_mesh_release(&mesh);
     return end(&model);
-}
-
-TEST(stages_have_one_norm)
-{
-    ck_assert_msg(weft_threads_run(RANKS, clip_stages, NULL) == WEFT_OK, "%s", weft_last_error());
 }

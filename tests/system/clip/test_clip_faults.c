@@ -11,7 +11,7 @@
 
 /* ---- memory ---- */
 
-static weft_status lose_a_stage(void *unused)
+TEST_ON_RANKS(2, a_stage_that_fails_leaves_no_memory)
 {
     weft_clip_options options = {.struct_size = sizeof options};
     weft_memory_info before = {.struct_size = sizeof before}, after = before;
@@ -20,7 +20,6 @@ static weft_status lose_a_stage(void *unused)
     OWNED(weft_spec) *spec = NULL;
     weft_tensor *tensor = NULL;
 
-    (void)unused;
     WF_TRY(weft_init(NULL, &context));
     WF_TRY(weft_mesh_parse("dp=2", &mesh));
     WF_TRY(weft_spec_parse(mesh, "f32[6] S(0)", &spec));
@@ -39,11 +38,6 @@ static weft_status lose_a_stage(void *unused)
     return WEFT_OK;
 }
 
-TEST(a_stage_that_fails_leaves_no_memory)
-{
-    ck_assert_msg(weft_threads_run(2, lose_a_stage, NULL) == WEFT_OK, "%s", weft_last_error());
-}
-
 /* ---- a busy stream ---- */
 
 static atomic_bool may_go_on, was_late;
@@ -60,7 +54,7 @@ static void hold_the_stream(void *unused)
 }
 
 /* Gradients that many sets of axes split need more memory than the one before. */
-static weft_status clip_more_and_more(void *unused)
+TEST_ON_RANKS(1, clipping_does_not_wait_for_the_stream)
 {
     static const char *const specs[] = {"f32[4] R,R,R",       "f32[4] S(0),R,R",
                                         "f32[4] R,S(0),R",    "f32[4] R,R,S(0)",
@@ -70,7 +64,6 @@ static weft_status clip_more_and_more(void *unused)
     weft_stream *stream = NULL;
     weft_tensor *tensors[WF_COUNT(specs)] = {NULL};
 
-    (void)unused;
     WF_TRY(weft_init(NULL, &context));
     WF_TRY(weft_mesh_parse("a=1,b=1,c=1", &mesh));
     WF_TRY(weft_stream_create(context, &stream));
@@ -91,10 +84,4 @@ static weft_status clip_more_and_more(void *unused)
         weft_tensor_release(&tensors[i]);
     weft_stream_release(&stream);
     return WEFT_OK;
-}
-
-TEST(clipping_does_not_wait_for_the_stream)
-{
-    ck_assert_msg(weft_threads_run(1, clip_more_and_more, NULL) == WEFT_OK, "%s",
-                  weft_last_error());
 }

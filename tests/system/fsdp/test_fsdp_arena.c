@@ -116,13 +116,12 @@ static weft_status step(struct model *model, struct arena *arena, const float *w
     return weft_fsdp_gradients_clear(model->group);
 }
 
-static weft_status steps_main(void *unused)
+TEST_ON_RANKS(RANKS, gathered_parameters_and_gradients_are_in_memory_of_the_caller)
 {
     static _Thread_local float whole[ARENA], reduced[ARENA];
     static _Thread_local struct arena arena;
     struct model model = {0};
 
-    (void)unused;
     memset(&arena, 0, sizeof arena);
     WF_TRY(begin_arena(&model, &arena));
     for (uint64_t round = 0; round < 3; round++) {
@@ -138,11 +137,6 @@ static weft_status steps_main(void *unused)
     return end_arena(&model, &arena);
 }
 
-TEST(gathered_parameters_and_gradients_are_in_memory_of_the_caller)
-{
-    ck_assert_msg(weft_threads_run(RANKS, steps_main, NULL) == WEFT_OK, "%s", weft_last_error());
-}
-
 static weft_status refuse(struct model *model, const struct arena *arena, const char *text)
 {
     weft_status status = make_group(model, arena);
@@ -152,13 +146,12 @@ static weft_status refuse(struct model *model, const struct arena *arena, const 
     return wf_fail(WEFT_ERR_INTERNAL, "\"%s\" is not in: %s", text, weft_last_error());
 }
 
-static weft_status refuse_main(void *unused)
+TEST_ON_RANKS(RANKS, memory_that_does_not_fit_is_refused_on_all_ranks)
 {
     static _Thread_local struct arena arena;
     struct model model = {0};
     struct arena wrong;
 
-    (void)unused;
     memset(&arena, 0, sizeof arena);
     WF_TRY(begin_arena(&model, &arena));
     wrong = arena;
@@ -172,9 +165,4 @@ static weft_status refuse_main(void *unused)
     WF_TRY(refuse(&model, &wrong, "`gradient` of parameter 1 and `tensor` of parameter 1 overlap"));
     WF_TRY(make_group(&model, &arena));
     return end_arena(&model, &arena);
-}
-
-TEST(memory_that_does_not_fit_is_refused_on_all_ranks)
-{
-    ck_assert_msg(weft_threads_run(RANKS, refuse_main, NULL) == WEFT_OK, "%s", weft_last_error());
 }

@@ -6,13 +6,12 @@
 
 /* ---- the order of calls ---- */
 
-static weft_status call_out_of_order(void *unused)
+TEST_ON_RANKS(RANKS, each_call_out_of_order_has_an_error_of_its_own)
 {
     const weft_fsdp_group_options options = {.struct_size = sizeof options, .name = "h.0"};
     struct model model = {0};
     weft_tensor *gathered;
 
-    (void)unused;
     WF_TRY(begin(&model, NULL, &options));
     HOLDS(weft_fsdp_parameter(model.group, 0) == NULL);
     REFUSES(weft_fsdp_unshard_end(model.group), "weft_fsdp_unshard_begin is missing");
@@ -53,15 +52,9 @@ static weft_status call_out_of_order(void *unused)
     return end(&model);
 }
 
-TEST(each_call_out_of_order_has_an_error_of_its_own)
-{
-    ck_assert_msg(weft_threads_run(RANKS, call_out_of_order, NULL) == WEFT_OK, "%s",
-                  weft_last_error());
-}
-
 /* ---- axes ---- */
 
-static weft_status name_axes(void *unused)
+TEST_ON_RANKS(RANKS, axes_are_those_of_the_parameter_or_the_group_or_all)
 {
     weft_fsdp_options options = {.struct_size = sizeof options, .replicate = "rep"};
     struct model model = {0};
@@ -69,7 +62,6 @@ static weft_status name_axes(void *unused)
     weft_fsdp_param param = {0};
     const weft_spec *spec;
 
-    (void)unused;
     WF_TRY(weft_init(NULL, &model.context));
     WF_TRY(make_params(&model, "rep=2,dp=2", "R,S(0)"));
     REFUSES(weft_fsdp_create(model.context, NULL, "dp", NULL, &model.fsdp), "mesh is NULL");
@@ -92,14 +84,9 @@ static weft_status name_axes(void *unused)
     return end(&model);
 }
 
-TEST(axes_are_those_of_the_parameter_or_the_group_or_all)
-{
-    ck_assert_msg(weft_threads_run(RANKS, name_axes, NULL) == WEFT_OK, "%s", weft_last_error());
-}
-
 /* ---- groups that cannot be ---- */
 
-static weft_status make_wrong_groups(void *unused)
+TEST_ON_RANKS(RANKS, a_group_that_cannot_be_is_refused_by_all_ranks)
 {
     weft_fsdp_group_options options = {.struct_size = sizeof options};
     struct model model = {0};
@@ -107,7 +94,6 @@ static weft_status make_wrong_groups(void *unused)
     weft_fsdp_group *other = NULL;
     weft_tensor *partial = NULL;
 
-    (void)unused;
     WF_TRY(begin(&model, NULL, NULL));
     params[0].tensor = model.params[0];
     REFUSES(weft_fsdp_group_create(model.fsdp, 1, params, sizeof *params, NULL, &other),
@@ -147,18 +133,11 @@ static weft_status make_wrong_groups(void *unused)
     return end(&model);
 }
 
-TEST(a_group_that_cannot_be_is_refused_by_all_ranks)
-{
-    ck_assert_msg(weft_threads_run(RANKS, make_wrong_groups, NULL) == WEFT_OK, "%s",
-                  weft_last_error());
-}
-
-static weft_status differ_in_parameters(void *unused)
+TEST_ON_RANKS(RANKS, ranks_with_different_parameters_get_an_error)
 {
     struct model model = {0};
     weft_fsdp_param param = {0};
 
-    (void)unused;
     WF_TRY(weft_init(NULL, &model.context));
     WF_TRY(make_params(&model, "dp=4", "S(0)"));
     WF_TRY(weft_fsdp_create(model.context, model.mesh, "dp", NULL, &model.fsdp));
@@ -168,20 +147,13 @@ static weft_status differ_in_parameters(void *unused)
     return end(&model);
 }
 
-TEST(ranks_with_different_parameters_get_an_error)
-{
-    ck_assert_msg(weft_threads_run(RANKS, differ_in_parameters, NULL) == WEFT_OK, "%s",
-                  weft_last_error());
-}
-
 /* Rank 2 has another option, which the layouts do not show. */
-static weft_status differ_in_options(void *unused)
+TEST_ON_RANKS(RANKS, ranks_with_different_options_get_an_error)
 {
     weft_fsdp_group_options options = {.struct_size = sizeof options, .sum_only = true};
     struct model model = {0};
     weft_fsdp_param params[2] = {{0}};
 
-    (void)unused;
     WF_TRY(begin(&model, NULL, NULL));
     weft_fsdp_group_release(&model.group);
     for (int i = 0; i < 2; i++)
@@ -194,12 +166,6 @@ static weft_status differ_in_options(void *unused)
     FAILS(weft_fsdp_group_create(model.fsdp, 2, params, sizeof *params, &options, &model.group),
           WEFT_ERR_MISMATCH, "frozen");
     return end(&model);
-}
-
-TEST(ranks_with_different_options_get_an_error)
-{
-    ck_assert_msg(weft_threads_run(RANKS, differ_in_options, NULL) == WEFT_OK, "%s",
-                  weft_last_error());
 }
 
 /* ---- memory ---- */
@@ -218,14 +184,13 @@ static weft_status account(struct model *model, uint64_t before)
     return WEFT_OK;
 }
 
-static weft_status count_memory(void *unused)
+TEST_ON_RANKS(RANKS, the_memory_report_equals_what_is_allocated)
 {
     const weft_fsdp_group_options options = {.struct_size = sizeof options, .reduce_dtype = "f64"};
     weft_memory_info memory = {.struct_size = sizeof memory};
     struct model model = {0};
     weft_fsdp_group_info info = {.struct_size = sizeof info};
 
-    (void)unused;
     WF_TRY(begin(&model, NULL, &options));
     WF_TRY(make_gradients(&model, 0));
     WF_TRY(weft_memory_get(model.context, &memory));
@@ -255,11 +220,6 @@ static weft_status count_memory(void *unused)
     weft_fsdp_group_release(&model.group);
     WF_TRY(weft_memory_get(model.context, &memory));
     return end(&model);
-}
-
-TEST(the_memory_report_equals_what_is_allocated)
-{
-    ck_assert_msg(weft_threads_run(RANKS, count_memory, NULL) == WEFT_OK, "%s", weft_last_error());
 }
 
 /* ---- several groups ---- */
@@ -326,13 +286,12 @@ TEST(groups_are_prefetched_within_the_limit)
 
 /* ---- parameters replaced ---- */
 
-static weft_status replace(void *unused)
+TEST_ON_RANKS(RANKS, a_gather_takes_the_parameters_that_are_stored_now)
 {
     struct model model = {0};
     weft_tensor *other = NULL;
     struct elements of = {.which = 9};
 
-    (void)unused;
     WF_TRY(begin(&model, NULL, NULL));
     WF_TRY(weft_tensor_create(model.context, model.specs[0], NULL, &other));
     WF_TRY(each_element(other, set_parameter, &of));
@@ -357,19 +316,13 @@ static weft_status replace(void *unused)
     return end(&model);
 }
 
-TEST(a_gather_takes_the_parameters_that_are_stored_now)
-{
-    ck_assert_msg(weft_threads_run(RANKS, replace, NULL) == WEFT_OK, "%s", weft_last_error());
-}
-
 /* ---- the end ---- */
 
-static weft_status release_context_first(void *unused)
+TEST_ON_RANKS(RANKS, groups_outlive_their_context_only_to_be_released)
 {
     struct model model = {0};
     weft_context *context;
 
-    (void)unused;
     WF_TRY(begin(&model, NULL, NULL));
     WF_TRY(weft_fsdp_unshard_begin(model.group, WEFT_FSDP_FORWARD));
     WF_TRY(weft_fsdp_unshard_end(model.group));
@@ -378,12 +331,6 @@ static weft_status release_context_first(void *unused)
     model.context = NULL;
     REFUSES(weft_fsdp_reshard(model.group), "context of group was released");
     return end(&model);
-}
-
-TEST(groups_outlive_their_context_only_to_be_released)
-{
-    ck_assert_msg(weft_threads_run(RANKS, release_context_first, NULL) == WEFT_OK, "%s",
-                  weft_last_error());
 }
 
 /* ---- layouts ---- */

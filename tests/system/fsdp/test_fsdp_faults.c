@@ -69,13 +69,12 @@ static weft_status end(struct model *model)
 
 /* ---- no memory ---- */
 
-static weft_status lack_memory(void *unused)
+TEST_ON_RANKS(RANKS, without_memory_on_one_rank_all_get_the_error)
 {
     weft_fsdp_group_info info = {.struct_size = sizeof info};
     struct model model = {0};
     weft_status status;
 
-    (void)unused;
     WF_TRY(begin(&model));
     if (weft_rank(model.context) == 1) wf_mem_fail_at(1);
     status = weft_fsdp_unshard_begin(model.groups[0], WEFT_FSDP_FORWARD);
@@ -89,11 +88,6 @@ static weft_status lack_memory(void *unused)
     HOLDS(info.state == WEFT_FSDP_SHARDED && info.bytes_gathered == 0);
     HOLDS(weft_fsdp_unshard_begin(model.groups[1], WEFT_FSDP_FORWARD) != WEFT_OK);
     return end(&model);
-}
-
-TEST(without_memory_on_one_rank_all_get_the_error)
-{
-    ck_assert_msg(weft_threads_run(RANKS, lack_memory, NULL) == WEFT_OK, "%s", weft_last_error());
 }
 
 /* ---- no memory in a reduction ---- */
@@ -171,7 +165,7 @@ TEST(without_memory_to_reduce_no_rank_waits)
 
 /* ---- a compute stream that ended too early ---- */
 
-static weft_status end_the_compute_stream(void *unused)
+TEST_ON_RANKS(RANKS, without_its_compute_stream_a_group_frees_its_memory)
 {
     weft_fsdp_options options = {.struct_size = sizeof options, .groups_max = 1};
     weft_memory_info before = {.struct_size = sizeof before}, after = before;
@@ -180,7 +174,6 @@ static weft_status end_the_compute_stream(void *unused)
     weft_stream *compute = NULL;
     struct model model = {0};
 
-    (void)unused;
     WF_TRY(weft_init(NULL, &model.context));
     WF_TRY(weft_mesh_parse("dp=3", &model.mesh));
     WF_TRY(weft_spec_parse(model.mesh, "f32[7,3] S(0)", &model.spec));
@@ -203,28 +196,16 @@ static weft_status end_the_compute_stream(void *unused)
     return WEFT_OK;
 }
 
-TEST(without_its_compute_stream_a_group_frees_its_memory)
-{
-    ck_assert_msg(weft_threads_run(RANKS, end_the_compute_stream, NULL) == WEFT_OK, "%s",
-                  weft_last_error());
-}
-
 /* ---- ranks that do not do the same ---- */
 
-static weft_status skip_a_group(void *unused)
+TEST_ON_RANKS(RANKS, a_rank_that_skips_a_group_is_found)
 {
     struct model model = {0};
 
-    (void)unused;
     WF_TRY(begin(&model));
     FAILS(weft_fsdp_unshard_begin(model.groups[weft_rank(model.context) == 2], WEFT_FSDP_FORWARD),
           WEFT_ERR_MISMATCH, "rank");
     return end(&model);
-}
-
-TEST(a_rank_that_skips_a_group_is_found)
-{
-    ck_assert_msg(weft_threads_run(RANKS, skip_a_group, NULL) == WEFT_OK, "%s", weft_last_error());
 }
 
 /* ---- work that fails on the streams of gathering and reducing ---- */
@@ -247,13 +228,12 @@ static weft_status reduce_in_order(struct model *model, weft_tensor **gradients)
 }
 
 /* The compute stream is the default one, so a wait for it waits on the host. */
-static weft_status swap_groups_and_end(void *unused)
+TEST_ON_RANKS(RANKS, an_end_returns_the_error_of_its_work)
 {
     weft_fsdp_group_info info = {.struct_size = sizeof info};
     weft_tensor *gradients[2] = {NULL};
     struct model model = {0};
 
-    (void)unused;
     WF_TRY(weft_init(NULL, &model.context));
     WF_TRY(make(&model, NULL));
     WF_TRY(reduce_in_order(&model, gradients));
@@ -270,14 +250,8 @@ static weft_status swap_groups_and_end(void *unused)
     return end(&model);
 }
 
-TEST(an_end_returns_the_error_of_its_work)
-{
-    ck_assert_msg(weft_threads_run(RANKS, swap_groups_and_end, NULL) == WEFT_OK, "%s",
-                  weft_last_error());
-}
-
 /* A wait for another compute stream returns before the work has failed. */
-static weft_status swap_groups_and_go_on(void *unused)
+TEST_ON_RANKS(RANKS, the_call_after_a_wait_returns_the_error_of_work)
 {
     weft_fsdp_options options = {.struct_size = sizeof options};
     weft_tensor *gradients[2] = {NULL};
@@ -285,7 +259,6 @@ static weft_status swap_groups_and_go_on(void *unused)
     struct model model = {0};
     weft_status status;
 
-    (void)unused;
     WF_TRY(weft_init(NULL, &model.context));
     WF_TRY(weft_stream_create(model.context, &compute));
     options.compute = compute;
@@ -309,12 +282,6 @@ static weft_status swap_groups_and_go_on(void *unused)
     weft_fsdp_release(&model.fsdp);
     weft_stream_release(&compute);
     return end(&model);
-}
-
-TEST(the_call_after_a_wait_returns_the_error_of_work)
-{
-    ck_assert_msg(weft_threads_run(RANKS, swap_groups_and_go_on, NULL) == WEFT_OK, "%s",
-                  weft_last_error());
 }
 
 /* ---- a rank that ends ---- */
@@ -357,13 +324,12 @@ TEST(when_a_rank_ends_the_others_do_not_wait_for_it)
 
 /* ---- values that are not finite ---- */
 
-static weft_status reduce_nan(void *unused)
+TEST_ON_RANKS(RANKS, a_nan_stays_where_it_is)
 {
     struct model model = {0};
     weft_tensor *gradient = NULL, *reduced;
     const float *elements;
 
-    (void)unused;
     WF_TRY(begin(&model));
     WF_TRY(weft_fsdp_gradient_create(model.groups[0], 0, &gradient));
     if (weft_rank(model.context) == 0) ((float *)weft_tensor_memory(gradient))[0] = NAN;
@@ -375,9 +341,4 @@ static weft_status reduce_nan(void *unused)
         HOLDS((isnan(elements[i]) != 0) == (weft_rank(model.context) == 0 && i == 0));
     weft_tensor_release(&gradient);
     return end(&model);
-}
-
-TEST(a_nan_stays_where_it_is)
-{
-    ck_assert_msg(weft_threads_run(RANKS, reduce_nan, NULL) == WEFT_OK, "%s", weft_last_error());
 }

@@ -6,14 +6,13 @@
 
 /* ---- shared and frozen parameters ---- */
 
-static weft_status share_a_parameter(void *unused)
+TEST_ON_RANKS(RANKS, a_shared_parameter_is_gathered_once_and_its_gradients_are_added)
 {
     struct model model = {0};
     weft_fsdp_param params[3] = {{0}};
     weft_tensor *gradients[3] = {NULL};
     struct elements of = {.which = 0, .rounds = 2, .factor = 0.25, .tolerance = 1e-6};
 
-    (void)unused;
     WF_TRY(begin(&model, NULL, NULL));
     weft_fsdp_group_release(&model.group);
     params[0].tensor = params[2].tensor = model.params[0];
@@ -43,22 +42,15 @@ static weft_status share_a_parameter(void *unused)
     return end(&model);
 }
 
-TEST(a_shared_parameter_is_gathered_once_and_its_gradients_are_added)
-{
-    ck_assert_msg(weft_threads_run(RANKS, share_a_parameter, NULL) == WEFT_OK, "%s",
-                  weft_last_error());
-}
-
 /* ---- gradients that cannot be, and that are not wanted any more ---- */
 
-static weft_status share_a_gradient(void *unused)
+TEST_ON_RANKS(RANKS, a_gradient_of_two_parameters_is_refused)
 {
     weft_fsdp_group_options options = {.struct_size = sizeof options, .divide = 3};
     struct model model = {0};
     weft_fsdp_param params[2] = {{0}};
     weft_tensor *twin = NULL, *gradients[2] = {NULL};
 
-    (void)unused;
     WF_TRY(begin(&model, NULL, NULL));
     weft_fsdp_group_release(&model.group);
     WF_TRY(weft_tensor_create(model.context, model.specs[0], NULL, &twin));
@@ -73,20 +65,13 @@ static weft_status share_a_gradient(void *unused)
     return end(&model);
 }
 
-TEST(a_gradient_of_two_parameters_is_refused)
-{
-    ck_assert_msg(weft_threads_run(RANKS, share_a_gradient, NULL) == WEFT_OK, "%s",
-                  weft_last_error());
-}
-
-static weft_status forget_sums(void *unused)
+TEST_ON_RANKS(RANKS, sums_that_are_cleared_are_not_reduced)
 {
     struct elements of = {.rounds = 2, .factor = 0.25, .tolerance = 1e-6};
     const bool present[2] = {false, true};
     weft_fsdp_group_info info = {.struct_size = sizeof info};
     struct model model = {0};
 
-    (void)unused;
     WF_TRY(begin(&model, NULL, NULL));
     for (uint64_t round = 0; round < 2; round++) {
         WF_TRY(make_gradients(&model, round));
@@ -104,11 +89,6 @@ static weft_status forget_sums(void *unused)
     of.present = present;
     WF_TRY(each_element(weft_fsdp_gradient(model.group, 0), check_gradient, &of));
     return end(&model);
-}
-
-TEST(sums_that_are_cleared_are_not_reduced)
-{
-    ck_assert_msg(weft_threads_run(RANKS, forget_sums, NULL) == WEFT_OK, "%s", weft_last_error());
 }
 
 /* ---- absent gradients ---- */

@@ -147,13 +147,12 @@ static weft_status gather(weft_fsdp_group *group)
     return weft_fsdp_unshard_end(group);
 }
 
-static weft_status keep_a_view(void *unused)
+TEST_ON_RANKS(2, views_of_gathered_parameters_end_with_them)
 {
     struct model model = {0};
     weft_tensor *view = NULL, *view_of_view = NULL, *fresh = NULL, *moved = NULL;
     const weft_spec *spec;
 
-    (void)unused;
     WF_TRY(begin(&model));
     WF_TRY(gather(model.group));
     WF_TRY(weft_tensor_narrow(weft_fsdp_parameter(model.group, 0), 0, 2, 3, &view));
@@ -176,21 +175,15 @@ static weft_status keep_a_view(void *unused)
     return end(&model);
 }
 
-TEST(views_of_gathered_parameters_end_with_them)
-{
-    ck_assert_msg(weft_threads_run(2, keep_a_view, NULL) == WEFT_OK, "%s", weft_last_error());
-}
-
 /* A list like the one that a device keeps with a tensor that it draws; LeakSanitizer looks for it.
  */
-static weft_status keep_a_list(void *unused)
+TEST_ON_RANKS(2, lists_of_gathered_parameters_are_freed)
 {
     const weft_region region = {
         .dims = 1, .extent = {1}, .source_stride = {1}, .target_stride = {1}};
     struct model model = {0};
     weft_tensor *gathered;
 
-    (void)unused;
     WF_TRY(begin(&model));
     WF_TRY(gather(model.group));
     gathered = weft_fsdp_parameter(model.group, 0);
@@ -201,9 +194,4 @@ static weft_status keep_a_list(void *unused)
     weft_fsdp_group_release(&model.group);
     weft_tensor_release(&gathered);
     return end(&model);
-}
-
-TEST(lists_of_gathered_parameters_are_freed)
-{
-    ck_assert_msg(weft_threads_run(2, keep_a_list, NULL) == WEFT_OK, "%s", weft_last_error());
 }

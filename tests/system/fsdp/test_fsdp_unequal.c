@@ -78,7 +78,7 @@ static weft_status check_reduced(const struct model *model, uint32_t index, floa
 
 /* ---- gradients of one parameter ---- */
 
-static weft_status share_with_two_layouts(void *unused)
+TEST_ON_RANKS(RANKS, gradients_of_one_parameter_have_one_layout)
 {
     static const char *const layouts[] = {"f32[6,4] P,S(0)", "f32[6,4] P,R", "f32[6,4] P,P",
                                           "bf16[6,4] P,R"};
@@ -86,7 +86,6 @@ static weft_status share_with_two_layouts(void *unused)
     struct model model = {0};
     weft_tensor *of[WF_COUNT(layouts)] = {NULL};
 
-    (void)unused;
     WF_TRY(begin(&model, "dp=2,tp=2", "f32[6,4] S(0),R", true, &options));
     for (size_t i = 0; i < WF_COUNT(layouts); i++)
         WF_TRY(make_gradient(&model, layouts[i], &of[i]));
@@ -105,22 +104,15 @@ static weft_status share_with_two_layouts(void *unused)
     return end(&model);
 }
 
-TEST(gradients_of_one_parameter_have_one_layout)
-{
-    ck_assert_msg(weft_threads_run(RANKS, share_with_two_layouts, NULL) == WEFT_OK, "%s",
-                  weft_last_error());
-}
-
 /* ---- gradients that are absent on one rank ---- */
 
 /* After a reduction of both gradients, rank 1 lacks one of them. */
-static weft_status lack_one_later(void *unused)
+TEST_ON_RANKS(RANKS, ranks_that_lack_different_gradients_later_get_an_error)
 {
     struct model model = {0};
     weft_tensor *gradients[2] = {NULL}, *given[2];
     weft_status status;
 
-    (void)unused;
     WF_TRY(begin(&model, "dp=4", "f32[6,4] S(0)", false, NULL));
     for (int i = 0; i < 2; i++)
         WF_TRY(make_gradient(&model, "f32[6,4] P", &gradients[i]));
@@ -136,16 +128,10 @@ static weft_status lack_one_later(void *unused)
     return end(&model);
 }
 
-TEST(ranks_that_lack_different_gradients_later_get_an_error)
-{
-    ck_assert_msg(weft_threads_run(RANKS, lack_one_later, NULL) == WEFT_OK, "%s",
-                  weft_last_error());
-}
-
 /* Bits of the gradients that a rank has of a parameter that is listed twice. */
 static const int present[2][RANKS] = {{1, 2, 3, 0}, {3, 0, 1, 2}};
 
-static weft_status lack_shared_ones(void *unused)
+TEST_ON_RANKS(RANKS, absent_gradients_of_a_shared_parameter_count_as_zeros)
 {
     const weft_fsdp_group_options options = {.struct_size = sizeof options,
                                              .gather_dtype = "bf16",
@@ -155,7 +141,6 @@ static weft_status lack_shared_ones(void *unused)
     struct model model = {0};
     weft_tensor *gradients[2] = {NULL}, *wide = NULL;
 
-    (void)unused;
     WF_TRY(begin(&model, "dp=4", "f32[6,4] S(0)", true, &options));
     for (int i = 0; i < 2; i++)
         WF_TRY(make_gradient(&model, "bf16[6,4] P", &gradients[i]));
@@ -174,10 +159,4 @@ static weft_status lack_shared_ones(void *unused)
         weft_tensor_release(&gradients[i]);
     weft_tensor_release(&wide);
     return end(&model);
-}
-
-TEST(absent_gradients_of_a_shared_parameter_count_as_zeros)
-{
-    ck_assert_msg(weft_threads_run(RANKS, lack_shared_ones, NULL) == WEFT_OK, "%s",
-                  weft_last_error());
 }

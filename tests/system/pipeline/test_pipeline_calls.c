@@ -120,13 +120,12 @@ static weft_status refuse_shapes(struct one *one)
     return WEFT_OK;
 }
 
-static weft_status refuse(void *unused)
+TEST_ON_RANKS(1, wrong_options_are_refused)
 {
     weft_pipeline_values values;
     weft_schedule *two, *lowered;
     struct one one = {0};
 
-    (void)unused;
     WF_TRY(begin(&one));
     WF_TRY(weft_schedule_create("1f1b", 2, 0, 2, &two));
     REFUSES(create_pipeline(weft_world(one.ctx), two, &one.options, &one.pipeline),
@@ -145,11 +144,6 @@ static weft_status refuse(void *unused)
     weft_pipeline_release(&one.pipeline);
     WF_TRY(refuse_shapes(&one));
     return end(&one);
-}
-
-TEST(wrong_options_are_refused)
-{
-    ck_assert_msg(weft_threads_run(1, refuse, NULL) == WEFT_OK, "%s", weft_last_error());
 }
 
 /* ---- callbacks that do wrong ---- */
@@ -185,11 +179,10 @@ static weft_status change_gradient(void *user, const weft_pipeline_call *call)
     return WEFT_OK;
 }
 
-static weft_status misuse(void *unused)
+TEST_ON_RANKS(1, a_callback_that_does_wrong_is_named)
 {
     struct one one = {0};
 
-    (void)unused;
     WF_TRY(begin(&one));
     one.options.user = &one;
     one.options.forward = run_inside;
@@ -218,20 +211,14 @@ static weft_status misuse(void *unused)
     return end(&one);
 }
 
-TEST(a_callback_that_does_wrong_is_named)
-{
-    ck_assert_msg(weft_threads_run(1, misuse, NULL) == WEFT_OK, "%s", weft_last_error());
-}
-
 /* ---- memory ---- */
 
 /* GPipe holds every microbatch, 1F1B with one rank one of them. */
-static weft_status measure(void *unused)
+TEST_ON_RANKS(1, memory_is_what_the_schedule_holds)
 {
     weft_pipeline_info info = {.struct_size = sizeof info};
     struct one one = {0};
 
-    (void)unused;
     WF_TRY(begin(&one));
     weft_schedule_release(&one.schedule);
     WF_TRY(weft_schedule_parse("0F0,1F0,1B0,0B0,0F1,1F1,1B1,0B1,0F2,1F2,1B2,0B2", &one.schedule));
@@ -248,16 +235,10 @@ static weft_status measure(void *unused)
     return end(&one);
 }
 
-TEST(memory_is_what_the_schedule_holds)
-{
-    ck_assert_msg(weft_threads_run(1, measure, NULL) == WEFT_OK, "%s", weft_last_error());
-}
-
-static weft_status outlive(void *unused)
+TEST_ON_RANKS(1, a_pipeline_refuses_calls_after_its_context)
 {
     struct one one = {0};
 
-    (void)unused;
     WF_TRY(begin(&one));
     WF_TRY(make(&one));
     weft_context_release(&one.ctx);
@@ -267,18 +248,12 @@ static weft_status outlive(void *unused)
     return WEFT_OK;
 }
 
-TEST(a_pipeline_refuses_calls_after_its_context)
-{
-    ck_assert_msg(weft_threads_run(1, outlive, NULL) == WEFT_OK, "%s", weft_last_error());
-}
-
 /* Each allocation of the creation fails once. */
-static weft_status lack_memory(void *unused)
+TEST_ON_RANKS(1, without_memory_nothing_is_left_behind)
 {
     struct one one = {0};
     weft_status status;
 
-    (void)unused;
     WF_TRY(begin(&one));
     for (uint64_t at = 1;; at++) {
         wf_mem_fail_at(at);
@@ -289,11 +264,6 @@ static weft_status lack_memory(void *unused)
     }
     WF_TRY(weft_pipeline_run(one.pipeline));
     return end(&one);
-}
-
-TEST(without_memory_nothing_is_left_behind)
-{
-    ck_assert_msg(weft_threads_run(1, lack_memory, NULL) == WEFT_OK, "%s", weft_last_error());
 }
 
 /* ---- pairs ---- */
@@ -317,11 +287,10 @@ static weft_status await_next(void *user, const weft_pipeline_call *call)
     return model_backward(user, call);
 }
 
-static weft_status send_between(void *unused)
+TEST_ON_RANKS(2, a_pair_in_order_sends_its_first_result_early)
 {
     struct one one = {0};
 
-    (void)unused;
     WF_TRY(begin(&one));
     weft_schedule_release(&one.schedule);
     WF_TRY(weft_schedule_parse("0F0,(0F1;0B0)OVERLAP_F_B,0B1\n1F0,1B0,1F1,1B1\n", &one.schedule));
@@ -330,9 +299,4 @@ static weft_status send_between(void *unused)
     WF_TRY(make(&one));
     WF_TRY(weft_pipeline_run(one.pipeline));
     return end(&one);
-}
-
-TEST(a_pair_in_order_sends_its_first_result_early)
-{
-    ck_assert_msg(weft_threads_run(2, send_between, NULL) == WEFT_OK, "%s", weft_last_error());
 }

@@ -324,11 +324,10 @@ TEST(a_timeout_names_the_action_that_waits)
 
 /* ---- memory ---- */
 
-static weft_status lack_memory(void *unused)
+TEST_ON_RANKS(RANKS, without_memory_on_one_rank_all_get_the_error)
 {
     struct job job = {0};
 
-    (void)unused;
     WF_TRY(begin(&job, "zb1p"));
     job.model.stages = 2 * RANKS;
     job.options.value_count = 2 * RANKS - 1;
@@ -345,9 +344,4 @@ static weft_status lack_memory(void *unused)
     WF_TRY(make(&job));
     WF_TRY(weft_pipeline_run(job.pipeline));
     return end(&job);
-}
-
-TEST(without_memory_on_one_rank_all_get_the_error)
-{
-    ck_assert_msg(weft_threads_run(RANKS, lack_memory, NULL) == WEFT_OK, "%s", weft_last_error());
 }

@@ -3,6 +3,7 @@
  * The source of one rank has a page that nobody may access.  That rank and another one copy from it
  * and stay in the handler of the signal until the test opens the gate. */
 #include "support/expect.h"
+#include "support/gate.h"
 #include "support/layout.h"
 #include "support/move.h"
 #include "support/suite.h"
@@ -16,51 +17,18 @@
 #include <sys/mman.h>
 #include <time.h>
 
-enum { RANKS = 2, BYTES = 512 * 1024, PAGE = 64 * 1024 };
+enum { RANKS = 2, BYTES = 512 * 1024 };
 
-static struct {
-    unsigned char *page;
-    atomic_int entered;
-    atomic_bool open, released, released_early;
-} gate;
-
-static void pause_briefly(void)
-{
-    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-}
-
-static void stay_at_gate(int signal_number, siginfo_t *info, void *context)
-{
-    uintptr_t at = (uintptr_t)info->si_addr, page = (uintptr_t)gate.page;
-
-    (void)context;
-    if (at < page || at >= page + PAGE) {
-        signal(signal_number, SIG_DFL);
-        return;
-    }
-    atomic_fetch_add(&gate.entered, 1);
-    while (!atomic_load(&gate.open))
-        pause_briefly();
-    if (mprotect(gate.page, PAGE, PROT_READ | PROT_WRITE) != 0) signal(signal_number, SIG_DFL);
-}
+static atomic_bool released_early;
 
 static void *open_gate(void *argument)
 {
     (void)argument;
-    for (int i = 0; i < 200 && !atomic_load(&gate.released); i++)
+    for (int i = 0; i < 200 && !atomic_load(&gate.over); i++)
         pause_briefly();
-    atomic_store(&gate.released_early, atomic_load(&gate.released));
+    atomic_store(&released_early, atomic_load(&gate.over));
     atomic_store(&gate.open, true);
     return NULL;
-}
-
-static void *map(void)
-{
-    void *memory = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-    if (memory == MAP_FAILED) abort();
-    memset(memory, 0, BYTES);
-    return memory;
 }
 
 /* Rank 0 releases BOUND while its stream runs it. */
@@ -77,9 +45,9 @@ static weft_status release_while_it_runs(weft_context *context, weft_comm *comm,
     weft_comm_abort(comm);
     EXPECT(pthread_create(&helper, NULL, open_gate, NULL) == 0);
     weft_bound_release(bound);
-    atomic_store(&gate.released, true);
+    atomic_store(&gate.over, true);
     pthread_join(helper, NULL);
-    EXPECT(!atomic_load(&gate.released_early));
+    EXPECT(!atomic_load(&released_early));
     EXPECT(weft_context_wait(context, stream, WEFT_FOREVER) == WEFT_ERR_ABORTED);
     weft_stream_release(&stream);
     return WEFT_OK;
@@ -89,7 +57,7 @@ static weft_status fail_and_release(void *argument)
 {
     OWNED(weft_spec) *from = spec_of("2", "f32[512,512] S(0)"),
                      *to = spec_of("2", "f32[512,512] S(1)");
-    unsigned char *source = map(), *target = map();
+    unsigned char *source = map_zeros(BYTES), *target = map_zeros(BYTES);
     OWNED(weft_context) *context = NULL;
     OWNED(weft_plan) *plan = NULL;
     weft_comm *comm = NULL;
@@ -102,8 +70,7 @@ static weft_status fail_and_release(void *argument)
     WF_TRY(weft_plan_bind(plan, comm, NULL, &bound));
     EXPECT(!weft_bound_is_packed(bound));
     if (weft_rank(context) == 1) {
-        gate.page = source + BYTES - PAGE;
-        EXPECT(mprotect(gate.page, PAGE, PROT_NONE) == 0);
+        place_gate(source + BYTES - GATE_BYTES);
     }
     WF_TRY(weft_barrier(comm, NULL));
     if (weft_rank(context) == 0)
@@ -121,9 +88,7 @@ static void run_at_gate(int32_t ranks, weft_status (*rank_main)(void *))
 {
     struct sigaction action = {.sa_sigaction = stay_at_gate, .sa_flags = SA_SIGINFO}, before;
 
-    atomic_store(&gate.entered, 0);
-    atomic_store(&gate.open, false);
-    atomic_store(&gate.released, false);
+    close_gate();
     ck_assert_int_eq(sigaction(SIGSEGV, &action, &before), 0);
     ck_assert_msg(weft_threads_run(ranks, rank_main, NULL) == WEFT_OK, "%s", weft_last_error());
     ck_assert_int_eq(sigaction(SIGSEGV, &before, NULL), 0);
@@ -142,7 +107,7 @@ static weft_status release_context_while_it_moves(void *argument)
 {
     weft_spec *from = spec_of("2x2", "f32[512,512] S(0),R");
     weft_spec *to = spec_of("2x2", "f32[512,512] S(1),R");
-    unsigned char *source = map(), *target = map();
+    unsigned char *source = map_zeros(BYTES), *target = map_zeros(BYTES);
     weft_context *context = NULL;
     weft_stream *stream = NULL;
     pthread_t helper;
@@ -153,8 +118,7 @@ static weft_status release_context_while_it_moves(void *argument)
     rank = weft_rank(context);
     WF_TRY(move_one(context, from, source, to, target, NULL, NULL)); /* binds */
     if (rank == 2) {
-        gate.page = source + BYTES - PAGE;
-        EXPECT(mprotect(gate.page, PAGE, PROT_NONE) == 0);
+        place_gate(source + BYTES - GATE_BYTES);
     }
     WF_TRY(weft_barrier(weft_world(context), NULL));
     if (rank == 0) {

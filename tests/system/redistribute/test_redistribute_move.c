@@ -203,7 +203,7 @@ TEST(every_element_arrives)
 /* ---- eviction ---- */
 
 /* The bound plans that leave are the oldest, whatever a rank did with them since. */
-static weft_status evict(void *unused)
+TEST_ON_RANKS(2, the_oldest_leave_first_on_all_ranks)
 {
     static const int order[] = {0, 1, 2, 0, 0, 3, 1, 0}; /* 3 evicts 0, then 0 evicts 1 */
     float source[4] = {0}, target[8];
@@ -211,7 +211,6 @@ static weft_status evict(void *unused)
     OWNED(weft_context) *context = NULL;
     weft_move_info info;
 
-    (void)unused;
     WF_TRY(weft_init(NULL, &context));
     wf_exec_state(context)->moves.most = 3;
     from[0] = spec_of("2", "f32[8] S(0)");
@@ -233,11 +232,6 @@ static weft_status evict(void *unused)
         weft_spec_release(&from[i]);
     weft_spec_release(&to);
     return WEFT_OK;
-}
-
-TEST(the_oldest_leave_first_on_all_ranks)
-{
-    ck_assert_msg(weft_threads_run(2, evict, NULL) == WEFT_OK, "%s", weft_last_error());
 }
 
 /* ---- random batches ---- */
@@ -292,7 +286,7 @@ TEST(every_element_of_a_batch_arrives)
 
 /* ---- ranks outside of a mesh ---- */
 
-static weft_status move_between_meshes(void *unused)
+TEST_ON_RANKS(RANKS, only_the_ranks_of_the_meshes_take_part)
 {
     float source[8] = {0}, target[8] = {0};
     weft_spec *from = spec_of("2@0-1", "f32[8] S(0)"), *to = spec_of("2@2-3", "f32[8] S(0)");
@@ -301,7 +295,6 @@ static weft_status move_between_meshes(void *unused)
     weft_context *context;
     int32_t rank;
 
-    (void)unused;
     WF_TRY(weft_init(NULL, &context));
     rank = weft_rank(context);
     for (int i = 0; i < 4; i++)
@@ -327,15 +320,9 @@ static weft_status move_between_meshes(void *unused)
     return WEFT_OK;
 }
 
-TEST(only_the_ranks_of_the_meshes_take_part)
-{
-    ck_assert_msg(weft_threads_run(RANKS, move_between_meshes, NULL) == WEFT_OK, "%s",
-                  weft_last_error());
-}
-
 /* ---- streams ---- */
 
-static weft_status move_on_streams(void *unused)
+TEST_ON_RANKS(4, a_move_may_change_its_stream)
 {
     OWNED(weft_spec) *from = spec_of("2x2", "i32[64,64] S(0),P"),
                      *to = spec_of("2x2", "i32[64,64] S(1),R");
@@ -344,7 +331,6 @@ static weft_status move_on_streams(void *unused)
     OWNED(weft_context) *context = NULL;
     weft_move_info info;
 
-    (void)unused;
     WF_TRY(weft_init(NULL, &context));
     WF_TRY(open_tensor(context, &t));
     fill_tensor(context, &t);
@@ -366,11 +352,6 @@ static weft_status move_on_streams(void *unused)
     WF_TRY(weft_barrier(weft_world(context), NULL));
     WF_TRY(close_tensor(context, &t));
     return WEFT_OK;
-}
-
-TEST(a_move_may_change_its_stream)
-{
-    ck_assert_msg(weft_threads_run(4, move_on_streams, NULL) == WEFT_OK, "%s", weft_last_error());
 }
 
 /* ---- costs ---- */

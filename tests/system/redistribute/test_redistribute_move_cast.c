@@ -155,13 +155,12 @@ static weft_status compare_all_scratch(weft_context *context, const struct tenso
 
 /* ---- the test ---- */
 
-static weft_status move_and_cast(void *unused)
+TEST_ON_RANKS(RANKS, a_move_casts_on_the_way)
 {
     struct tensor tensors[TENSORS];
     weft_stream *streams[2] = {NULL, NULL};
     OWNED(weft_context) *context = NULL;
 
-    (void)unused;
     WF_TRY(weft_init(NULL, &context));
     WF_TRY(weft_stream_create(context, &streams[1]));
     for (int i = 0; i < TENSORS; i++)
@@ -177,9 +176,4 @@ static weft_status move_and_cast(void *unused)
         WF_TRY(close_tensor(context, &tensors[i]));
     weft_stream_release(&streams[1]);
     return WEFT_OK;
-}
-
-TEST(a_move_casts_on_the_way)
-{
-    ck_assert_msg(weft_threads_run(RANKS, move_and_cast, NULL) == WEFT_OK, "%s", weft_last_error());
 }

@@ -46,14 +46,13 @@ static void observe(weft_bound *bound)
     }
 }
 
-static weft_status move_and_end(void *unused)
+TEST_ON_RANKS(RANKS, a_context_drops_its_moves_before_the_communicators_of_their_steps)
 {
     weft_spec *from = spec_of("2x2@0-3", "f32[8,8] S(0),S(1)");
     weft_spec *to = spec_of("2x2@0-3", "f32[8,8] S(0),R");
     float source[16] = {0}, target[32];
     weft_context *context;
 
-    (void)unused;
     WF_TRY(weft_init(NULL, &context));
     WF_TRY(move_one(context, from, source, to, target, NULL, NULL));
     WF_TRY(weft_barrier(weft_world(context), NULL));
@@ -68,9 +67,4 @@ static weft_status move_and_end(void *unused)
     EXPECT(lists_ended > 0 && steps_ended > 0);
     EXPECT(lists_ended_late == 0);
     return WEFT_OK;
-}
-
-TEST(a_context_drops_its_moves_before_the_communicators_of_their_steps)
-{
-    ck_assert_msg(weft_threads_run(RANKS, move_and_end, NULL) == WEFT_OK, "%s", weft_last_error());
 }

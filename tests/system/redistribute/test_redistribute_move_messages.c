@@ -44,7 +44,7 @@ TEST(a_rank_that_leaves_is_named_with_the_move)
 
 /* ---- ranks that differ ---- */
 
-static weft_status move_different_tensors(void *unused)
+TEST_ON_RANKS(2, different_tensors_are_named)
 {
     OWNED(weft_spec) *rows = spec_of("2", "f32[8] S(0)"), *all = spec_of("2", "f32[8] R");
     OWNED(weft_spec) *strided = spec_of("2", "f32[8] SS(0,2)"), *whole = spec_of("2", "i32[8] R");
@@ -54,7 +54,6 @@ static weft_status move_different_tensors(void *unused)
     OWNED(weft_context) *context = NULL;
     bool odd;
 
-    (void)unused;
     WF_TRY(weft_init(NULL, &context));
     odd = weft_rank(context) == 1;
     EXPECT(move_one(context, odd ? strided : rows, a, all, b, NULL, NULL) == WEFT_ERR_MISMATCH);
@@ -70,15 +69,9 @@ static weft_status move_different_tensors(void *unused)
     return WEFT_OK;
 }
 
-TEST(different_tensors_are_named)
-{
-    ck_assert_msg(weft_threads_run(2, move_different_tensors, NULL) == WEFT_OK, "%s",
-                  weft_last_error());
-}
-
 /* ---- lists of sizes that differ where messages do not show them ---- */
 
-static weft_status move_different_sizes(void *unused)
+TEST_ON_RANKS(3, the_first_size_that_differs_is_named)
 {
     OWNED(weft_spec) *a = spec_of("3", "f32[60] B(0;5,5,5,5,5,5,5,6,9,10)");
     OWNED(weft_spec) *b = spec_of("3", "f32[60] B(0;5,5,5,5,5,5,5,6,10,9)");
@@ -88,7 +81,6 @@ static weft_status move_different_sizes(void *unused)
     OWNED(weft_context) *context = NULL;
     bool odd;
 
-    (void)unused;
     WF_TRY(weft_init(NULL, &context));
     odd = weft_rank(context) == 2;
     EXPECT(move_one(context, odd ? b : a, in, all, out[0], NULL, NULL) == WEFT_ERR_MISMATCH);
@@ -105,12 +97,6 @@ static weft_status move_different_sizes(void *unused)
     EXPECT(says("; size 8 (from 0) of placement 0 of the source is 9 on rank 0 and 10 on rank 2"));
     WF_TRY(move_one(context, a, in, all, out[0], NULL, NULL));
     return WEFT_OK;
-}
-
-TEST(the_first_size_that_differs_is_named)
-{
-    ck_assert_msg(weft_threads_run(3, move_different_sizes, NULL) == WEFT_OK, "%s",
-                  weft_last_error());
 }
 
 /* ---- batches that differ in one tensor ---- */
@@ -237,7 +223,7 @@ static weft_status run_in_groups(weft_context *context, weft_bound *bound, const
     return WEFT_OK;
 }
 
-static weft_status redistribute_in_groups(void *unused)
+TEST_ON_RANKS(2, a_call_group_refuses_redistributions)
 {
     OWNED(weft_spec) *from = spec_of("2", "f32[4,2] S(1)"), *to = spec_of("2", "f32[4,2] R");
     weft_bind_options options = {.struct_size = sizeof options, .packed = true};
@@ -245,7 +231,6 @@ static weft_status redistribute_in_groups(void *unused)
     weft_bound *bound = NULL;
     OWNED(weft_plan) *plan = NULL;
 
-    (void)unused;
     WF_TRY(weft_init(NULL, &context));
     WF_TRY(weft_plan_create(from, to, NULL, &plan));
     WF_TRY(weft_plan_bind(plan, weft_world(context), &options, &bound));
@@ -253,10 +238,4 @@ static weft_status redistribute_in_groups(void *unused)
     WF_TRY(weft_barrier(weft_world(context), NULL));
     weft_bound_release(&bound);
     return WEFT_OK;
-}
-
-TEST(a_call_group_refuses_redistributions)
-{
-    ck_assert_msg(weft_threads_run(2, redistribute_in_groups, NULL) == WEFT_OK, "%s",
-                  weft_last_error());
 }

@@ -16,7 +16,7 @@ static bool says(weft_status status, const char *text)
     return status == WEFT_ERR_INVALID && strstr(weft_last_error(), text) != NULL;
 }
 
-static weft_status refuse_arguments(void *unused)
+TEST_ON_RANKS(2, wrong_arguments_are_named)
 {
     OWNED(weft_spec) *from = spec_of("2", "f32[8] S(0)"), *to = spec_of("2", "f32[8] R");
     OWNED(weft_spec) *longer = spec_of("2", "f32[9] R"), *wider = spec_of("3", "f32[8] R");
@@ -26,7 +26,6 @@ static weft_status refuse_arguments(void *unused)
     OWNED(weft_context) *context = NULL;
     weft_plan *plan = NULL;
 
-    (void)unused;
     WF_TRY(weft_init(NULL, &context));
     EXPECT(says(move_one(context, NULL, a, to, b, NULL, NULL), "weft_move: from is NULL"));
     EXPECT(says(move_one(context, from, a, NULL, b, NULL, NULL), "weft_move: to is NULL"));
@@ -57,14 +56,9 @@ static weft_status refuse_arguments(void *unused)
     return WEFT_OK;
 }
 
-TEST(wrong_arguments_are_named)
-{
-    ck_assert_msg(weft_threads_run(2, refuse_arguments, NULL) == WEFT_OK, "%s", weft_last_error());
-}
-
 /* ---- ranks in different orders ---- */
 
-static weft_status move_in_different_orders(void *unused)
+TEST_ON_RANKS(2, different_orders_are_an_error)
 {
     OWNED(weft_spec) *from = spec_of("2", "f32[8] S(0)"), *other = spec_of("2", "f32[8] SS(0,2)");
     OWNED(weft_spec) *to = spec_of("2", "f32[8] R");
@@ -72,7 +66,6 @@ static weft_status move_in_different_orders(void *unused)
     OWNED(weft_context) *context = NULL;
     weft_status status;
 
-    (void)unused;
     WF_TRY(weft_init(NULL, &context));
     /* The first moves bind: nothing is kept, and the ranks may go on. */
     status = move_one(context, weft_rank(context) == 0 ? from : other, a, to, b, NULL, NULL);
@@ -87,12 +80,6 @@ static weft_status move_in_different_orders(void *unused)
     EXPECT(move_one(context, from, a, to, b, NULL, NULL) == WEFT_ERR_MISMATCH);
     EXPECT(weft_move_clear(context) == WEFT_ERR_MISMATCH);
     return WEFT_OK;
-}
-
-TEST(different_orders_are_an_error)
-{
-    ck_assert_msg(weft_threads_run(2, move_in_different_orders, NULL) == WEFT_OK, "%s",
-                  weft_last_error());
 }
 
 /* ---- memory ---- */

@@ -174,7 +174,7 @@ static weft_status run_checked(weft_context *context, weft_bound *bound, int sid
     return weft_free(context, memory[1]);
 }
 
-static weft_status supply(void *unused)
+TEST_ON_RANKS(RANKS, the_caller_supplies_one_piece_for_many)
 {
     OWNED(weft_plan) *small = plan_steps("i32[16,16] S(0),S(1)", "i32[16,16] S(1),S(0)");
     OWNED(weft_plan) *large = plan_steps("i32[64,64] S(0),S(1)", "i32[64,64] S(1),S(0)");
@@ -184,7 +184,6 @@ static weft_status supply(void *unused)
     uint64_t need = 0;
     void *scratch;
 
-    (void)unused;
     WF_TRY(weft_init(NULL, &context));
     EXPECT(small != NULL && large != NULL);
     WF_TRY(weft_plan_scratch(large, weft_world(context), &options, &need));
@@ -204,12 +203,7 @@ static weft_status supply(void *unused)
     return WEFT_OK;
 }
 
-TEST(the_caller_supplies_one_piece_for_many)
-{
-    ck_assert_msg(weft_threads_run(RANKS, supply, NULL) == WEFT_OK, "%s", weft_last_error());
-}
-
-static weft_status supply_wrong(void *unused)
+TEST_ON_RANKS(RANKS, unusable_scratch_is_refused_on_all_ranks)
 {
     OWNED(weft_plan) *plan = plan_steps("i32[64,64] S(0),S(1)", "i32[64,64] S(1),S(0)");
     weft_bind_options options = {.struct_size = sizeof options};
@@ -220,7 +214,6 @@ static weft_status supply_wrong(void *unused)
     char text[64];
     int32_t rank;
 
-    (void)unused;
     WF_TRY(weft_init(NULL, &context));
     rank = weft_rank(context);
     WF_TRY(weft_plan_scratch(plan, weft_world(context), NULL, &need));
@@ -244,11 +237,6 @@ static weft_status supply_wrong(void *unused)
     EXPECT((scratch_of(context) > 0) == (rank == 3));
     weft_bound_release(&bound);
     return WEFT_OK;
-}
-
-TEST(unusable_scratch_is_refused_on_all_ranks)
-{
-    ck_assert_msg(weft_threads_run(RANKS, supply_wrong, NULL) == WEFT_OK, "%s", weft_last_error());
 }
 
 /* ---- scratch of the context ---- */
@@ -350,12 +338,11 @@ static void *start_helper(void *argument)
     return NULL;
 }
 
-static weft_status run_helpers(void *unused)
+TEST_ON_RANKS(RANKS, threads_on_one_stream_have_their_own)
 {
     struct helper helpers[3];
     OWNED(weft_context) *context = NULL;
 
-    (void)unused;
     WF_TRY(weft_init(NULL, &context));
     for (int i = 0; i < 3; i++) {
         helpers[i] = (struct helper){.context = context, .number = i + 1};
@@ -371,11 +358,6 @@ static weft_status run_helpers(void *unused)
         weft_comm_release(&helpers[i].comm);
     }
     return WEFT_OK;
-}
-
-TEST(threads_on_one_stream_have_their_own)
-{
-    ck_assert_msg(weft_threads_run(RANKS, run_helpers, NULL) == WEFT_OK, "%s", weft_last_error());
 }
 
 /* ---- no memory for a run ---- */

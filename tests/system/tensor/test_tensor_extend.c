@@ -322,7 +322,7 @@ TEST(a_call_that_moves_tensors_may_move_and_enter_again)
 /* ---- steps of some ranks ---- */
 
 /* Ranks 1 and 2 agree, bind a plan and run it, while rank 0 does nothing of it. */
-static weft_status step_of_two(void *unused)
+TEST_ON_RANKS(3, some_ranks_agree_and_bind)
 {
     weft_agree_options agree = {.struct_size = sizeof agree};
     weft_bind_options bind = {.struct_size = sizeof bind};
@@ -334,7 +334,6 @@ static weft_status step_of_two(void *unused)
     void *from = NULL, *to = NULL;
     int32_t rank;
 
-    (void)unused;
     WF_TRY(weft_init(NULL, &mine));
     rank = weft_rank(mine);
     rows = spec_of("2@2,1", "f32[4,6] S(0)");
@@ -364,9 +363,4 @@ static weft_status step_of_two(void *unused)
     }
     weft_bound_release(&bound);
     return WEFT_OK;
-}
-
-TEST(some_ranks_agree_and_bind)
-{
-    ck_assert_msg(weft_threads_run(3, step_of_two, NULL) == WEFT_OK, "%s", weft_last_error());
 }

@@ -61,20 +61,14 @@ static weft_status try_layouts(weft_context *context)
     return WEFT_OK;
 }
 
-static weft_status run_rank(void *unused)
+TEST_ON_RANKS(RANKS, each_rank_keeps_its_shard)
 {
     OWNED(weft_context) *context = NULL;
     weft_status status;
 
-    (void)unused;
     WF_TRY(weft_init(NULL, &context));
     status = try_layouts(context);
     return status;
-}
-
-TEST(each_rank_keeps_its_shard)
-{
-    ck_assert_msg(weft_threads_run(RANKS, run_rank, NULL) == WEFT_OK, "%s", weft_last_error());
 }
 
 TEST(so_does_each_simulated_rank)

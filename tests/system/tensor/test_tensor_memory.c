@@ -200,21 +200,12 @@ TEST(work_of_the_program_keeps_the_memory)
     weft_context_release(&context);
 }
 
-static weft_status allocate(void *out)
-{
-    return weft_alloc_on(context, 64, NULL, out);
-}
-
-static void release(void *memory)
-{
-    OK(weft_free_on(context, *(void **)memory, NULL));
-}
-
 TEST(every_allocation_may_fail)
 {
     void *memory = NULL;
 
     OK(weft_init(NULL, &context));
-    (void)check_allocation_failures(allocate, release, &memory);
+    (void)ALLOCATIONS_FAIL(weft_alloc_on(context, 64, NULL, &memory),
+                           OK(weft_free_on(context, memory, NULL)));
     weft_context_release(&context);
 }

@@ -131,5 +131,5 @@ TEST(the_helper_fails_every_allocation_in_turn)
 {
     void *blocks[2] = {NULL, NULL};
 
-    ck_assert_uint_eq(check_allocation_failures(make_two, free_two, blocks), 2);
+    ck_assert_uint_eq(ALLOCATIONS_FAIL(make_two(blocks), free_two(blocks)), 2);
 }

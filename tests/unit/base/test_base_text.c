@@ -98,7 +98,7 @@ TEST(more_than_memory_can_hold_fails_without_trying)
     wf_text_free(&text);
 }
 
-static weft_status print_much(void *out)
+static weft_status print_much(char **out)
 {
     struct wf_text text = {0};
 
@@ -107,14 +107,9 @@ static weft_status print_much(void *out)
     return wf_text_take(&text, out);
 }
 
-static void free_string(void *out)
-{
-    wf_free(*(char **)out);
-}
-
 TEST(every_allocation_may_fail)
 {
     char *out = NULL;
 
-    ck_assert_uint_ge(check_allocation_failures(print_much, free_string, &out), 4);
+    ck_assert_uint_ge(ALLOCATIONS_FAIL(print_much(&out), wf_free(out)), 4);
 }

@@ -128,20 +128,9 @@ TEST(wrong_places_are_refused)
             ".metadata, byte ");
 }
 
-static weft_status open_again(void *unused)
-{
-    (void)unused;
-    return weft_checkpoint_open(data_path("protocol4"), &checkpoint);
-}
-
-static void close_again(void *unused)
-{
-    (void)unused;
-    weft_checkpoint_close(&checkpoint);
-}
-
 TEST(allocation_failures_are_reported)
 {
     weft_checkpoint_close(&checkpoint);
-    check_allocation_failures(open_again, close_again, NULL);
+    ALLOCATIONS_FAIL(weft_checkpoint_open(data_path("protocol4"), &checkpoint),
+                     weft_checkpoint_close(&checkpoint));
 }

@@ -278,23 +278,14 @@ TEST(a_file_that_changes_is_noticed)
             "weft_checkpoint_read: tensor \"a\"");
 }
 
-static weft_status open_again(void *name)
-{
-    return weft_checkpoint_open(folder_path(&folder, name), &checkpoint);
-}
-
-static void close_again(void *unused)
-{
-    (void)unused;
-    weft_checkpoint_close(&checkpoint);
-}
-
 TEST(allocation_failures_are_reported)
 {
     write_boxes("[2, 0]");
     weft_checkpoint_close(&checkpoint);
-    check_allocation_failures(open_again, close_again, "l");
+    ALLOCATIONS_FAIL(weft_checkpoint_open(folder_path(&folder, "l"), &checkpoint),
+                     weft_checkpoint_close(&checkpoint));
     write_one("p", "x.safetensors", NULL, "a", "[4]", 4);
     write_index("p", "{\"weight_map\":{\"a\":\"x.safetensors\"}}");
-    check_allocation_failures(open_again, close_again, "p");
+    ALLOCATIONS_FAIL(weft_checkpoint_open(folder_path(&folder, "p"), &checkpoint),
+                     weft_checkpoint_close(&checkpoint));
 }

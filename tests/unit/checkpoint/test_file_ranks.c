@@ -228,20 +228,10 @@ TEST(replicas_are_compared_on_request)
     OK(weft_checkpoint_check_replicas(checkpoint, tensor_index(checkpoint, "n")));
 }
 
-static weft_status open_again(void *name)
-{
-    return weft_checkpoint_open(folder_path(&folder, name), &checkpoint);
-}
-
-static void close_again(void *unused)
-{
-    (void)unused;
-    weft_checkpoint_close(&checkpoint);
-}
-
 TEST(allocation_failures_are_reported)
 {
     weft_checkpoint_close(&checkpoint);
     write_ranks("h", "2", "S(1)");
-    check_allocation_failures(open_again, close_again, "h");
+    ALLOCATIONS_FAIL(weft_checkpoint_open(folder_path(&folder, "h"), &checkpoint),
+                     weft_checkpoint_close(&checkpoint));
 }

@@ -158,23 +158,14 @@ TEST(what_is_not_a_file_is_refused)
     ck_assert_int_eq(remove(folder_path(&folder, "pipe")), 0);
 }
 
-static weft_status open_again(void *unused)
-{
-    (void)unused;
-    return weft_checkpoint_open(folder_path(&folder, "a.safetensors"), &checkpoint);
-}
-
-static void close_again(void *unused)
-{
-    (void)unused;
-    weft_checkpoint_close(&checkpoint);
-}
-
 TEST(allocation_failures_are_reported)
 {
     OK(open_header("{\"__metadata__\":{\"format\":\"pt\"}," TENSOR(
                        "b", "U8", "[2]", 4, 6) "," TENSOR("a", "U8", "[4]", 0, 4) "}",
                    6));
     weft_checkpoint_close(&checkpoint);
-    ck_assert_uint_ge(check_allocation_failures(open_again, close_again, NULL), 8);
+    ck_assert_uint_ge(
+        ALLOCATIONS_FAIL(weft_checkpoint_open(folder_path(&folder, "a.safetensors"), &checkpoint),
+                         weft_checkpoint_close(&checkpoint)),
+        8);
 }

@@ -257,23 +257,6 @@ TEST(wrong_tensors_are_refused)
     weft_checkpoint_writer_release(&writer);
 }
 
-static weft_status create_again(void *unused)
-{
-    static const weft_checkpoint_entry entries[] = {{"a", "U8", 2, four_six, NULL},
-                                                    {"b", "U8", 1, two, NULL}};
-    weft_checkpoint_writer_options options = {.struct_size = sizeof options, .file_bytes = 10};
-
-    (void)unused;
-    return weft_checkpoint_writer_create(folder_path(&folder, "m"), 2, entries, sizeof *entries,
-                                         &options, &writer);
-}
-
-static void close_again(void *unused)
-{
-    (void)unused;
-    weft_checkpoint_writer_release(&writer);
-}
-
 TEST(entries_of_a_newer_program_are_read)
 {
     struct {
@@ -294,6 +277,14 @@ TEST(entries_of_a_newer_program_are_read)
 
 TEST(allocation_failures_are_reported)
 {
-    ck_assert_uint_ge(check_allocation_failures(create_again, close_again, NULL), 8);
+    static const weft_checkpoint_entry entries[] = {{"a", "U8", 2, four_six, NULL},
+                                                    {"b", "U8", 1, two, NULL}};
+    weft_checkpoint_writer_options options = {.struct_size = sizeof options, .file_bytes = 10};
+
+    ck_assert_uint_ge(
+        ALLOCATIONS_FAIL(weft_checkpoint_writer_create(folder_path(&folder, "m"), 2, entries,
+                                                       sizeof *entries, &options, &writer),
+                         weft_checkpoint_writer_release(&writer)),
+        8);
     ck_assert(!path_exists(folder_path(&folder, "m.weft-partial")));
 }

@@ -408,40 +408,25 @@ TEST(wrong_coordinates_have_nothing)
 
 /* ---- memory ---- */
 
-static weft_mesh *mesh_of_two;
-
-static weft_status make_blocks(void *out)
-{
-    static const weft_cp_block blocks[] = {{1, 0, WEFT_CP_FULL, 0}, {0, 0, WEFT_CP_CAUSAL, 0}};
-
-    return cp_plan(mesh_of_two, "0", 4,
-                   OPTIONS(.mask = WEFT_CP_BLOCKS, .variant = WEFT_CP_GATHER,
-                           .balance = WEFT_CP_BY_BLOCKS, .blocks = blocks, .block_count = 2,
-                           .block_size = sizeof(weft_cp_block), .block_length = 2),
-                   out);
-}
-
-static weft_status make_permuted(void *out)
-{
-    static const int64_t documents[] = {3, 1}, order[] = {3, 1, 0, 2};
-
-    return cp_plan(mesh_of_two, "0", 4,
-                   OPTIONS(.balance = WEFT_CP_PERMUTED, .variant = WEFT_CP_GATHER, .order = order,
-                           .order_count = 4, .documents = documents, .document_count = 2),
-                   out);
-}
-
-static void drop(void *plan)
-{
-    weft_cp_plan_release(plan);
-}
-
 TEST(no_allocation_failure_leaks)
 {
+    static const weft_cp_block blocks[] = {{1, 0, WEFT_CP_FULL, 0}, {0, 0, WEFT_CP_CAUSAL, 0}};
+    static const int64_t documents[] = {3, 1}, order[] = {3, 1, 0, 2};
+    OWNED(weft_mesh) *mesh = NULL;
     weft_cp_plan *plan = NULL;
 
-    ck_assert_int_eq(weft_mesh_parse("2", &mesh_of_two), WEFT_OK);
-    check_allocation_failures(make_blocks, drop, &plan);
-    check_allocation_failures(make_permuted, drop, &plan);
-    weft_mesh_release(&mesh_of_two);
+    ck_assert_int_eq(weft_mesh_parse("2", &mesh), WEFT_OK);
+    ALLOCATIONS_FAIL(
+        cp_plan(mesh, "0", 4,
+                OPTIONS(.mask = WEFT_CP_BLOCKS, .variant = WEFT_CP_GATHER,
+                        .balance = WEFT_CP_BY_BLOCKS, .blocks = blocks, .block_count = 2,
+                        .block_size = sizeof(weft_cp_block), .block_length = 2),
+                &plan),
+        weft_cp_plan_release(&plan));
+    ALLOCATIONS_FAIL(
+        cp_plan(mesh, "0", 4,
+                OPTIONS(.balance = WEFT_CP_PERMUTED, .variant = WEFT_CP_GATHER, .order = order,
+                        .order_count = 4, .documents = documents, .document_count = 2),
+                &plan),
+        weft_cp_plan_release(&plan));
 }

@@ -110,19 +110,8 @@ TEST(files_are_read)
             "none: No such file");
 }
 
-static weft_status parse_again(void *unused)
-{
-    (void)unused;
-    return weft_layout_file_parse("mesh tp=4\na R\nb S(0)\n", NULL, &layout);
-}
-
-static void release_again(void *unused)
-{
-    (void)unused;
-    weft_layout_file_release(&layout);
-}
-
 TEST(allocation_failures_are_reported)
 {
-    check_allocation_failures(parse_again, release_again, NULL);
+    ALLOCATIONS_FAIL(weft_layout_file_parse("mesh tp=4\na R\nb S(0)\n", NULL, &layout),
+                     weft_layout_file_release(&layout));
 }

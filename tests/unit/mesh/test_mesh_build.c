@@ -141,26 +141,13 @@ TEST(the_largest_mesh_and_the_largest_rank_work)
     ck_assert_int_eq(coord, 1);
 }
 
-static weft_status create_listed(void *mesh)
+TEST(creation_survives_every_allocation_failure)
 {
     static const int32_t sizes[] = {2, 2}, ranks[] = {3, 1, 0, 2};
     static const char *const names[] = {"dp", "tp"};
-
-    return weft_mesh_create(2, sizes,
-                            &(weft_mesh_options){.struct_size = sizeof(weft_mesh_options),
-                                                 .names = names,
-                                                 .ranks = ranks},
-                            mesh);
-}
-
-static void release(void *mesh)
-{
-    weft_mesh_release(mesh);
-}
-
-TEST(creation_survives_every_allocation_failure)
-{
+    weft_mesh_options options = {.struct_size = sizeof options, .names = names, .ranks = ranks};
     weft_mesh *mesh = NULL;
 
-    ck_assert_uint_ge(check_allocation_failures(create_listed, release, &mesh), 4);
+    ck_assert_uint_ge(
+        ALLOCATIONS_FAIL(weft_mesh_create(2, sizes, &options, &mesh), weft_mesh_release(&mesh)), 4);
 }

@@ -64,29 +64,10 @@ TEST(what_does_not_cross_in_one_rank_is_refused)
     ck_assert_int_eq(wf_mem_live(), 0);
 }
 
-struct two {
-    weft_mesh *within, *first, *second, *out;
-};
-
-static weft_status put_together(void *argument)
-{
-    struct two *t = argument;
-
-    return weft_mesh_concatenate(t->within, t->first, t->second, &t->out);
-}
-
-static void undo(void *argument)
-{
-    weft_mesh_release(&((struct two *)argument)->out);
-}
-
 TEST(concatenation_survives_every_allocation_failure)
 {
-    struct two t = {
-        .within = mesh_of("2x2@0,5,3,9"), .first = mesh_of("2@0,3"), .second = mesh_of("2@0,5")};
+    OWNED(weft_mesh) *within = mesh_of("2x2@0,5,3,9"), *first = mesh_of("2@0,3"),
+                     *second = mesh_of("2@0,5"), *out = NULL;
 
-    check_allocation_failures(put_together, undo, &t);
-    weft_mesh_release(&t.within);
-    weft_mesh_release(&t.first);
-    weft_mesh_release(&t.second);
+    ALLOCATIONS_FAIL(weft_mesh_concatenate(within, first, second, &out), weft_mesh_release(&out));
 }

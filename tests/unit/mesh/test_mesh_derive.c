@@ -147,46 +147,17 @@ TEST(what_cannot_be_derived_is_refused)
 
 /* ---- without memory ---- */
 
-struct derivation {
-    weft_mesh *mesh, *out;
-};
-
-static weft_status slice(void *argument)
-{
-    struct derivation *d = argument;
-
-    return weft_mesh_slice(d->mesh, "1", 5, &d->out);
-}
-
-static weft_status flatten(void *argument)
-{
-    struct derivation *d = argument;
-
-    return weft_mesh_flatten(d->mesh, "1,0", NULL, &d->out);
-}
-
-static weft_status unflatten(void *argument)
-{
-    static const int32_t sizes[] = {2, 1};
-    struct derivation *d = argument;
-
-    return weft_mesh_unflatten(d->mesh, 0, 2, sizes, NULL, &d->out);
-}
-
-static void undo(void *argument)
-{
-    weft_mesh_release(&((struct derivation *)argument)->out);
-}
-
 TEST(derivations_survive_every_allocation_failure)
 {
     static const char *const meshes[] = {"2x3", "2x3@5,3,0,9,1,2"};
+    static const int32_t sizes[] = {2, 1};
 
     for (size_t i = 0; i < WF_COUNT(meshes); i++) {
-        struct derivation d = {.mesh = mesh_of(meshes[i])};
-        check_allocation_failures(slice, undo, &d);
-        check_allocation_failures(flatten, undo, &d);
-        check_allocation_failures(unflatten, undo, &d);
-        weft_mesh_release(&d.mesh);
+        OWNED(weft_mesh) *mesh = mesh_of(meshes[i]), *out = NULL;
+
+        ALLOCATIONS_FAIL(weft_mesh_slice(mesh, "1", 5, &out), weft_mesh_release(&out));
+        ALLOCATIONS_FAIL(weft_mesh_flatten(mesh, "1,0", NULL, &out), weft_mesh_release(&out));
+        ALLOCATIONS_FAIL(weft_mesh_unflatten(mesh, 0, 2, sizes, NULL, &out),
+                         weft_mesh_release(&out));
     }
 }

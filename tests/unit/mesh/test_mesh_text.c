@@ -138,28 +138,14 @@ TEST(one_size_follows_from_the_ranks_of_the_job)
     check_refused(weft_mesh_parse("dp=*", &mesh), WEFT_ERR_PARSE, "call weft_mesh_parse_for");
 }
 
-static weft_status parse(void *mesh)
-{
-    return weft_mesh_parse("dp=2,tp=3@7,1,3,0,2,9/4", mesh);
-}
-
-static void release(void *mesh)
-{
-    weft_mesh_release(mesh);
-}
-
-static weft_status print(void *mesh)
-{
-    char buffer[64];
-
-    return weft_mesh_print(*(weft_mesh **)mesh, buffer, sizeof buffer, NULL);
-}
-
 TEST(text_survives_every_allocation_failure)
 {
+    static const char given[] = "dp=2,tp=3@7,1,3,0,2,9/4";
     OWNED(weft_mesh) *mesh = NULL;
+    char buffer[64];
 
-    ck_assert_uint_ge(check_allocation_failures(parse, release, &mesh), 4);
-    ck_assert_int_eq(parse(&mesh), WEFT_OK);
-    ck_assert_uint_ge(check_allocation_failures(print, NULL, &mesh), 1);
+    ck_assert_uint_ge(ALLOCATIONS_FAIL(weft_mesh_parse(given, &mesh), weft_mesh_release(&mesh)), 4);
+    ck_assert_int_eq(weft_mesh_parse(given, &mesh), WEFT_OK);
+    ck_assert_uint_ge(ALLOCATIONS_FAIL(weft_mesh_print(mesh, buffer, sizeof buffer, NULL), (void)0),
+                      1);
 }

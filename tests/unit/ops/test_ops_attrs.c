@@ -10,7 +10,7 @@ struct row {
 static void check_rows(const struct row *rows, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        struct op_text o;
+        OWNED(op_text) o;
         const char *answer;
         op_begin(&o, rows[i].name, "2", rows[i].inputs, rows[i].attrs, NULL);
         answer = op_answer(weft_op_check, &o, NULL, true);
@@ -18,11 +18,10 @@ static void check_rows(const struct row *rows, size_t count)
                                    : strstr(answer, rows[i].want) == NULL)
             ck_abort_msg("%s(%s) %s: %s, not %s", rows[i].name, rows[i].inputs, rows[i].attrs,
                          answer, rows[i].want);
-        op_end(&o);
     }
 }
 
-START_TEST(attributes_that_no_rule_lists_are_refused)
+TEST(attributes_that_no_rule_lists_are_refused)
 {
     static const struct row rows[] = {
         {"sum", "f32[8,4] S(0)", "dim=0",
@@ -52,7 +51,6 @@ START_TEST(attributes_that_no_rule_lists_are_refused)
 
     check_rows(rows, WF_COUNT(rows));
 }
-END_TEST
 
 /* Limits that follow from the shapes of the call. */
 static const struct row shape_limits[] = {
@@ -156,13 +154,12 @@ static const struct row shape_limits[] = {
      "attribute accumulate must be an integer"},
 };
 
-START_TEST(attributes_outside_of_the_shapes_are_refused)
+TEST(attributes_outside_of_the_shapes_are_refused)
 {
     check_rows(shape_limits, WF_COUNT(shape_limits));
 }
-END_TEST
 
-START_TEST(rules_of_the_program_have_limits_too)
+TEST(rules_of_the_program_have_limits_too)
 {
     static const struct row rows[] = {
         {"pick", "f32[8,4] S(1)", "index=-1", "=S(1) -> f32[4] S(0)"},
@@ -184,9 +181,8 @@ START_TEST(rules_of_the_program_have_limits_too)
     ck_assert_int_eq(weft_op_remove("pick_x"), WEFT_OK);
     ck_assert_int_eq(weft_op_remove("pick_list"), WEFT_OK);
 }
-END_TEST
 
-START_TEST(attributes_decide_which_partials_hold)
+TEST(attributes_decide_which_partials_hold)
 {
     static const struct row rows[] = {
         {"threshold", "f32[8] P(max)", "threshold=0 value=20", "!"},
@@ -236,9 +232,8 @@ START_TEST(attributes_decide_which_partials_hold)
 
     check_rows(rows, WF_COUNT(rows));
 }
-END_TEST
 
-START_TEST(partials_of_integers_hold_in_their_own_arithmetic)
+TEST(partials_of_integers_hold_in_their_own_arithmetic)
 {
     static const struct row rows[] = {
         {"div", "i64[8] P(sum) ; i64[8] R", "", "!"},
@@ -267,9 +262,8 @@ START_TEST(partials_of_integers_hold_in_their_own_arithmetic)
 
     check_rows(rows, WF_COUNT(rows));
 }
-END_TEST
 
-START_TEST(outputs_have_the_dtype_that_holds_the_inputs)
+TEST(outputs_have_the_dtype_that_holds_the_inputs)
 {
     static const struct row rows[] = {
         {"mul", "bf16[8] R ; f32[8] R", "", "-> f32[8] R"},
@@ -294,25 +288,15 @@ START_TEST(outputs_have_the_dtype_that_holds_the_inputs)
 
     check_rows(rows, WF_COUNT(rows));
 }
-END_TEST
 
 /* Along the axis, o is a sum of contributions and l a replica.  The gradient of q has both ways. */
-START_TEST(inputs_of_contributions_and_replicas_have_no_gradient)
+TEST(inputs_of_contributions_and_replicas_have_no_gradient)
 {
-    weft_op_choice *choice = NULL;
-    struct op_text o;
+    OWNED(weft_op_choice) *choice = NULL;
+    OWNED(op_text) o;
 
     op_begin(&o, "sdpa", "2", "f32[2,4,8,16] R ; f32[2,4,8,16] R ; f32[2,4,8,16] P(sum)", "", NULL);
     ck_assert_int_eq(weft_op_check(&o.call, NULL, &choice), WEFT_OK);
     ck_assert_ptr_null(weft_op_choice_gradient(choice, 0));
     ck_assert_ptr_nonnull(weft_op_choice_gradient(choice, 2));
-    weft_op_choice_release(&choice);
-    op_end(&o);
 }
-END_TEST
-
-SUITE(ops_attrs, attributes_that_no_rule_lists_are_refused,
-      attributes_outside_of_the_shapes_are_refused, rules_of_the_program_have_limits_too,
-      attributes_decide_which_partials_hold, partials_of_integers_hold_in_their_own_arithmetic,
-      outputs_have_the_dtype_that_holds_the_inputs,
-      inputs_of_contributions_and_replicas_have_no_gradient)

@@ -5,7 +5,7 @@
 
 #include <pthread.h>
 
-static weft_op_choice *propose(struct op_text *o)
+static weft_op_choice *propose(op_text *o)
 {
     weft_op_choice *choice = NULL;
 
@@ -14,7 +14,7 @@ static weft_op_choice *propose(struct op_text *o)
 }
 
 /* True if two calls have one choice. */
-static bool share(struct op_text *a, struct op_text *b)
+static bool share(op_text *a, op_text *b)
 {
     weft_op_choice *first = propose(a), *second = propose(b);
     bool same = first == second;
@@ -24,7 +24,7 @@ static bool share(struct op_text *a, struct op_text *b)
     return same;
 }
 
-START_TEST(the_same_call_has_the_same_choice)
+TEST(the_same_call_has_the_same_choice)
 {
     static const struct {
         const char *name, *inputs, *attrs;
@@ -38,38 +38,33 @@ START_TEST(the_same_call_has_the_same_choice)
         {"sum", "f64[8,6] S(0)", "dims=1", false},
         {"mean", "f32[8,6] S(0)", "dims=1", false},
     };
-    struct op_text first;
+    OWNED(op_text) first;
 
     op_begin(&first, "sum", "2", "f32[8,6] S(0)", "dims=1", NULL);
     for (size_t i = 0; i < WF_COUNT(others); i++) {
-        struct op_text other;
+        OWNED(op_text) other;
         op_begin(&other, others[i].name, "2", others[i].inputs, others[i].attrs, NULL);
         ck_assert_msg(share(&first, &other) == others[i].same, "%zu", i);
-        op_end(&other);
     }
-    op_end(&first);
     weft_op_cache_clear();
 }
-END_TEST
 
-START_TEST(the_form_in_place_and_the_mode_have_their_own)
+TEST(the_form_in_place_and_the_mode_have_their_own)
 {
-    struct op_text plain, in_place;
-    weft_op_choice *checked = NULL, *proposed;
+    OWNED(op_text) in_place;
+    OWNED(op_text) plain;
+    OWNED(weft_op_choice) *proposed = NULL;
+    weft_op_choice *checked = NULL;
 
     op_begin(&plain, "add", "2", "f32[8] S(0) ; f32[8] P(sum)", "", NULL);
     op_begin(&in_place, "add_", "2", "f32[8] S(0) ; f32[8] P(sum)", "", NULL);
     ck_assert(!share(&plain, &in_place));
     proposed = propose(&plain);
     ck_assert_int_eq(weft_op_check(&plain.call, NULL, &checked), WEFT_ERR_MISMATCH);
-    weft_op_choice_release(&proposed);
-    op_end(&plain);
-    op_end(&in_place);
     weft_op_cache_clear();
 }
-END_TEST
 
-START_TEST(another_rule_has_another_answer_at_once)
+TEST(another_rule_has_another_answer_at_once)
 {
     static const char free_rule[] = "cached: a[i] -> b[i]",
                       whole_rule[] = "cached: a[i] -> b[i]; whole i";
@@ -84,11 +79,10 @@ START_TEST(another_rule_has_another_answer_at_once)
     ck_assert_int_eq(op_propose("cached", "2", "f32[8] S(0)", "")[0], '!');
     weft_op_cache_clear();
 }
-END_TEST
 
-START_TEST(the_cache_is_bounded)
+TEST(the_cache_is_bounded)
 {
-    struct op_text o;
+    op_text o;
     int64_t live;
 
     weft_op_cache_clear();
@@ -96,42 +90,39 @@ START_TEST(the_cache_is_bounded)
     live = wf_mem_live();
     for (int i = 0; i < 6000; i++) {
         char input[64];
-        weft_op_choice *choice;
+        OWNED(weft_op_choice) *choice = NULL;
         snprintf(input, sizeof input, "f32[%d] S(0)", i + 1);
         op_begin(&o, "exp", "2", input, "", NULL);
         choice = propose(&o);
-        weft_op_choice_release(&choice);
-        op_end(&o);
+        op_text_release(&o);
     }
     ck_assert_int_gt(wf_mem_live(), live + WF_CACHE_SETS * WF_CACHE_WAYS); /* it is used */
     ck_assert_int_lt(wf_mem_live(), live + 4 * WF_CACHE_SETS * WF_CACHE_WAYS);
     weft_op_cache_clear();
     ck_assert_int_eq(wf_mem_live(), live);
 }
-END_TEST
 
 static _Atomic(int) wrong, done;
 
 static void *propose_often(void *o)
 {
-    const struct op_text *mine = o;
+    const op_text *mine = o;
 
     while (!atomic_load(&done)) {
-        weft_op_choice *choice = NULL;
+        OWNED(weft_op_choice) *choice = NULL;
         weft_status status = weft_op_propose(&mine->call, NULL, &choice);
         const weft_spec *out = weft_op_choice_output(choice, 0);
         /* split by the one rule, whole by the other */
         if (status != WEFT_OK || out == NULL || (out != mine->inputs[0] && out != mine->inputs[1]))
             atomic_store(&wrong, 1);
-        weft_op_choice_release(&choice);
     }
     return NULL;
 }
 
-START_TEST(threads_propose_while_rules_change_and_the_cache_is_cleared)
+TEST(threads_propose_while_rules_change_and_the_cache_is_cleared)
 {
     pthread_t threads[3];
-    struct op_text o;
+    OWNED(op_text) o;
 
     ck_assert(weft_op_replace("swapped: a[i] -> b[i]") == WEFT_OK);
     op_begin(&o, "swapped", "2", "f32[8] S(0) ; f32[8] R", "", NULL);
@@ -149,11 +140,5 @@ START_TEST(threads_propose_while_rules_change_and_the_cache_is_cleared)
     ck_assert_int_eq(atomic_load(&wrong), 0);
     ck_assert(weft_op_remove("swapped") == WEFT_OK);
     o.call.input_count = 2;
-    op_end(&o);
     weft_op_cache_clear();
 }
-END_TEST
-
-SUITE(ops_cache, the_same_call_has_the_same_choice, the_form_in_place_and_the_mode_have_their_own,
-      another_rule_has_another_answer_at_once, the_cache_is_bounded,
-      threads_propose_while_rules_change_and_the_cache_is_cleared)

@@ -1,6 +1,5 @@
 /* Operators that are made of others: "gelu_mlp is linear; gelu; linear". */
 #include "weft/status.h"
-#include "support/allocfail.h"
 #include "support/ops.h"
 #include "support/suite.h"
 
@@ -11,7 +10,7 @@ static void begin_rules(const char *text)
     ck_assert_msg(weft_op_replace(text) == WEFT_OK, "%s", weft_last_error());
 }
 
-START_TEST(circles_are_refused_by_the_formatter_too)
+TEST(circles_are_refused_by_the_formatter_too)
 {
     char text[64];
 
@@ -25,9 +24,8 @@ START_TEST(circles_are_refused_by_the_formatter_too)
                      WEFT_OK);
     ck_assert_str_eq(text, "a is b; relu\nb is gelu");
 }
-END_TEST
 
-START_TEST(the_text_prints_back_to_itself)
+TEST(the_text_prints_back_to_itself)
 {
     char text[256];
 
@@ -42,9 +40,8 @@ START_TEST(the_text_prints_back_to_itself)
     ck_assert_ptr_nonnull(strstr(text, "Its parts run one after another."));
     ck_assert_int_eq(weft_op_remove("gelu_mlp"), WEFT_OK);
 }
-END_TEST
 
-START_TEST(parts_agree_on_the_layouts_between_them)
+TEST(parts_agree_on_the_layouts_between_them)
 {
     begin_rules(MLP);
     /* column parallel, then row parallel */
@@ -60,11 +57,10 @@ START_TEST(parts_agree_on_the_layouts_between_them)
         "!"));
     ck_assert_int_eq(weft_op_remove("gelu_mlp"), WEFT_OK);
 }
-END_TEST
 
-START_TEST(the_cheapest_moves_are_found)
+TEST(the_cheapest_moves_are_found)
 {
-    struct op_text o;
+    op_text o;
     weft_op_choice *choice = NULL;
     weft_op_choice_info info = {.struct_size = sizeof info};
 
@@ -78,12 +74,11 @@ START_TEST(the_cheapest_moves_are_found)
     ck_assert_str_eq(info.rule, MLP);
     ck_assert_ptr_nonnull(weft_op_choice_move(choice, 2));
     weft_op_choice_release(&choice);
-    op_end(&o);
+    op_text_release(&o);
     ck_assert_int_eq(weft_op_remove("gelu_mlp"), WEFT_OK);
 }
-END_TEST
 
-START_TEST(parts_may_be_made_of_others_and_state_their_inputs)
+TEST(parts_may_be_made_of_others_and_state_their_inputs)
 {
     begin_rules("act is gelu; neg\nwith_bias is linear(3); act");
     ck_assert_str_eq(op_check("with_bias", "2", "f32[8,16] R ; f32[32,16] S(0) ; f32[32] S(0)", ""),
@@ -93,7 +88,6 @@ START_TEST(parts_may_be_made_of_others_and_state_their_inputs)
     ck_assert_int_eq(weft_op_remove("with_bias"), WEFT_OK);
     ck_assert_int_eq(weft_op_remove("act"), WEFT_OK);
 }
-END_TEST
 
 /* The gradients of the inputs and the output of the call, as text. */
 static const char *chain_gradients(const char *name, const char *mesh, const char *inputs)
@@ -102,7 +96,7 @@ static const char *chain_gradients(const char *name, const char *mesh, const cha
     struct wf_text text = {0};
     weft_op_choice *choice = NULL;
     weft_op_choice_info info = {.struct_size = sizeof info};
-    struct op_text o;
+    op_text o;
 
     op_begin(&o, name, mesh, inputs, "", NULL);
     ck_assert_msg(weft_op_check(&o.call, &op_uncached, &choice) == WEFT_OK, "%s",
@@ -117,11 +111,11 @@ static const char *chain_gradients(const char *name, const char *mesh, const cha
     snprintf(out, sizeof out, "%s", text.data);
     wf_text_free(&text);
     weft_op_choice_release(&choice);
-    op_end(&o);
+    op_text_release(&o);
     return out;
 }
 
-START_TEST(gradients_are_those_of_the_parts)
+TEST(gradients_are_those_of_the_parts)
 {
     begin_rules(MLP "\ntwice_neg is neg; neg\nneg_linear is neg; linear");
     ck_assert_str_eq(chain_gradients("gelu_mlp", "2x4",
@@ -137,11 +131,10 @@ START_TEST(gradients_are_those_of_the_parts)
     ck_assert_int_eq(weft_op_remove("twice_neg"), WEFT_OK);
     ck_assert_int_eq(weft_op_remove("neg_linear"), WEFT_OK);
 }
-END_TEST
 
-START_TEST(strategies_are_listed)
+TEST(strategies_are_listed)
 {
-    struct op_text o;
+    op_text o;
     weft_op_list *list = NULL;
     bool found = false;
 
@@ -161,10 +154,9 @@ START_TEST(strategies_are_listed)
     }
     ck_assert(found);
     weft_op_list_release(&list);
-    op_end(&o);
+    op_text_release(&o);
     ck_assert_int_eq(weft_op_remove("gelu_mlp"), WEFT_OK);
 }
-END_TEST
 
 /* Register TEXT and compare the error. */
 static void check_refused(const char *text, const char *want)
@@ -173,7 +165,7 @@ static void check_refused(const char *text, const char *want)
     ck_assert_msg(strstr(weft_last_error(), want) != NULL, "%s: %s", text, weft_last_error());
 }
 
-START_TEST(circles_and_unknown_parts_are_refused)
+TEST(circles_and_unknown_parts_are_refused)
 {
     check_refused("a is b\nb is c\nc is a", "it is made of itself, by ");
     check_refused("a is a", "it is made of itself, by a");
@@ -197,9 +189,8 @@ START_TEST(circles_and_unknown_parts_are_refused)
     ck_assert_int_eq(weft_op_remove("whole_of_it"), WEFT_OK);
     ck_assert_int_eq(weft_op_remove("part"), WEFT_OK);
 }
-END_TEST
 
-START_TEST(a_changed_part_leaves_no_stale_choice)
+TEST(a_changed_part_leaves_no_stale_choice)
 {
     begin_rules("part: x[i] -> y[i]\ntwice is part; part");
     ck_assert_str_eq(op_check("twice", "2", "f32[8] S(0)", ""), "S(0) -> S(0)");
@@ -208,9 +199,8 @@ START_TEST(a_changed_part_leaves_no_stale_choice)
     ck_assert_int_eq(weft_op_remove("twice"), WEFT_OK);
     ck_assert_int_eq(weft_op_remove("part"), WEFT_OK);
 }
-END_TEST
 
-START_TEST(attributes_are_those_of_the_parts)
+TEST(attributes_are_those_of_the_parts)
 {
     begin_rules("mysum is relu; sum\nmysoft is softmax; relu");
     for (int i = 0; i < 2; i++) { /* the second time, an answer could be a kept one */
@@ -224,44 +214,3 @@ START_TEST(attributes_are_those_of_the_parts)
     ck_assert_int_eq(weft_op_remove("mysum"), WEFT_OK);
     ck_assert_int_eq(weft_op_remove("mysoft"), WEFT_OK);
 }
-END_TEST
-
-static weft_status propose_chain(void *argument)
-{
-    struct op_text *o = argument;
-    weft_op_choice *choice = NULL;
-    weft_status status = weft_op_propose(&o->call, &op_uncached, &choice);
-
-    weft_op_choice_release(&choice);
-    return status;
-}
-
-static weft_status list_chain(void *argument)
-{
-    struct op_text *o = argument;
-    weft_op_list *list = NULL;
-    weft_status status = weft_op_list_create(&o->call, NULL, &list);
-
-    weft_op_list_release(&list);
-    return status;
-}
-
-START_TEST(it_survives_the_end_of_memory)
-{
-    struct op_text o;
-
-    begin_rules("two is neg; linear");
-    op_begin(&o, "two", "2", "f32[4,4] S(0) ; f32[4,4] S(1)", "", NULL);
-    check_allocation_failures(propose_chain, NULL, &o);
-    check_allocation_failures(list_chain, NULL, &o);
-    op_end(&o);
-    ck_assert_int_eq(weft_op_remove("two"), WEFT_OK);
-}
-END_TEST
-
-SUITE(ops_chain, circles_are_refused_by_the_formatter_too, the_text_prints_back_to_itself,
-      parts_agree_on_the_layouts_between_them, gradients_are_those_of_the_parts,
-      strategies_are_listed, the_cheapest_moves_are_found,
-      parts_may_be_made_of_others_and_state_their_inputs, circles_and_unknown_parts_are_refused,
-      attributes_are_those_of_the_parts, a_changed_part_leaves_no_stale_choice,
-      it_survives_the_end_of_memory)

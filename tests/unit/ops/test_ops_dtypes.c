@@ -117,7 +117,7 @@ static void drop_rules(struct wf_rule **rules)
     free(rules);
 }
 
-START_TEST(every_rule_says_which_inputs_share_a_dtype)
+TEST(every_rule_says_which_inputs_share_a_dtype)
 {
     struct wf_rule **rules = calloc(wf_op_builtin_count, sizeof *rules);
 
@@ -130,7 +130,6 @@ START_TEST(every_rule_says_which_inputs_share_a_dtype)
                               wf_op_builtin[i]);
     drop_rules(rules);
 }
-END_TEST
 
 /* ---- calls ---- */
 
@@ -166,7 +165,7 @@ static const struct attr_case plain_cases[] = {
 static int refused;
 
 /* The call of ONE with input MIXED, below the end of its inputs, of bf16. */
-static void begin(const struct attr_case *one, int mixed, struct op_text *o)
+static void begin(const struct attr_case *one, int mixed, op_text *o)
 {
     struct wf_text inputs = {0};
     const char *at = one->inputs;
@@ -189,7 +188,7 @@ static void try_case(const struct wf_rule *rule, const struct attr_case *one)
     for (int i = 0; i < rule->input_count; i++) {
         bool alone = !rule->slots[i].list;
         weft_op_choice *choice = NULL;
-        struct op_text o;
+        op_text o;
 
         for (int j = 0; j < i; j++)
             alone = alone && rule->slots[j].same != rule->slots[i].same;
@@ -210,33 +209,11 @@ static void try_case(const struct wf_rule *rule, const struct attr_case *one)
             ck_assert_int_eq(weft_op_check(&o.call, NULL, &choice), WEFT_ERR_INVALID);
             refused++;
         }
-        op_end(&o);
+        op_text_release(&o);
     }
 }
 
-static bool has_name(const struct wf_rule *rule, const char *name)
-{
-    for (int i = 0; i < rule->name_count; i++)
-        if (wf_word_is(rule, rule->names[i], name)) return true;
-    return false;
-}
-
-/* The line of weft's rules that answers ONE. */
-static size_t find_line(struct wf_rule *const *rules, const struct attr_case *one)
-{
-    struct op_text o;
-    size_t at = 0;
-
-    op_begin(&o, one->name, "1", "", one->attrs, NULL);
-    while (at < wf_op_builtin_count &&
-           !(has_name(rules[at], one->name) && wf_attr_guards_hold(rules[at], &o.call)))
-        at++;
-    op_end(&o);
-    ck_assert_uint_lt(at, wf_op_builtin_count);
-    return at;
-}
-
-START_TEST(calls_that_mix_dtypes_are_refused_unless_they_permit_it)
+TEST(calls_that_mix_dtypes_are_refused_unless_they_permit_it)
 {
     struct wf_rule **rules = calloc(wf_op_builtin_count, sizeof *rules);
     bool *covered = calloc(wf_op_builtin_count, sizeof *covered);
@@ -245,9 +222,10 @@ START_TEST(calls_that_mix_dtypes_are_refused_unless_they_permit_it)
     for (size_t i = 0; i < WF_COUNT(attr_cases) + WF_COUNT(plain_cases); i++) {
         const struct attr_case *one =
             i < WF_COUNT(attr_cases) ? &attr_cases[i] : &plain_cases[i - WF_COUNT(attr_cases)];
-        size_t line = find_line(rules, one);
+        size_t line = rule_of_case(rules, one);
         int before = refused;
-        if (strchr(one->inputs, '(') == NULL || has_name(rules[line], "stack"))
+        ck_assert_uint_lt(line, wf_op_builtin_count);
+        if (strchr(one->inputs, '(') == NULL || rule_has_name(rules[line], "stack"))
             try_case(rules[line], one);
         covered[line] = covered[line] || refused > before;
     }
@@ -258,9 +236,8 @@ START_TEST(calls_that_mix_dtypes_are_refused_unless_they_permit_it)
     free(covered);
     drop_rules(rules);
 }
-END_TEST
 
-START_TEST(dtypes_may_differ_where_the_rule_does_not_name_them)
+TEST(dtypes_may_differ_where_the_rule_does_not_name_them)
 {
     static const struct {
         const char *name, *inputs, *attrs;
@@ -287,15 +264,14 @@ START_TEST(dtypes_may_differ_where_the_rule_does_not_name_them)
         op_check("foreach_mm", "2", "f32[4,4] R ; f32[4,4] R ; f32[4,4] R ; bf16[4,4] R", ""),
         "input a is f32, and b is bf16"));
 }
-END_TEST
 
 /* A rule of the program states it by the same clause; parts of a chain and the calls of gradients
  * have the flag of the call. */
-START_TEST(rules_of_the_program_state_their_dtypes)
+TEST(rules_of_the_program_state_their_dtypes)
 {
     weft_op_backward *backward = NULL;
     weft_op_choice *choice = NULL;
-    struct op_text o;
+    op_text o;
 
     ck_assert_int_eq(weft_op_register("blend: a[..] b[..] m[..] -> c[..]; same a b"), WEFT_OK);
     ck_assert_int_eq(weft_op_register("mlp is linear; relu; linear"), WEFT_OK);
@@ -311,19 +287,14 @@ START_TEST(rules_of_the_program_state_their_dtypes)
     o.call.flags = WEFT_OP_CALL_MIXED_DTYPES;
     ck_assert_msg(weft_op_check(&o.call, NULL, &choice) == WEFT_OK, "%s", weft_last_error());
     weft_op_choice_release(&choice);
-    op_end(&o);
+    op_text_release(&o);
     op_begin(&o, "mm", "2", "bf16[4,8] S(0) ; f32[8,6] R", "", NULL);
     ck_assert_int_eq(weft_op_backward_create(&o.call, NULL, &backward), WEFT_ERR_INVALID);
     o.call.flags = WEFT_OP_CALL_MIXED_DTYPES;
     ck_assert_msg(weft_op_backward_create(&o.call, NULL, &backward) == WEFT_OK, "%s",
                   weft_last_error());
     weft_op_backward_release(&backward);
-    op_end(&o);
+    op_text_release(&o);
     ck_assert_int_eq(weft_op_remove("mlp"), WEFT_OK);
     ck_assert_int_eq(weft_op_remove("blend"), WEFT_OK);
 }
-END_TEST
-
-SUITE(ops_dtypes, every_rule_says_which_inputs_share_a_dtype,
-      calls_that_mix_dtypes_are_refused_unless_they_permit_it,
-      dtypes_may_differ_where_the_rule_does_not_name_them, rules_of_the_program_state_their_dtypes)

@@ -3,7 +3,7 @@
 #include "support/ops.h"
 #include "support/suite.h"
 
-START_TEST(outputs_keep_the_layouts_of_their_memory)
+TEST(outputs_keep_the_layouts_of_their_memory)
 {
     ck_assert_str_eq(op_check("add.out", "2", "f32[8] S(0) ; f32[8] S(0) ; f32[8] S(0)", ""),
                      "S(0) ; S(0) ; S(0) -> S(0)");
@@ -20,9 +20,8 @@ START_TEST(outputs_keep_the_layouts_of_their_memory)
     ck_assert_str_eq(op_check("aten.add.out", "2", "f32[8] S(0) ; f32[8] S(0) ; f32[8] S(0)", ""),
                      "S(0) ; S(0) ; S(0) -> S(0)");
 }
-END_TEST
 
-START_TEST(memory_that_is_missing_or_does_not_fit_is_refused)
+TEST(memory_that_is_missing_or_does_not_fit_is_refused)
 {
     ck_assert_ptr_nonnull(strstr(op_check("add.out", "2", "f32[8] S(0) ; f32[8] S(0) ; -", ""),
                                  "the memory of output 0 is NULL"));
@@ -32,9 +31,8 @@ START_TEST(memory_that_is_missing_or_does_not_fit_is_refused)
         op_propose("add.out", "2", "f32[8] S(0) ; f32[8] S(0) ; f32[9] S(0)", ""), "! weft_op_"));
     ck_assert_ptr_nonnull(strstr(op_check("nothing.out", "2", "f32[8] R", ""), "there is no rule"));
 }
-END_TEST
 
-START_TEST(choices_of_the_two_forms_are_kept_apart)
+TEST(choices_of_the_two_forms_are_kept_apart)
 {
     for (int i = 0; i < 2; i++) {
         ck_assert_str_eq(op_check("neg.out", "2", "f32[8] S(0) ; f32[8] S(0)", ""),
@@ -44,27 +42,23 @@ START_TEST(choices_of_the_two_forms_are_kept_apart)
         ck_assert_str_eq(op_check("neg_", "2", "f32[8] S(0)", ""), "S(0) -> S(0)");
     }
 }
-END_TEST
 
-START_TEST(lists_of_the_form_have_the_outputs_of_the_memory)
+TEST(lists_of_the_form_have_the_outputs_of_the_memory)
 {
-    struct op_text o;
-    weft_op_list *list = NULL;
+    OWNED(op_text) o;
+    OWNED(weft_op_list) *list = NULL;
 
     op_begin(&o, "mm.out", "2", "f32[8,4] R ; f32[4,6] R ; f32[8,6] S(1)", "", NULL);
     ck_assert_int_eq(weft_op_list_create(&o.call, NULL, &list), WEFT_OK);
     ck_assert_uint_eq(weft_op_list_count(list), 1);
     ck_assert_str_eq(op_choice_text(weft_op_list_choice(list, 0), false), "R ; S(1) -> S(1)");
-    weft_op_list_release(&list);
-    op_end(&o);
 }
-END_TEST
 
-START_TEST(operators_without_a_rule_are_replicated_on_request)
+TEST(operators_without_a_rule_are_replicated_on_request)
 {
     weft_op_options options = {.struct_size = sizeof options, .flags = WEFT_OP_FLAG_FALLBACK};
     uint64_t before = weft_op_fallback_count();
-    struct op_text o;
+    op_text o;
 
     op_begin(&o, "mystery", "2x2", "f32[8,4] S(0),R ; - ; f32[3] P,R", "", "f32[5] ; i64[]");
     ck_assert_ptr_nonnull(
@@ -85,15 +79,9 @@ START_TEST(operators_without_a_rule_are_replicated_on_request)
     o.call.output_count = 0;
     ck_assert_ptr_nonnull(strstr(op_answer(weft_op_propose, &o, &options, false),
                                  "weft_op_call.outputs must state its outputs"));
-    op_end(&o);
+    op_text_release(&o);
     /* operators with a rule keep it */
     op_begin(&o, "relu", "2", "f32[8] S(0)", "", NULL);
     ck_assert_str_eq(op_answer(weft_op_propose, &o, &options, false), "S(0) -> S(0)");
-    op_end(&o);
+    op_text_release(&o);
 }
-END_TEST
-
-SUITE(ops_forms, outputs_keep_the_layouts_of_their_memory,
-      memory_that_is_missing_or_does_not_fit_is_refused, choices_of_the_two_forms_are_kept_apart,
-      lists_of_the_form_have_the_outputs_of_the_memory,
-      operators_without_a_rule_are_replicated_on_request)

@@ -1,5 +1,4 @@
 /* Operators on parts (B), listed sizes (G) and owners (O): index runs decide. */
-#include "support/allocfail.h"
 #include "support/ops.h"
 #include "support/suite.h"
 
@@ -13,7 +12,7 @@ static void check_all(op_function *function, const struct one_case *cases, size_
     for (size_t i = 0; i < count; i++) {
         const struct one_case *c = &cases[i];
         const char *answer;
-        struct op_text o;
+        OWNED(op_text) o;
         op_begin(&o, c->name, c->mesh, c->inputs, c->attrs, NULL);
         answer = op_answer(function, &o, NULL, false);
         if (c->want[0] == '!')
@@ -21,11 +20,10 @@ static void check_all(op_function *function, const struct one_case *cases, size_
                           c->name, c->inputs, answer);
         else
             ck_assert_msg(strcmp(answer, c->want) == 0, "%s %s: %s", c->name, c->inputs, answer);
-        op_end(&o);
     }
 }
 
-START_TEST(equal_lists_are_kept)
+TEST(equal_lists_are_kept)
 {
     static const struct one_case cases[] = {
         {"relu", "2", "f32[8] B(0;6,2)", "", "B(0;6,2) -> B(0;6,2)"},
@@ -45,9 +43,8 @@ START_TEST(equal_lists_are_kept)
 
     check_all(weft_op_check, cases, WF_COUNT(cases));
 }
-END_TEST
 
-START_TEST(a_contracted_dimension_in_equal_runs_gives_a_sum)
+TEST(a_contracted_dimension_in_equal_runs_gives_a_sum)
 {
     static const struct one_case cases[] = {
         {"mm", "2", "f32[4,8] G(1;5,3) ; f32[8,6] G(0;5,3)", "", "G(1;5,3) ; G(0;5,3) -> P(sum)"},
@@ -62,9 +59,8 @@ START_TEST(a_contracted_dimension_in_equal_runs_gives_a_sum)
 
     check_all(weft_op_check, cases, WF_COUNT(cases));
 }
-END_TEST
 
-START_TEST(runs_are_compared_and_not_names)
+TEST(runs_are_compared_and_not_names)
 {
     static const struct one_case cases[] = {
         /* rank 0 has 0, 1 and 2 */
@@ -76,9 +72,8 @@ START_TEST(runs_are_compared_and_not_names)
 
     check_all(weft_op_check, cases, WF_COUNT(cases));
 }
-END_TEST
 
-START_TEST(views_follow_the_runs)
+TEST(views_follow_the_runs)
 {
     static const struct one_case cases[] = {
         {"reshape", "2", "f32[24] G(0;16,8)", "shape=6,4", "G(0;16,8) -> G(0;4,2)"},
@@ -100,9 +95,8 @@ START_TEST(views_follow_the_runs)
 
     check_all(weft_op_check, cases, WF_COUNT(cases));
 }
-END_TEST
 
-START_TEST(an_owner_runs_what_it_owns)
+TEST(an_owner_runs_what_it_owns)
 {
     static const struct one_case cases[] = {
         {"mm", "2", "f32[4,8] O(1) ; f32[8,6] O(1)", "", "O(1) ; O(1) -> O(1)"},
@@ -122,9 +116,8 @@ START_TEST(an_owner_runs_what_it_owns)
 
     check_all(weft_op_check, cases, WF_COUNT(cases));
 }
-END_TEST
 
-START_TEST(proposals_move_to_lists_and_owners)
+TEST(proposals_move_to_lists_and_owners)
 {
     static const struct one_case cases[] = {
         {"add", "2", "f32[4096,64] G(0;3000,1096) ; f32[4096,1] S(0)", "",
@@ -135,46 +128,14 @@ START_TEST(proposals_move_to_lists_and_owners)
 
     check_all(weft_op_propose, cases, WF_COUNT(cases));
 }
-END_TEST
 
-START_TEST(gradients_are_where_their_tensors_are)
+TEST(gradients_are_where_their_tensors_are)
 {
-    struct op_text o;
-    weft_op_choice *choice = NULL;
+    OWNED(op_text) o;
+    OWNED(weft_op_choice) *choice = NULL;
 
     op_begin(&o, "mm", "2x2", "f32[4,8] O(1),G(1;5,3) ; f32[8,6] O(1),G(0;5,3)", "", NULL);
     ck_assert_msg(weft_op_check(&o.call, NULL, &choice) == WEFT_OK, "%s", weft_last_error());
     ck_assert_ptr_eq(weft_op_choice_gradient(choice, 0), o.inputs[0]);
     ck_assert_ptr_eq(weft_op_choice_gradient(choice, 1), o.inputs[1]);
-    weft_op_choice_release(&choice);
-    op_end(&o);
 }
-END_TEST
-
-static weft_status propose_views(void *argument)
-{
-    struct op_text *o = argument;
-    weft_op_choice *choice = NULL;
-    weft_status status = weft_op_propose(&o->call, &op_uncached, &choice);
-
-    weft_op_choice_release(&choice);
-    return status;
-}
-
-START_TEST(it_survives_the_end_of_memory)
-{
-    struct op_text o;
-
-    op_begin(&o, "reshape", "2", "f32[24] G(0;16,8)", "shape=6,4", NULL);
-    check_allocation_failures(propose_views, NULL, &o);
-    op_end(&o);
-    op_begin(&o, "reshape", "2", "f32[3,8] B(1;6,2)", "shape=24,", NULL);
-    check_allocation_failures(propose_views, NULL, &o);
-    op_end(&o);
-}
-END_TEST
-
-SUITE(ops_layouts, equal_lists_are_kept, a_contracted_dimension_in_equal_runs_gives_a_sum,
-      runs_are_compared_and_not_names, views_follow_the_runs, an_owner_runs_what_it_owns,
-      proposals_move_to_lists_and_owners, gradients_are_where_their_tensors_are,
-      it_survives_the_end_of_memory)

@@ -252,7 +252,7 @@ static void add_placements(const char *shapes, int32_t axes, char *out, size_t b
 
 /* Place the inputs of O at random: with all kinds of splits, owners, and contributions to floats.
  * Some are placed as the first one, as far as their shapes allow it. */
-static void draw_layouts(struct random *r, struct op_text *o)
+static void draw_layouts(struct random *r, op_text *o)
 {
     weft_placement first[WEFT_MAX_AXES], own[WEFT_MAX_AXES];
     bool alike = random_chance(r, 2);
@@ -278,7 +278,7 @@ static void draw_layouts(struct random *r, struct op_text *o)
 }
 
 /* Print the inputs of O. */
-static void show_inputs(const struct op_text *o)
+static void show_inputs(const op_text *o)
 {
     for (uint32_t i = 0; i < o->call.input_count; i++) {
         char text[512] = "-";
@@ -312,8 +312,8 @@ static void count_kinds(const weft_op_choice *choice)
 }
 
 /* Run strategies of a call, at most MOST of them; false: one gives wrong numbers. */
-static bool run_strategies(struct random *r, struct op_text *o, const struct op_case *c,
-                           int64_t range, int most)
+static bool run_strategies(struct random *r, op_text *o, const struct op_case *c, int64_t range,
+                           int most)
 {
     struct numbers n = {.call = &o->call,
                         .kernel = c->kernel,
@@ -344,8 +344,7 @@ static bool run_strategies(struct random *r, struct op_text *o, const struct op_
 }
 
 /* Run the proposal for a call; false: it gives wrong numbers. */
-static bool run_proposal(struct random *r, struct op_text *o, const struct op_case *c,
-                         int64_t range)
+static bool run_proposal(struct random *r, op_text *o, const struct op_case *c, int64_t range)
 {
     struct numbers n = {.call = &o->call,
                         .kernel = c->kernel,
@@ -372,7 +371,7 @@ static bool run_case(struct random *r, const struct op_case *c, const char *name
     char mesh[32], shapes[256], inputs[1024];
     int32_t sizes[5], axes = draw_mesh(r, mesh, sizeof mesh);
     int64_t range = c->range != 0 ? c->range : 5;
-    struct op_text o;
+    op_text o;
     bool hold;
 
     for (int i = 0; i < 5; i++) {
@@ -390,11 +389,11 @@ static bool run_case(struct random *r, const struct op_case *c, const char *name
         fprintf(stderr, "%s on %s:\n", name, mesh);
         show_inputs(&o);
     }
-    op_end(&o);
+    op_text_release(&o);
     return hold;
 }
 
-START_TEST(every_strategy_computes_the_right_numbers)
+TEST(every_strategy_computes_the_right_numbers)
 {
     struct random r = random_begin("every_strategy_computes_the_right_numbers");
     int times = test_cases(6);
@@ -408,9 +407,8 @@ START_TEST(every_strategy_computes_the_right_numbers)
             counted.calls, WF_COUNT(known), counted.strategies, counted.listed, counted.owned);
     ck_assert(counted.listed > 0 && counted.owned > 0);
 }
-END_TEST
 
-START_TEST(proposals_compute_the_right_numbers)
+TEST(proposals_compute_the_right_numbers)
 {
     struct random r = random_begin("proposals_compute_the_right_numbers");
     int times = test_cases(10);
@@ -420,9 +418,8 @@ START_TEST(proposals_compute_the_right_numbers)
             ck_assert_msg(run_case(&r, &known[i], known[i].name, 0), "%s is wrong", known[i].name);
     fprintf(stderr, "%" PRIu64 " proposals: all right\n", counted.proposals);
 }
-END_TEST
 
-START_TEST(wrong_rules_are_caught)
+TEST(wrong_rules_are_caught)
 {
     struct random r = random_begin("wrong_rules_are_caught");
 
@@ -440,7 +437,3 @@ START_TEST(wrong_rules_are_caught)
     ck_assert(weft_op_remove("w") == WEFT_OK);
     fprintf(stderr, "%" PRIu64 " wrong rules: all caught\n", counted.wrong);
 }
-END_TEST
-
-SUITE(ops_numbers, every_strategy_computes_the_right_numbers, proposals_compute_the_right_numbers,
-      wrong_rules_are_caught)

@@ -1,35 +1,35 @@
 /* Strategies that are chosen with the moves of their outputs, and limits of the search. */
 #include "plan/plan.h"
-#include "support/allocfail.h"
+#include "support/op_costs.h"
 #include "support/ops.h"
 #include "support/random.h"
 #include "support/suite.h"
 
-START_TEST(partial_outputs_have_a_price)
+TEST(partial_outputs_have_a_price)
 {
     weft_op_options options = {.struct_size = sizeof options, .flags = WEFT_OP_FLAG_PRICE_PARTIALS};
-    struct op_text o;
+    op_text o;
 
     /* c is larger than a: its reduction takes longer than the move of a */
     op_begin(&o, "mm", "4", "f32[4096,64] S(1) ; f32[64,4096] R", "", NULL);
     ck_assert_str_eq(op_answer(weft_op_propose, &o, NULL, false), "S(1) ; S(0) -> P(sum)");
     ck_assert_str_eq(op_answer(weft_op_propose, &o, &options, false), "S(0) ; R -> S(0)");
-    op_end(&o);
+    op_text_release(&o);
     /* c is smaller */
     op_begin(&o, "mm", "4", "f32[64,4096] S(1) ; f32[4096,64] R", "", NULL);
     ck_assert_str_eq(op_answer(weft_op_propose, &o, &options, false), "S(1) ; S(0) -> P(sum)");
-    op_end(&o);
+    op_text_release(&o);
 }
-END_TEST
 
-START_TEST(wanted_layouts_have_a_price)
+TEST(wanted_layouts_have_a_price)
 {
     weft_op_options options = {.struct_size = sizeof options};
     const weft_spec *wanted[1] = {NULL};
-    weft_spec *target = NULL, *other = NULL;
+    OWNED(weft_spec) *other = NULL;
+    OWNED(weft_spec) *target = NULL;
     weft_op_choice *choice = NULL;
     weft_op_choice_info info = {.struct_size = sizeof info};
-    struct op_text o;
+    OWNED(op_text) o;
 
     op_begin(&o, "relu", "4", "f32[4096,4096] S(0)", "", NULL);
     ck_assert(weft_spec_with(o.inputs[0], "S(1)", &target) == WEFT_OK);
@@ -50,11 +50,7 @@ START_TEST(wanted_layouts_have_a_price)
     ck_assert_ptr_nonnull(strstr(op_answer(weft_op_propose, &o, &options, false),
                                  "the spec that is wanted of output 0 is f32[4096] on a mesh of 4 "
                                  "ranks, and the output is f32[4096,4096] on a mesh of 4 ranks"));
-    op_end(&o);
-    weft_spec_release(&target);
-    weft_spec_release(&other);
 }
-END_TEST
 
 /* The time to move OUTPUT to WANTED, or to the cheapest of R and parts of one dimension. */
 static uint64_t price_of(const weft_spec *output, const weft_spec *wanted)
@@ -64,8 +60,8 @@ static uint64_t price_of(const weft_spec *output, const weft_spec *wanted)
 
     for (int32_t dim = -1; dim < weft_spec_dims(output); dim++) {
         struct wf_text text = {0};
-        weft_spec *goal = NULL;
-        weft_plan *plan = NULL;
+        OWNED(weft_spec) *goal = NULL;
+        OWNED(weft_plan) *plan = NULL;
         for (int32_t a = 0; a < weft_mesh_axes(weft_spec_mesh(output)); a++) {
             const weft_placement *p = &weft_spec_placements(output)[a];
             partial = partial || p->kind == WEFT_PLACE_PARTIAL;
@@ -81,8 +77,6 @@ static uint64_t price_of(const weft_spec *output, const weft_spec *wanted)
             ck_assert(weft_spec_with(output, text.data, &goal) == WEFT_OK);
         if (weft_plan_create(output, goal, NULL, &plan) == WEFT_OK && plan->cost_ns < least)
             least = plan->cost_ns;
-        weft_plan_release(&plan);
-        weft_spec_release(&goal);
         wf_text_free(&text);
     }
     return partial || wanted != NULL ? least : 0;
@@ -90,7 +84,7 @@ static uint64_t price_of(const weft_spec *output, const weft_spec *wanted)
 
 /* Where the cheapest total of the list lies, by trying all of it.  MAY_DEFER: parts may become
  * contributions. */
-static uint64_t least_total(struct op_text *o, const weft_spec *wanted, bool may_defer)
+static uint64_t least_total(op_text *o, const weft_spec *wanted, bool may_defer)
 {
     uint64_t least = UINT64_MAX;
     weft_op_list *list = NULL;
@@ -99,27 +93,17 @@ static uint64_t least_total(struct op_text *o, const weft_spec *wanted, bool may
     for (uint32_t i = 0; i < weft_op_list_count(list); i++) {
         const weft_op_choice *choice = weft_op_list_choice(list, i);
         uint64_t cost = price_of(weft_op_choice_output(choice, 0), wanted);
-        for (uint32_t j = 0; j < o->call.input_count && cost != UINT64_MAX; j++) {
-            const weft_spec *to = weft_op_choice_input(choice, j);
-            weft_plan *plan = NULL;
-            bool defers = false;
-            for (int32_t a = 0; a < weft_mesh_axes(o->mesh); a++)
-                defers = defers || (wf_placement_splits(&o->inputs[j]->layout.placements[a]) &&
-                                    to->layout.placements[a].kind == WEFT_PLACE_PARTIAL);
-            if ((defers && !may_defer) ||
-                weft_plan_create(o->inputs[j], to, NULL, &plan) != WEFT_OK)
-                cost = UINT64_MAX;
-            else
-                cost += plan->cost_ns;
-            weft_plan_release(&plan);
-        }
+        uint64_t moves = op_inputs_cost(o, choice, may_defer);
+
+        if (cost == UINT64_MAX || moves == UINT64_MAX) continue;
+        cost += moves;
         if (cost < least) least = cost;
     }
     weft_op_list_release(&list);
     return least;
 }
 
-START_TEST(no_strategy_of_the_list_is_cheaper_with_its_outputs)
+TEST(no_strategy_of_the_list_is_cheaper_with_its_outputs)
 {
     static const char *const placements[] = {"R", "S(0)", "S(1)", "P(sum)"};
     struct random r = random_begin("no_strategy_of_the_list_is_cheaper_with_its_outputs");
@@ -130,10 +114,10 @@ START_TEST(no_strategy_of_the_list_is_cheaper_with_its_outputs)
         weft_op_options options = {.struct_size = sizeof options};
         weft_op_choice_info info = {.struct_size = sizeof info};
         const weft_spec *wanted[1] = {NULL};
-        weft_spec *target = NULL;
-        weft_op_choice *choice = NULL;
+        OWNED(weft_spec) *target = NULL;
+        OWNED(weft_op_choice) *choice = NULL;
         const char *name = i % 2 == 0 ? "mm" : "add", *p[6];
-        struct op_text o;
+        OWNED(op_text) o;
         for (int k = 0; k < 6; k++)
             p[k] = placements[random_in(&r, 0, k % 2 == 0 ? 2 : 3)];
         snprintf(inputs, sizeof inputs, "f32[24,24] %s,%s ; f32[24,24] %s,%s", p[0], p[1], p[2],
@@ -155,28 +139,23 @@ START_TEST(no_strategy_of_the_list_is_cheaper_with_its_outputs)
                           "%s %s to %s: %llu and %llu", name, inputs,
                           target != NULL ? layout : "any", (unsigned long long)info.cost_ns,
                           (unsigned long long)info.output_ns);
-        weft_op_choice_release(&choice);
-        weft_spec_release(&target);
-        op_end(&o);
     }
 }
-END_TEST
 
-START_TEST(parts_of_a_chain_have_prices_too)
+TEST(parts_of_a_chain_have_prices_too)
 {
     weft_op_options options = {.struct_size = sizeof options, .flags = WEFT_OP_FLAG_PRICE_PARTIALS};
-    struct op_text o;
+    op_text o;
 
     ck_assert(weft_op_register("mm_neg is mm; neg") == WEFT_OK);
     op_begin(&o, "mm_neg", "4", "f32[4096,64] S(1) ; f32[64,4096] R", "", NULL);
     ck_assert_str_eq(op_answer(weft_op_propose, &o, NULL, false), "S(1) ; S(0) -> P(sum)");
     ck_assert_str_eq(op_answer(weft_op_propose, &o, &options, false), "S(0) ; R -> S(0)");
-    op_end(&o);
+    op_text_release(&o);
     ck_assert(weft_op_remove("mm_neg") == WEFT_OK);
 }
-END_TEST
 
-START_TEST(no_strategy_of_a_chain_is_cheaper)
+TEST(no_strategy_of_a_chain_is_cheaper)
 {
     static const char *const placements[] = {"R", "S(0)", "S(1)", "P(sum)"};
     struct random r = random_begin("no_strategy_of_a_chain_is_cheaper");
@@ -187,10 +166,10 @@ START_TEST(no_strategy_of_a_chain_is_cheaper)
         weft_op_options options = {.struct_size = sizeof options,
                                    .flags = WEFT_OP_FLAG_PRICE_PARTIALS};
         weft_op_choice_info info = {.struct_size = sizeof info};
-        weft_op_choice *choice = NULL;
+        OWNED(weft_op_choice) *choice = NULL;
         const char *p[6];
         char inputs[200];
-        struct op_text o;
+        OWNED(op_text) o;
         for (int k = 0; k < 6; k++)
             p[k] = placements[random_in(&r, 0, k % 2 == 0 ? 2 : 3)];
         snprintf(inputs, sizeof inputs, "f32[24,24] %s,%s ; f32[24,24] %s,%s ; f32[24,24] %s,%s",
@@ -202,16 +181,13 @@ START_TEST(no_strategy_of_a_chain_is_cheaper)
             ck_assert_msg(info.cost_ns + info.output_ns == least_total(&o, NULL, true),
                           "mm_mm %s: %llu and %llu", inputs, (unsigned long long)info.cost_ns,
                           (unsigned long long)info.output_ns);
-        weft_op_choice_release(&choice);
-        op_end(&o);
     }
     ck_assert(weft_op_remove("mm_mm") == WEFT_OK);
 }
-END_TEST
 
-START_TEST(too_many_combinations_are_refused)
+TEST(too_many_combinations_are_refused)
 {
-    struct op_text o;
+    op_text o;
     weft_op_list *list = NULL;
 
     op_begin(&o, "mm", "2x2x2x2x2x2x2x2",
@@ -225,45 +201,11 @@ START_TEST(too_many_combinations_are_refused)
     ck_assert(weft_op_list_create(&o.call, NULL, &list) == WEFT_ERR_UNSUPPORTED);
     /* what is wrong is told all the same */
     ck_assert_ptr_nonnull(strstr(op_answer(weft_op_check, &o, NULL, false), "on axis 0, input "));
-    op_end(&o);
+    op_text_release(&o);
     /* a match needs no comparison */
     op_begin(&o, "mm", "2x2x2x2x2x2x2x2",
              "f32[256,256] S(0),S(0),S(0),S(0),S(0),S(0),S(0),S(0) ; f32[256,256] R,R,R,R,R,R,R,R",
              "", NULL);
     ck_assert_ptr_nonnull(strstr(op_answer(weft_op_propose, &o, NULL, false), "-> S(0),S(0)"));
-    op_end(&o);
+    op_text_release(&o);
 }
-END_TEST
-
-static weft_status propose_priced(void *argument)
-{
-    weft_op_options options = op_uncached;
-    struct op_text *o = argument;
-    weft_op_choice *choice = NULL;
-    weft_status status;
-
-    options.flags = WEFT_OP_FLAG_PRICE_PARTIALS;
-    status = weft_op_propose(&o->call, &options, &choice);
-    weft_op_choice_release(&choice);
-    return status;
-}
-
-START_TEST(it_survives_the_end_of_memory)
-{
-    struct op_text o;
-
-    op_begin(&o, "mm", "4", "f32[64,8] S(1) ; f32[8,64] R", "", NULL);
-    check_allocation_failures(propose_priced, NULL, &o);
-    op_end(&o);
-    ck_assert(weft_op_register("mm_neg is mm; neg") == WEFT_OK);
-    op_begin(&o, "mm_neg", "4", "f32[64,8] S(1) ; f32[8,64] R", "", NULL);
-    check_allocation_failures(propose_priced, NULL, &o);
-    op_end(&o);
-    ck_assert(weft_op_remove("mm_neg") == WEFT_OK);
-}
-END_TEST
-
-SUITE(ops_outputs, partial_outputs_have_a_price, wanted_layouts_have_a_price,
-      no_strategy_of_the_list_is_cheaper_with_its_outputs, parts_of_a_chain_have_prices_too,
-      no_strategy_of_a_chain_is_cheaper, too_many_combinations_are_refused,
-      it_survives_the_end_of_memory)

@@ -1,7 +1,6 @@
 /* Cuts and joins of parts, uneven parts of products, and views whose sizes follow from attributes:
  * compared with the indices that ranks hold. */
 #include "plan/plan.h"
-#include "support/allocfail.h"
 #include "support/ops.h"
 #include "support/random.h"
 #include "support/suite.h"
@@ -16,7 +15,7 @@ static void check_answers(const char *const (*cases)[5], size_t count)
     }
 }
 
-START_TEST(a_cut_between_parts_is_local)
+TEST(a_cut_between_parts_is_local)
 {
     static const char *const cases[][5] = {
         {"split", "2", "f32[16,6] B(0;8,4,4)", "dim=0 sizes=8,4,4", "-> S(0) ; S(0) ; S(0)"},
@@ -36,9 +35,8 @@ START_TEST(a_cut_between_parts_is_local)
 
     check_answers(cases, WF_COUNT(cases));
 }
-END_TEST
 
-START_TEST(a_join_of_split_tensors_has_their_parts)
+TEST(a_join_of_split_tensors_has_their_parts)
 {
     static const char *const cases[][5] = {
         {"cat", "2", "f32[8,6] S(0) ; f32[3,6] S(0)", "dim=0", "-> B(0;8,3)"},
@@ -51,9 +49,8 @@ START_TEST(a_join_of_split_tensors_has_their_parts)
 
     check_answers(cases, WF_COUNT(cases));
 }
-END_TEST
 
-START_TEST(uneven_groups_of_heads_are_local)
+TEST(uneven_groups_of_heads_are_local)
 {
     static const char *const cases[][5] = {
         {"sdpa_gqa", "3",
@@ -70,9 +67,8 @@ START_TEST(uneven_groups_of_heads_are_local)
 
     check_answers(cases, WF_COUNT(cases));
 }
-END_TEST
 
-START_TEST(views_have_the_sizes_that_attributes_give)
+TEST(views_have_the_sizes_that_attributes_give)
 {
     static const char *const cases[][5] = {
         {"view_dtype", "2", "f32[4,8] S(1)", "to=i16", "i16[4,16] S(1)"},
@@ -103,17 +99,15 @@ START_TEST(views_have_the_sizes_that_attributes_give)
     for (size_t i = 0; i < WF_COUNT(cases); i++) {
         const char *const *c = cases[i];
         const char *answer;
-        struct op_text o;
+        OWNED(op_text) o;
         op_begin(&o, c[0], c[1], c[2], c[3], NULL);
         answer = op_answer(weft_op_check, &o, NULL, true);
         ck_assert_msg(strstr(answer, c[4]) != NULL, "%s(%s) %s: %s, not %s", c[0], c[2], c[3],
                       answer, c[4]);
-        op_end(&o);
     }
 }
-END_TEST
 
-START_TEST(norms_are_linear_in_a_weight_without_bias)
+TEST(norms_are_linear_in_a_weight_without_bias)
 {
     static const char *const cases[][5] = {
         {"layer_norm", "2", "f32[4,8] R ; f32[8] P(sum)", "dims=-1,", "-> P(sum) ; R ; R"},
@@ -128,7 +122,6 @@ START_TEST(norms_are_linear_in_a_weight_without_bias)
 
     check_answers(cases, WF_COUNT(cases));
 }
-END_TEST
 
 /* ---- by the indices that ranks hold ---- */
 
@@ -146,7 +139,7 @@ static size_t append_indices(const weft_spec *spec, int32_t rank, int32_t dim, i
 
 /* Random parts: where a cut or a join is legal as it is, the ranks' pieces of the parts, one after
  * another, are their piece of the whole. */
-START_TEST(pieces_of_parts_are_the_piece_of_the_whole)
+TEST(pieces_of_parts_are_the_piece_of_the_whole)
 {
     struct random r = random_begin("pieces_of_parts_are_the_piece_of_the_whole");
     int cases = test_cases(400), legal = 0;
@@ -156,9 +149,9 @@ START_TEST(pieces_of_parts_are_the_piece_of_the_whole)
         int parts = (int)random_in(&r, 1, 4), ranks = (int)random_in(&r, 1, 4);
         bool joins = random_in(&r, 0, 1) == 1;
         int64_t sizes[4], total = 0, have[256], want[256];
-        weft_op_choice *choice = NULL;
+        OWNED(weft_op_choice) *choice = NULL;
         char mesh[8];
-        struct op_text o;
+        OWNED(op_text) o;
         for (int k = 0; k < parts; k++)
             total += sizes[k] = random_in(&r, 0, 7);
         snprintf(mesh, sizeof mesh, "%d", ranks);
@@ -193,14 +186,11 @@ START_TEST(pieces_of_parts_are_the_piece_of_the_whole)
                           "%s %s on %s: rank %d", inputs, attrs, mesh, rank);
         }
         legal++;
-        weft_op_choice_release(&choice);
-        op_end(&o);
     }
     ck_assert_int_eq(legal, cases);
 }
-END_TEST
 
-START_TEST(programs_write_the_clause_themselves)
+TEST(programs_write_the_clause_themselves)
 {
     ck_assert(weft_op_register("qkv: x[.. k] -> q[.. a] s[.. b] v[.. c]; whole k a b c; size a 8;"
                                " size b 4; size c 4; parts k a b c; pass x") == WEFT_OK);
@@ -214,32 +204,3 @@ START_TEST(programs_write_the_clause_themselves)
     ck_assert(weft_op_register("bad: x[k] -> y[j]; whole k j; size j 2; parts k") ==
               WEFT_ERR_PARSE);
 }
-END_TEST
-
-static weft_status check_once(void *argument)
-{
-    struct op_text *o = argument;
-    weft_op_choice *choice = NULL;
-    weft_status status = weft_op_propose(&o->call, &op_uncached, &choice);
-
-    weft_op_choice_release(&choice);
-    return status;
-}
-
-START_TEST(it_survives_the_end_of_memory)
-{
-    struct op_text o;
-
-    op_begin(&o, "split", "2", "f32[16,6] B(0;8,4,4)", "dim=0 sizes=12,4", NULL);
-    check_allocation_failures(check_once, NULL, &o);
-    op_end(&o);
-    op_begin(&o, "cat", "2", "f32[16,6] B(0;8,4,4) ; f32[3,6] R", "dim=0", NULL);
-    check_allocation_failures(check_once, NULL, &o);
-    op_end(&o);
-}
-END_TEST
-
-SUITE(ops_parts, a_cut_between_parts_is_local, a_join_of_split_tensors_has_their_parts,
-      uneven_groups_of_heads_are_local, views_have_the_sizes_that_attributes_give,
-      norms_are_linear_in_a_weight_without_bias, pieces_of_parts_are_the_piece_of_the_whole,
-      programs_write_the_clause_themselves, it_survives_the_end_of_memory)

@@ -1,20 +1,19 @@
 /* The cheapest strategy with its moves, lists of strategies, and the options of both. */
 #include "plan/plan.h"
-#include "support/allocfail.h"
+#include "support/op_costs.h"
 #include "support/ops.h"
 #include "support/random.h"
 #include "support/suite.h"
 
-START_TEST(no_move_where_none_is_needed)
+TEST(no_move_where_none_is_needed)
 {
     ck_assert_str_eq(op_propose("mm", "4", "f32[64,32] S(1) ; f32[32,16] S(0)", ""),
                      "S(1) ; S(0) -> P(sum)");
     ck_assert_str_eq(op_propose("add", "4", "f32[8] R ; f32[8] R", ""), "R ; R -> R");
     ck_assert_str_eq(op_propose("zeros", "4", "", "shape=4,4 dtype=f32"), "-> R");
 }
-END_TEST
 
-START_TEST(the_cheaper_input_moves)
+TEST(the_cheaper_input_moves)
 {
     /* the smaller tensor is moved to the larger one */
     ck_assert_str_eq(op_propose("mm", "4", "f32[4096,4096] S(1) ; f32[4096,16] S(1)", ""),
@@ -40,31 +39,17 @@ START_TEST(the_cheaper_input_moves)
     ck_assert_str_eq(op_propose("add_", "4", "f32[64] S(0) ; f32[64] P(sum)", ""),
                      "S(0) ; S(0) -> S(0)");
 }
-END_TEST
 
 /* The cheapest strategy by trying all of the list. */
-static uint64_t least_cost(struct op_text *o)
+static uint64_t least_cost(op_text *o)
 {
     uint64_t least = UINT64_MAX;
     weft_op_list *list = NULL;
 
     ck_assert(weft_op_list_create(&o->call, NULL, &list) == WEFT_OK);
     for (uint32_t i = 0; i < weft_op_list_count(list); i++) {
-        const weft_op_choice *choice = weft_op_list_choice(list, i);
-        uint64_t cost = 0;
-        for (uint32_t j = 0; j < o->call.input_count && cost != UINT64_MAX; j++) {
-            const weft_spec *to = weft_op_choice_input(choice, j);
-            weft_plan *plan = NULL;
-            bool defers = false;
-            for (int32_t a = 0; a < weft_mesh_axes(o->mesh); a++)
-                defers = defers || (wf_placement_splits(&o->inputs[j]->layout.placements[a]) &&
-                                    to->layout.placements[a].kind == WEFT_PLACE_PARTIAL);
-            if (defers || weft_plan_create(o->inputs[j], to, NULL, &plan) != WEFT_OK)
-                cost = UINT64_MAX;
-            else
-                cost += plan->cost_ns;
-            weft_plan_release(&plan);
-        }
+        uint64_t cost = op_inputs_cost(o, weft_op_list_choice(list, i), false);
+
         if (cost < least) least = cost;
     }
     weft_op_list_release(&list);
@@ -72,7 +57,7 @@ static uint64_t least_cost(struct op_text *o)
 }
 
 /* Random layouts: no strategy of the list is cheaper, unless nothing had to be communicated. */
-START_TEST(no_strategy_of_the_list_is_cheaper)
+TEST(no_strategy_of_the_list_is_cheaper)
 {
     static const char *const placements[] = {"R", "S(0)", "S(1)", "P(sum)", "P(max)"};
     struct random r = random_begin("no_strategy_of_the_list_is_cheaper");
@@ -80,8 +65,8 @@ START_TEST(no_strategy_of_the_list_is_cheaper)
 
     for (int i = 0; i < cases; i++) {
         char inputs[200];
-        struct op_text o;
-        weft_op_choice *choice = NULL;
+        OWNED(op_text) o;
+        OWNED(weft_op_choice) *choice = NULL;
         weft_op_choice_info info = {.struct_size = sizeof info};
         const char *name = i % 2 == 0 ? "mm" : "add", *p[4];
         for (int k = 0; k < 4; k++)
@@ -94,11 +79,8 @@ START_TEST(no_strategy_of_the_list_is_cheaper)
         if (info.local == 0)
             ck_assert_msg(info.cost_ns == least_cost(&o), "%s %s: %llu", name, inputs,
                           (unsigned long long)info.cost_ns);
-        weft_op_choice_release(&choice);
-        op_end(&o);
     }
 }
-END_TEST
 
 static bool refuse_second(void *user, bool is_output, size_t index, const weft_spec *spec)
 {
@@ -107,12 +89,13 @@ static bool refuse_second(void *user, bool is_output, size_t index, const weft_s
     return is_output || index != 1 || spec != forbidden;
 }
 
-START_TEST(callers_fix_and_forbid_layouts)
+TEST(callers_fix_and_forbid_layouts)
 {
     weft_op_options options = {.struct_size = sizeof options};
     const weft_spec *fixed[2] = {NULL, NULL};
-    weft_spec *replicated = NULL, *split = NULL;
-    struct op_text o;
+    OWNED(weft_spec) *split = NULL;
+    OWNED(weft_spec) *replicated = NULL;
+    OWNED(op_text) o;
 
     op_begin(&o, "mm", "4", "f32[64,32] S(1) ; f32[32,16] S(1)", "", NULL);
     ck_assert(weft_spec_with(o.inputs[1], "R", &replicated) == WEFT_OK);
@@ -156,18 +139,14 @@ START_TEST(callers_fix_and_forbid_layouts)
                                  "and c is f32[64,16] on a mesh of 4 ranks"));
     ck_assert_ptr_nonnull(strstr(op_propose("relu_", "2", "f32[8] P(sum)", ""),
                                  "output b is written in place of a, which is never moved"));
-    weft_spec_release(&replicated);
-    weft_spec_release(&split);
-    op_end(&o);
 }
-END_TEST
 
-START_TEST(outputs_without_inputs_follow_the_caller)
+TEST(outputs_without_inputs_follow_the_caller)
 {
     weft_op_options options = {.struct_size = sizeof options};
     const weft_spec *fixed[1];
-    weft_spec *split = NULL;
-    struct op_text o;
+    OWNED(weft_spec) *split = NULL;
+    OWNED(op_text) o;
 
     op_begin(&o, "zeros", "2x2", "", "shape=4,6 dtype=f32", NULL);
     ck_assert(weft_spec_parse(o.mesh, "f32[4,6] S(1),S(0)", &split) == WEFT_OK);
@@ -175,12 +154,9 @@ START_TEST(outputs_without_inputs_follow_the_caller)
     options.fixed_outputs = fixed;
     options.fixed_output_count = 1;
     ck_assert_str_eq(op_answer(weft_op_check, &o, &options, false), "-> S(1),S(0)");
-    weft_spec_release(&split);
-    op_end(&o);
 }
-END_TEST
 
-START_TEST(lists_have_every_strategy_in_order)
+TEST(lists_have_every_strategy_in_order)
 {
     static const char *const rows[] = {
         "R ; R -> R",           "S(0) ; R -> S(0)",     "S(1) ; S(0) -> P(sum)",
@@ -188,7 +164,7 @@ START_TEST(lists_have_every_strategy_in_order)
         "R ; P(sum) -> P(sum)", "R ; P(avg) -> P(avg)"};
     weft_op_options options = {.struct_size = sizeof options, .flags = WEFT_OP_FLAG_NO_PARTIALS};
     weft_op_list *list = NULL;
-    struct op_text o;
+    op_text o;
 
     op_begin(&o, "mm", "4", "f32[8,8] R ; f32[8,8] R", "", NULL);
     ck_assert(weft_op_list_create(&o.call, NULL, &list) == WEFT_OK);
@@ -200,12 +176,12 @@ START_TEST(lists_have_every_strategy_in_order)
     ck_assert(weft_op_list_create(&o.call, &options, &list) == WEFT_OK);
     ck_assert_uint_eq(weft_op_list_count(list), 3);
     weft_op_list_release(&list);
-    op_end(&o);
+    op_text_release(&o);
     op_begin(&o, "mm", "2x3", "f32[8,8] R,R ; f32[8,8] R,R", "", NULL);
     ck_assert(weft_op_list_create(&o.call, NULL, &list) == WEFT_OK);
     ck_assert_uint_eq(weft_op_list_count(list), 64);
     weft_op_list_release(&list);
-    op_end(&o);
+    op_text_release(&o);
     /* only the shape of the input is used: R, S(0), P of five kinds; the output R or S(0) */
     op_begin(&o, "zeros_like", "2", "f32[8] R", "", NULL);
     ck_assert(weft_op_list_create(&o.call, NULL, &list) == WEFT_OK);
@@ -213,13 +189,12 @@ START_TEST(lists_have_every_strategy_in_order)
     weft_op_list_release(&list);
     weft_op_list_release(&list);
     ck_assert_uint_eq(weft_op_list_count(NULL), 0);
-    op_end(&o);
+    op_text_release(&o);
 }
-END_TEST
 
-START_TEST(aligned_parts_only)
+TEST(aligned_parts_only)
 {
-    struct op_text o;
+    OWNED(op_text) o;
 
     ck_assert(weft_op_register("even_op: a[i] -> b[i]; even i\nstep_op: a[i] -> b[i]; step i 4") ==
               WEFT_OK);
@@ -231,44 +206,10 @@ START_TEST(aligned_parts_only)
     ck_assert(weft_op_remove("even_op") == WEFT_OK && weft_op_remove("step_op") == WEFT_OK);
     op_begin(&o, "even_op", "2", "f32[8] S(0)", "", NULL);
     ck_assert_int_eq(op_answer(weft_op_check, &o, NULL, false)[0], '!');
-    op_end(&o);
 }
-END_TEST
-
-static weft_status propose_it(void *o)
-{
-    weft_op_choice *choice = NULL;
-    weft_status status = weft_op_propose(&((struct op_text *)o)->call, &op_uncached, &choice);
-
-    weft_op_choice_release(&choice);
-    return status;
-}
-
-static weft_status list_it(void *o)
-{
-    weft_op_list *list = NULL;
-    weft_status status = weft_op_list_create(&((struct op_text *)o)->call, NULL, &list);
-
-    weft_op_list_release(&list);
-    return status;
-}
-
-START_TEST(every_allocation_may_fail)
-{
-    struct op_text o;
-
-    op_begin(&o, "mm", "2x2", "f32[8,6] R,S(1) ; f32[6,4] R,S(1)", "", NULL);
-    ck_assert_uint_gt(check_allocation_failures(propose_it, NULL, &o), 10);
-    ck_assert_uint_gt(check_allocation_failures(list_it, NULL, &o), 10);
-    op_end(&o);
-    op_begin(&o, "zeros_like", "2", "f32[8] S(0)", "", NULL);
-    ck_assert_uint_gt(check_allocation_failures(list_it, NULL, &o), 10);
-    op_end(&o);
-}
-END_TEST
 
 /* Each input has 9^4 layouts. */
-START_TEST(four_axes_and_four_dimensions_are_searched)
+TEST(four_axes_and_four_dimensions_are_searched)
 {
     ck_assert_str_eq(op_propose("add", "2x2x2x2",
                                 "f32[8,8,8,8] S(0),S(1),S(2),S(3) ; f32[8,8,8,8] S(0),S(1),S(2),R",
@@ -282,9 +223,3 @@ START_TEST(four_axes_and_four_dimensions_are_searched)
             : "found",
         "found");
 }
-END_TEST
-
-SUITE(ops_propose, four_axes_and_four_dimensions_are_searched, no_move_where_none_is_needed,
-      the_cheaper_input_moves, no_strategy_of_the_list_is_cheaper, callers_fix_and_forbid_layouts,
-      outputs_without_inputs_follow_the_caller, lists_have_every_strategy_in_order,
-      aligned_parts_only, every_allocation_may_fail)

@@ -16,7 +16,7 @@ static const char *format_of(const char *text)
     return out;
 }
 
-START_TEST(equal_rules_have_one_text)
+TEST(equal_rules_have_one_text)
 {
     static const struct {
         const char *text, *printed; /* NULL: as read */
@@ -46,9 +46,8 @@ START_TEST(equal_rules_have_one_text)
         ck_assert_str_eq(format_of(once), once);
     }
 }
-END_TEST
 
-START_TEST(the_examples_of_the_documents_read)
+TEST(the_examples_of_the_documents_read)
 {
     FILE *file = fopen(WEFT_TEST_DATA "/ops/examples.rules", "r");
     static char text[65536], once[65536];
@@ -67,9 +66,8 @@ START_TEST(the_examples_of_the_documents_read)
         rules += *at == '\n';
     ck_assert_uint_gt(rules, 150);
 }
-END_TEST
 
-START_TEST(errors_give_the_position_and_what_is_expected)
+TEST(errors_give_the_position_and_what_is_expected)
 {
     static const struct {
         const char *text, *reason;
@@ -108,9 +106,8 @@ START_TEST(errors_give_the_position_and_what_is_expected)
                       weft_last_error());
     }
 }
-END_TEST
 
-START_TEST(incomplete_rules_are_refused)
+TEST(incomplete_rules_are_refused)
 {
     static const struct {
         const char *text, *reason;
@@ -136,9 +133,8 @@ START_TEST(incomplete_rules_are_refused)
     }
     ck_assert_str_eq(format_of("f: a[i] -> b[i] c[]; from c"), "f: a[i] -> b[i] c[]; from c");
 }
-END_TEST
 
-START_TEST(rules_have_limits)
+TEST(rules_have_limits)
 {
     struct wf_text text = {0};
 
@@ -155,23 +151,13 @@ START_TEST(rules_have_limits)
     ck_assert_ptr_nonnull(strstr(weft_last_error(), "at most 4000 bytes"));
     wf_text_free(&text);
 }
-END_TEST
 
-static weft_status format_it(void *unused)
+TEST(every_allocation_may_fail)
 {
+    static const char rules[] =
+        "mm: a[m k] b[k n] -> c[m n]; sum k; lin a | b\nneg: a[..] -> b[..]";
     char out[200];
 
-    (void)unused;
-    return weft_op_rules_print("mm: a[m k] b[k n] -> c[m n]; sum k; lin a | b\nneg: a[..] -> b[..]",
-                               out, sizeof out, NULL);
+    ck_assert_uint_gt(ALLOCATIONS_FAIL(weft_op_rules_print(rules, out, sizeof out, NULL), (void)0),
+                      2);
 }
-
-START_TEST(every_allocation_may_fail)
-{
-    ck_assert_uint_gt(check_allocation_failures(format_it, NULL, NULL), 2);
-}
-END_TEST
-
-SUITE(ops_read, equal_rules_have_one_text, the_examples_of_the_documents_read,
-      errors_give_the_position_and_what_is_expected, incomplete_rules_are_refused,
-      rules_have_limits, every_allocation_may_fail)

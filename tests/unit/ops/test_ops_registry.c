@@ -22,7 +22,7 @@ static void accept(weft_status status)
     ck_assert_msg(status == WEFT_OK, "%s", weft_last_error());
 }
 
-START_TEST(every_rule_of_weft_takes_less_than_a_kibibyte)
+TEST(every_rule_of_weft_takes_less_than_a_kibibyte)
 {
     for (size_t i = 0; i < wf_op_builtin_count; i++) {
         struct wf_rule *rule;
@@ -35,10 +35,9 @@ START_TEST(every_rule_of_weft_takes_less_than_a_kibibyte)
     ck_assert_str_eq(text_of("mm"), "mm: a[m k] b[k n] -> c[m n]; sum k; lin a | b; same a b");
     ck_assert_ptr_nonnull(strstr(text_of("relu"), "mono a"));
 }
-END_TEST
 
 /* Every rule with rows that are linear in contributions says when they hold. */
-START_TEST(explanations_of_linear_rows_name_infinities)
+TEST(explanations_of_linear_rows_name_infinities)
 {
     static const char limit[] = "Contributions must stay finite";
     int linear = 0;
@@ -69,9 +68,8 @@ START_TEST(explanations_of_linear_rows_name_infinities)
     }
     ck_assert_int_gt(linear, 60);
 }
-END_TEST
 
-START_TEST(names_are_listed_in_order)
+TEST(names_are_listed_in_order)
 {
     static char names[16384];
     size_t length, lines = 1;
@@ -88,9 +86,8 @@ START_TEST(names_are_listed_in_order)
     }
     ck_assert_uint_gt(lines, 300);
 }
-END_TEST
 
-START_TEST(a_registered_rule_replaces_one_of_weft_until_it_is_removed)
+TEST(a_registered_rule_replaces_one_of_weft_until_it_is_removed)
 {
     uint64_t before = weft_op_digest(), with;
 
@@ -110,9 +107,8 @@ START_TEST(a_registered_rule_replaces_one_of_weft_until_it_is_removed)
     ck_assert_int_eq(weft_op_remove("mm"), WEFT_ERR_NOT_FOUND);
     ck_assert_int_eq(weft_op_remove("nothing"), WEFT_ERR_NOT_FOUND);
 }
-END_TEST
 
-START_TEST(the_digest_does_not_depend_on_the_order)
+TEST(the_digest_does_not_depend_on_the_order)
 {
     uint64_t before = weft_op_digest(), first, second;
 
@@ -133,9 +129,8 @@ START_TEST(the_digest_does_not_depend_on_the_order)
     accept(weft_op_remove("one"));
     accept(weft_op_remove("two"));
 }
-END_TEST
 
-START_TEST(all_lines_are_registered_or_none)
+TEST(all_lines_are_registered_or_none)
 {
     uint64_t before = weft_op_digest();
 
@@ -143,17 +138,15 @@ START_TEST(all_lines_are_registered_or_none)
     ck_assert(weft_op_digest() == before);
     ck_assert_int_eq(weft_op_print("one", NULL, 0, NULL), WEFT_ERR_NOT_FOUND);
 }
-END_TEST
 
-START_TEST(an_unknown_name_is_compared_with_the_known_ones)
+TEST(an_unknown_name_is_compared_with_the_known_ones)
 {
     ck_assert_int_eq(weft_op_print("sofmax", NULL, 0, NULL), WEFT_ERR_NOT_FOUND);
     ck_assert_str_eq(weft_last_error(), "weft_op_print: there is no rule for operator \"sofmax\"; "
                                         "did you mean softmax?");
 }
-END_TEST
 
-START_TEST(names_of_pytorch_have_a_rule_or_a_reason)
+TEST(names_of_pytorch_have_a_rule_or_a_reason)
 {
     FILE *file = fopen(WEFT_TEST_DATA "/ops/aten-2.15.txt", "r");
     char line[256], theirs[2048], ours[2048];
@@ -181,10 +174,9 @@ START_TEST(names_of_pytorch_have_a_rule_or_a_reason)
     ck_assert_int_eq(known + unknown, 1266);
     ck_assert_int_le(unknown, 6);
 }
-END_TEST
 
 /* NAME_backward is an operator of gradients, or the error names the one that is missing. */
-START_TEST(backward_names_of_pytorch_are_never_the_forward_operator)
+TEST(backward_names_of_pytorch_are_never_the_forward_operator)
 {
     FILE *file = fopen(WEFT_TEST_DATA "/ops/aten-2.15.txt", "r");
     char line[256], last[256] = "", name[300], rule[2048], *overload;
@@ -210,9 +202,8 @@ START_TEST(backward_names_of_pytorch_are_never_the_forward_operator)
     fclose(file);
     ck_assert_msg(known > 20 && unknown > 300, "%d and %d", known, unknown);
 }
-END_TEST
 
-START_TEST(backward_names_of_pytorch_find_their_operator_or_name_it)
+TEST(backward_names_of_pytorch_find_their_operator_or_name_it)
 {
     static const struct {
         const char *name, *want; /* want: how the rule or the error begins */
@@ -244,25 +235,13 @@ START_TEST(backward_names_of_pytorch_find_their_operator_or_name_it)
     ck_assert_str_eq(rule, "max_pool2d_backward: g[i] -> d[i]");
     ck_assert_int_eq(weft_op_remove("max_pool2d_backward"), WEFT_OK);
 }
-END_TEST
 
-static weft_status register_it(void *unused)
+TEST(every_allocation_may_fail)
 {
-    (void)unused;
-    return weft_op_replace("three: a[i] -> b[i]");
+    ck_assert_uint_gt(ALLOCATIONS_FAIL(weft_op_replace("three: a[i] -> b[i]"),
+                                       ck_assert_int_eq(weft_op_remove("three"), WEFT_OK)),
+                      3);
 }
-
-static void remove_it(void *unused)
-{
-    (void)unused;
-    ck_assert_int_eq(weft_op_remove("three"), WEFT_OK);
-}
-
-START_TEST(every_allocation_may_fail)
-{
-    ck_assert_uint_gt(check_allocation_failures(register_it, remove_it, NULL), 3);
-}
-END_TEST
 
 /* ---- threads ---- */
 
@@ -297,7 +276,7 @@ static void *write_rules(void *name)
     return NULL;
 }
 
-START_TEST(threads_read_while_others_register)
+TEST(threads_read_while_others_register)
 {
     static char names[2][8] = {"mine", "yours"};
     pthread_t readers[2], writers[2];
@@ -316,9 +295,8 @@ START_TEST(threads_read_while_others_register)
     accept(weft_op_remove("swap"));
     ck_assert(weft_op_digest() == before);
 }
-END_TEST
 
-START_TEST(thousands_of_names_are_exchanged_and_listed)
+TEST(thousands_of_names_are_exchanged_and_listed)
 {
     enum { MANY = 1000 };
     struct wf_text rules = {0};
@@ -343,13 +321,3 @@ START_TEST(thousands_of_names_are_exchanged_and_listed)
         ck_assert_int_eq(weft_op_print(name, NULL, 0, NULL), WEFT_ERR_NOT_FOUND);
     }
 }
-END_TEST
-
-SUITE(ops_registry, explanations_of_linear_rows_name_infinities,
-      every_rule_of_weft_takes_less_than_a_kibibyte, thousands_of_names_are_exchanged_and_listed,
-      names_are_listed_in_order, a_registered_rule_replaces_one_of_weft_until_it_is_removed,
-      the_digest_does_not_depend_on_the_order, all_lines_are_registered_or_none,
-      an_unknown_name_is_compared_with_the_known_ones, names_of_pytorch_have_a_rule_or_a_reason,
-      backward_names_of_pytorch_are_never_the_forward_operator,
-      backward_names_of_pytorch_find_their_operator_or_name_it, every_allocation_may_fail,
-      threads_read_while_others_register)

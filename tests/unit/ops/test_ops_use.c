@@ -1,6 +1,5 @@
 /* Rows that the program computes, for rules with the clause `use`. */
 #include "weft/status.h"
-#include "support/allocfail.h"
 #include "support/ops.h"
 #include "support/suite.h"
 
@@ -40,7 +39,7 @@ static void end_use(void)
     ck_assert_int_eq(weft_op_remove("turned"), WEFT_OK);
 }
 
-START_TEST(rows_of_a_function_join_those_of_the_rule)
+TEST(rows_of_a_function_join_those_of_the_rule)
 {
     weft_op_query seen;
     struct answers a;
@@ -61,9 +60,8 @@ START_TEST(rows_of_a_function_join_those_of_the_rule)
     ck_assert_int_eq(op_check("turned", "2x2", "f32[4,6] S(1),S(1)", "dim=1")[0], '!');
     end_use();
 }
-END_TEST
 
-START_TEST(rows_may_list_sizes_and_name_owners)
+TEST(rows_may_list_sizes_and_name_owners)
 {
     struct answers a;
 
@@ -78,9 +76,8 @@ START_TEST(rows_may_list_sizes_and_name_owners)
                                  "x must be R or S(0) or G(1;4,2) or "));
     end_use();
 }
-END_TEST
 
-START_TEST(choices_do_not_outlive_the_function)
+TEST(choices_do_not_outlive_the_function)
 {
     struct answers a;
 
@@ -96,9 +93,8 @@ START_TEST(choices_do_not_outlive_the_function)
     ck_assert_int_eq(weft_op_use_remove("turned"), WEFT_ERR_NOT_FOUND);
     ck_assert_int_eq(weft_op_remove("turned"), WEFT_OK);
 }
-END_TEST
 
-START_TEST(malformed_rows_are_refused)
+TEST(malformed_rows_are_refused)
 {
     static const struct {
         const char *text, *want;
@@ -131,27 +127,25 @@ START_TEST(malformed_rows_are_refused)
     ck_assert_int_eq(weft_op_use_register("", answer_rows, NULL), WEFT_ERR_INVALID);
     ck_assert_int_eq(weft_op_use_register("x", NULL, NULL), WEFT_ERR_INVALID);
 }
-END_TEST
 
 static _Atomic(int) done, wrong;
 
 static void *check_often(void *o)
 {
-    const struct op_text *mine = o;
+    const op_text *mine = o;
 
     while (!atomic_load(&done)) {
-        weft_op_choice *choice = NULL;
+        OWNED(weft_op_choice) *choice = NULL;
         if (weft_op_propose(&mine->call, NULL, &choice) != WEFT_OK) atomic_store(&wrong, 1);
-        weft_op_choice_release(&choice);
     }
     return NULL;
 }
 
-START_TEST(threads_propose_while_functions_change)
+TEST(threads_propose_while_functions_change)
 {
     static struct answers a; /* outlives calls that have begun */
     pthread_t threads[2];
-    struct op_text o;
+    op_text o;
 
     begin_use(&a, "S(1) -> S(1)");
     op_begin(&o, "turned", "2", "f32[4,6] S(1)", "dim=1", NULL);
@@ -165,35 +159,7 @@ START_TEST(threads_propose_while_functions_change)
     for (int i = 0; i < 2; i++)
         pthread_join(threads[i], NULL);
     ck_assert_int_eq(atomic_load(&wrong), 0);
-    op_end(&o);
+    op_text_release(&o);
     end_use();
     weft_op_cache_clear();
 }
-END_TEST
-
-static weft_status propose_uncached(void *argument)
-{
-    struct op_text *o = argument;
-    weft_op_choice *choice = NULL;
-    weft_status status = weft_op_propose(&o->call, &op_uncached, &choice);
-
-    weft_op_choice_release(&choice);
-    return status;
-}
-
-START_TEST(it_survives_the_end_of_memory)
-{
-    struct answers a;
-    struct op_text o;
-
-    begin_use(&a, "S(1) -> S(1)");
-    op_begin(&o, "turned", "2", "f32[4,6] S(1)", "dim=1", NULL);
-    check_allocation_failures(propose_uncached, NULL, &o);
-    op_end(&o);
-    end_use();
-}
-END_TEST
-
-SUITE(ops_use, rows_of_a_function_join_those_of_the_rule, rows_may_list_sizes_and_name_owners,
-      choices_do_not_outlive_the_function, malformed_rows_are_refused,
-      threads_propose_while_functions_change, it_survives_the_end_of_memory)

@@ -66,31 +66,13 @@ TEST(partials_may_still_change_their_kind_between_meshes)
     ck_assert_uint_gt(plan->step_count, 0);
 }
 
-struct refining {
-    struct pair pair;
-    weft_spec *a, *b;
-};
-
-static weft_status refine(void *argument)
-{
-    struct refining *r = argument;
-
-    return wf_refine(r->pair.from, r->pair.to, &r->a, &r->b);
-}
-
-static void undo(void *argument)
-{
-    struct refining *r = argument;
-
-    weft_spec_release(&r->a);
-    weft_spec_release(&r->b);
-}
-
 TEST(allocation_failure_is_an_error_without_a_leak)
 {
-    struct refining r = {.a = NULL, .b = NULL};
+    weft_spec *from = NULL, *to = NULL;
+    struct pair pair;
 
-    open_pair(&r.pair, "4@3,1,0,2", "2x2@3,1,0,2", "64", "S(0)", "S(0),R");
-    check_allocation_failures(refine, undo, &r);
-    close_pair(&r.pair);
+    open_pair(&pair, "4@3,1,0,2", "2x2@3,1,0,2", "64", "S(0)", "S(0),R");
+    ALLOCATIONS_FAIL(wf_refine(pair.from, pair.to, &from, &to),
+                     (weft_spec_release(&from), weft_spec_release(&to)));
+    close_pair(&pair);
 }

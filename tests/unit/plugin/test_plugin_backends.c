@@ -222,24 +222,21 @@ TEST(every_reason_has_words)
     ck_assert_str_eq(weft_backend_reason_text(WEFT_BACKEND_REASON_COUNT), "unknown");
 }
 
-static weft_status choose(void *backends)
-{
-    size_t index;
-
-    return weft_backends_choose(backends, WEFT_BACKEND_ROLE_COMM, &index);
-}
-
 TEST(every_allocation_may_fail)
 {
     weft_backends *backends = find("no-device,good", ALL);
     int level = wf_log_level();
+    size_t index;
 
     wf_log_set_level(WF_LOG_ERROR);
-    ck_assert_uint_ge(check_allocation_failures(choose, NULL, backends), 1);
+    ck_assert_uint_ge(
+        ALLOCATIONS_FAIL(weft_backends_choose(backends, WEFT_BACKEND_ROLE_COMM, &index), (void)0),
+        1);
     weft_backends_release(&backends);
     backends = find("no-device", ALL);
     wf_mem_fail_at(1);
-    ck_assert_int_eq(choose(backends), WEFT_ERR_NO_MEMORY);
+    ck_assert_int_eq(weft_backends_choose(backends, WEFT_BACKEND_ROLE_COMM, &index),
+                     WEFT_ERR_NO_MEMORY);
     wf_mem_fail_at(0);
     weft_backends_release(&backends);
     wf_log_set_level(level);

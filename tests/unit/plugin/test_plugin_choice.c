@@ -95,19 +95,11 @@ TEST(names_have_a_form)
     ck_assert(!wf_plugin_name_valid("A", 1));
 }
 
-static weft_status parse(void *choice)
-{
-    return wf_choice_parse("^nccl,/a/b.so,auto,^rccl", choice);
-}
-
-static void drop(void *choice)
-{
-    wf_choice_free(choice);
-}
-
 TEST(every_allocation_may_fail)
 {
     struct wf_choice choice = {0};
 
-    ck_assert_uint_ge(check_allocation_failures(parse, drop, &choice), 8);
+    ck_assert_uint_ge(ALLOCATIONS_FAIL(wf_choice_parse("^nccl,/a/b.so,auto,^rccl", &choice),
+                                       wf_choice_free(&choice)),
+                      8);
 }

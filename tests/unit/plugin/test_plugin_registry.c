@@ -210,25 +210,15 @@ TEST(arguments_are_checked)
     ck_assert_ptr_null(backends);
 }
 
-static weft_status find_much(void *out)
+TEST(every_allocation_may_fail)
 {
     weft_backend_options options = {
         .struct_size = sizeof options,
         .backend = "nosuch," P "/any-file/mine.so,auto,^better",
         .plugin_path = "relative:" P "/good:" P "/better:" P "/good/:/no/such/place:" P "/major",
     };
-
-    return weft_backends_create(&options, out);
-}
-
-static void drop(void *out)
-{
-    weft_backends_release(out);
-}
-
-TEST(every_allocation_may_fail)
-{
     weft_backends *much = NULL;
 
-    ck_assert_uint_ge(check_allocation_failures(find_much, drop, &much), 40);
+    ck_assert_uint_ge(
+        ALLOCATIONS_FAIL(weft_backends_create(&options, &much), weft_backends_release(&much)), 40);
 }

@@ -107,57 +107,22 @@ TEST(the_own_file_is_this_program_wherever_it_was_started)
     wf_free(own);
 }
 
-static weft_status search(void *list)
-{
-    return wf_search_directories("/a:/b", "/c:d", "/usr/bin/tool", list);
-}
-
-static void drop(void *list)
-{
-    wf_directories_free(list);
-}
-
-struct files {
-    const char *folder;
-    char **names;
-    size_t count;
-};
-
-static weft_status list_files(void *argument)
-{
-    struct files *files = argument;
-
-    return wf_search_files(files->folder, &files->names, &files->count);
-}
-
-static void drop_files(void *argument)
-{
-    struct files *files = argument;
-
-    wf_search_files_free(files->names, files->count);
-}
-
-static weft_status own_file(void *out)
-{
-    return wf_search_own_file(out);
-}
-
-static void drop_text(void *out)
-{
-    wf_free(*(char **)out);
-}
-
 TEST(every_allocation_may_fail)
 {
     struct folder folder = folder_create();
     struct wf_directories list = {0};
-    struct files files = {folder.path, NULL, 0};
-    char *own;
+    char *own, **names = NULL;
+    size_t count = 0;
 
     folder_write(&folder, "libweft_plugin_a.so", "", 0);
     folder_write(&folder, "libweft_plugin_b.so", "", 0);
-    ck_assert_uint_ge(check_allocation_failures(search, drop, &list), 10);
-    ck_assert_uint_ge(check_allocation_failures(list_files, drop_files, &files), 4);
-    ck_assert_uint_ge(check_allocation_failures(own_file, drop_text, &own), 1);
+    ck_assert_uint_ge(
+        ALLOCATIONS_FAIL(wf_search_directories("/a:/b", "/c:d", "/usr/bin/tool", &list),
+                         wf_directories_free(&list)),
+        10);
+    ck_assert_uint_ge(ALLOCATIONS_FAIL(wf_search_files(folder.path, &names, &count),
+                                       wf_search_files_free(names, count)),
+                      4);
+    ck_assert_uint_ge(ALLOCATIONS_FAIL(wf_search_own_file(&own), wf_free(own)), 1);
     folder_remove(&folder);
 }

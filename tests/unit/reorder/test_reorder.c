@@ -455,5 +455,5 @@ TEST(failed_allocations_leave_nothing)
 {
     weft_reorder *r = NULL;
 
-    ck_assert_uint_gt(check_allocation_failures(make, drop, &r), 40);
+    ck_assert_uint_gt(ALLOCATIONS_FAIL(make(&r), drop(&r)), 40);
 }

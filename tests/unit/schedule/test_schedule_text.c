@@ -264,5 +264,5 @@ TEST(failed_allocations_leave_nothing)
 {
     weft_schedule *schedule = NULL;
 
-    ck_assert_uint_gt(check_allocation_failures(make_and_lower, drop, &schedule), 20);
+    ck_assert_uint_gt(ALLOCATIONS_FAIL(make_and_lower(&schedule), drop(&schedule)), 20);
 }

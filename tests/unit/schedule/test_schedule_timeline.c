@@ -170,5 +170,5 @@ TEST(failed_allocations_leave_nothing)
 {
     weft_timeline *timeline = NULL;
 
-    ck_assert_uint_gt(check_allocation_failures(make, drop, &timeline), 15);
+    ck_assert_uint_gt(ALLOCATIONS_FAIL(make(&timeline), drop(&timeline)), 15);
 }

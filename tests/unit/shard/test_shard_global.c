@@ -238,24 +238,6 @@ TEST(a_listed_g_is_not_replaced)
     ck_assert_int_eq(wf_mem_live(), 0);
 }
 
-struct making {
-    weft_mesh *mesh;
-    weft_spec *spec;
-};
-
-static weft_status make(void *argument)
-{
-    static const weft_placement p = {.kind = WEFT_PLACE_SHARD};
-    struct making *m = argument;
-
-    return weft_spec_from_shards(m->mesh, WEFT_DTYPE_F32, 1, &p, (const int64_t[]){3, 1}, &m->spec);
-}
-
-static void undo(void *argument)
-{
-    weft_spec_release(&((struct making *)argument)->spec);
-}
-
 TEST(the_number_of_sizes_is_checked)
 {
     static const int64_t sizes[] = {5, 4, 1, 4, 2, 4};
@@ -275,8 +257,13 @@ TEST(the_number_of_sizes_is_checked)
 
 TEST(a_spec_from_shards_survives_every_allocation_failure)
 {
-    struct making m = {.mesh = mesh_of("2")};
+    static const weft_placement p = {.kind = WEFT_PLACE_SHARD};
+    static const int64_t sizes[] = {3, 1};
+    OWNED(weft_mesh) *mesh = mesh_of("2");
+    weft_spec *spec = NULL;
 
-    ck_assert_uint_ge(check_allocation_failures(make, undo, &m), 2);
-    weft_mesh_release(&m.mesh);
+    ck_assert_uint_ge(
+        ALLOCATIONS_FAIL(weft_spec_from_shards(mesh, WEFT_DTYPE_F32, 1, &p, sizes, &spec),
+                         weft_spec_release(&spec)),
+        2);
 }

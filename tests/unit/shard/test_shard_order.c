@@ -118,36 +118,11 @@ TEST(every_order_of_even_splits_comes_back)
     }
 }
 
-struct converting {
-    weft_spec *from, *out;
-};
-
-static weft_status convert(void *argument)
-{
-    struct converting *c = argument;
-
-    return weft_spec_order_to_strides(c->from, &c->out);
-}
-
-static weft_status convert_back(void *argument)
-{
-    struct converting *c = argument;
-
-    return weft_spec_strides_to_order(c->from, &c->out);
-}
-
-static void undo(void *argument)
-{
-    weft_spec_release(&((struct converting *)argument)->out);
-}
-
 TEST(conversion_survives_every_allocation_failure)
 {
-    struct converting there = {.from = spec_of("2x4", "f32[8] S(0)[1],S(0)[0]")};
-    struct converting back = {.from = spec_of("2x4", "f32[8] SS(0,4),S(0)")};
+    OWNED(weft_spec) *there = spec_of("2x4", "f32[8] S(0)[1],S(0)[0]"),
+                     *back = spec_of("2x4", "f32[8] SS(0,4),S(0)"), *out = NULL;
 
-    check_allocation_failures(convert, undo, &there);
-    check_allocation_failures(convert_back, undo, &back);
-    weft_spec_release(&there.from);
-    weft_spec_release(&back.from);
+    ALLOCATIONS_FAIL(weft_spec_order_to_strides(there, &out), weft_spec_release(&out));
+    ALLOCATIONS_FAIL(weft_spec_strides_to_order(back, &out), weft_spec_release(&out));
 }

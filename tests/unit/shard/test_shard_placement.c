@@ -314,5 +314,5 @@ TEST(even_the_complaint_survives_allocation_failure)
 {
     OWNED(weft_mesh) *mesh = mesh_of("2x2");
 
-    check_allocation_failures(refused, NULL, &mesh);
+    ALLOCATIONS_FAIL(refused(&mesh), (void)0);
 }

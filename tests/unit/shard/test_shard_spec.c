@@ -106,31 +106,18 @@ TEST(every_dtype_makes_a_spec)
     }
 }
 
-struct making {
-    weft_mesh *mesh;
-    weft_spec *spec;
-};
-
-static weft_status make(void *argument)
+TEST(creation_survives_every_allocation_failure)
 {
     static const weft_placement placements[] = {{.kind = WEFT_PLACE_SHARD},
                                                 {.kind = WEFT_PLACE_REPLICATE}};
-    struct making *m = argument;
+    static const int64_t shape[] = {8};
+    OWNED(weft_mesh) *mesh = mesh_of("2x4");
+    weft_spec *spec = NULL;
 
-    return weft_spec_create(m->mesh, WEFT_DTYPE_F32, 1, (const int64_t[]){8}, placements, &m->spec);
-}
-
-static void undo(void *argument)
-{
-    weft_spec_release(&((struct making *)argument)->spec);
-}
-
-TEST(creation_survives_every_allocation_failure)
-{
-    struct making m = {.mesh = mesh_of("2x4")};
-
-    ck_assert_uint_ge(check_allocation_failures(make, undo, &m), 1);
-    weft_mesh_release(&m.mesh);
+    ck_assert_uint_ge(
+        ALLOCATIONS_FAIL(weft_spec_create(mesh, WEFT_DTYPE_F32, 1, shape, placements, &spec),
+                         weft_spec_release(&spec)),
+        1);
 }
 
 TEST(a_known_spec_costs_no_memory)

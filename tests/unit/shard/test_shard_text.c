@@ -214,39 +214,17 @@ TEST(wrong_shapes_are_refused)
     ck_assert_int_eq(shape[0], -7);
 }
 
-struct making {
-    weft_mesh *mesh;
-    weft_spec *spec;
-};
-
-static weft_status parse(void *argument)
-{
-    struct making *m = argument;
-
-    return weft_spec_parse(m->mesh, "f32[8,8] B(0;5,3),G(1;3,3,2,0)", &m->spec);
-}
-
-static void undo(void *argument)
-{
-    weft_spec_release(&((struct making *)argument)->spec);
-}
-
-static weft_status print(void *argument)
-{
-    char text[64];
-
-    return weft_spec_print(((struct making *)argument)->spec, text, sizeof text, NULL);
-}
-
 TEST(text_survives_every_allocation_failure)
 {
-    struct making m = {.mesh = mesh_of("2x4")};
+    static const char given[] = "f32[8,8] B(0;5,3),G(1;3,3,2,0)";
+    OWNED(weft_mesh) *mesh = mesh_of("2x4");
+    OWNED(weft_spec) *spec = NULL;
+    char text[64];
 
-    ck_assert_uint_ge(check_allocation_failures(parse, undo, &m), 1);
-    ck_assert_int_eq(parse(&m), WEFT_OK);
-    ck_assert_uint_ge(check_allocation_failures(print, NULL, &m), 1);
-    undo(&m);
-    weft_mesh_release(&m.mesh);
+    ck_assert_uint_ge(
+        ALLOCATIONS_FAIL(weft_spec_parse(mesh, given, &spec), weft_spec_release(&spec)), 1);
+    ck_assert_int_eq(weft_spec_parse(mesh, given, &spec), WEFT_OK);
+    ck_assert_uint_ge(ALLOCATIONS_FAIL(weft_spec_print(spec, text, sizeof text, NULL), (void)0), 1);
 }
 
 TEST(parts_of_a_spec_are_read_alone)

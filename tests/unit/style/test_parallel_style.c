@@ -277,19 +277,9 @@ TEST(malformed_lists_are_refused_with_the_line)
                 "its names on the same axis; put this line before line 2, or remove it");
 }
 
-static weft_status parse(void *out)
-{
-    return weft_styles_parse(list, NULL, out);
-}
-
-static void drop(void *styles)
-{
-    weft_styles_release(styles);
-}
-
 TEST(no_allocation_failure_leaks)
 {
     weft_styles *styles = NULL;
 
-    (void)check_allocation_failures(parse, drop, &styles);
+    (void)ALLOCATIONS_FAIL(weft_styles_parse(list, NULL, &styles), weft_styles_release(&styles));
 }

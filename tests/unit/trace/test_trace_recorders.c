@@ -224,32 +224,15 @@ TEST(an_empty_path_is_refused)
     ck_assert_str_eq(weft_last_error(), "weft_recorder_open: path is empty; it must name a file");
 }
 
-struct opening {
-    const char *path;
-    weft_recorder *recorder;
-};
-
-static weft_status open_one(void *argument)
-{
-    struct opening *opening = argument;
-
-    return weft_recorder_open(opening->path, &opening->recorder);
-}
-
-static void close_one(void *argument)
-{
-    weft_recorder_close(&((struct opening *)argument)->recorder);
-}
-
 TEST(missing_memory_is_reported)
 {
     struct folder folder = recorders_begin();
     struct wf_trace *trace = recorders_make(0, 64);
-    struct opening opening = {.path = trace->path};
+    weft_recorder *recorder = NULL;
     int64_t live;
 
     folder_write(&folder, "weft/recorder.text", "hello", 5);
-    check_allocation_failures(open_one, close_one, &opening);
+    ALLOCATIONS_FAIL(weft_recorder_open(trace->path, &recorder), weft_recorder_close(&recorder));
     live = wf_mem_live();
     for (uint64_t n = 1; n <= 12; n++) { /* how many there are depends on other jobs of the user */
         weft_recorders *recorders = NULL;

@@ -212,21 +212,12 @@ TEST(an_unusable_folder_is_replaced_by_the_next)
 
 /* ---- memory ---- */
 
-static weft_status create(void *out)
-{
-    return wf_trace_create(&test_identity, 64, out);
-}
-
-static void destroy(void *trace)
-{
-    wf_trace_destroy(*(struct wf_trace **)trace);
-}
-
 TEST(a_failed_allocation_is_an_error)
 {
     struct wf_trace *trace = test_trace_begin(0), *other = NULL;
 
-    ck_assert_uint_gt(check_allocation_failures(create, destroy, &other), 0);
+    ck_assert_uint_gt(
+        ALLOCATIONS_FAIL(wf_trace_create(&test_identity, 64, &other), wf_trace_destroy(other)), 0);
     ck_assert_int_eq(count_files(), 0);
     test_trace_end(trace);
 }

@@ -7,6 +7,7 @@
 #include "cpu_comm.h"
 #include "ranks.h"
 
+#include "support/gate.h"
 #include "support/suite.h"
 
 #include <pthread.h>
@@ -18,7 +19,6 @@
 #define SECOND INT64_C(1000000000)
 #define BYTES  (UINT64_C(1) << 20) /* of one rank's part */
 #define COUNT  (BYTES / sizeof(float))
-#define PAGE   UINT64_C(65536) /* of the gate: at least a page of the system */
 
 /* Calls other than collectives. */
 enum { MESSAGE = WEFT_COLL_COUNT, PULL, PUT, GET };
@@ -30,40 +30,6 @@ static struct {
 
 /* ---- the gate ---- */
 
-static struct {
-    unsigned char *page;
-    atomic_bool entered, open, returned;
-} gate;
-
-static void pause_briefly(void)
-{
-    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-}
-
-static void stay_at_gate(int signal_number, siginfo_t *info, void *context)
-{
-    uintptr_t at = (uintptr_t)info->si_addr, page = (uintptr_t)gate.page;
-
-    (void)context;
-    if (at < page || at >= page + PAGE) {
-        signal(signal_number, SIG_DFL);
-        return;
-    }
-    atomic_store(&gate.entered, true);
-    while (!atomic_load(&gate.open))
-        pause_briefly();
-    if (mprotect(gate.page, PAGE, PROT_READ | PROT_WRITE) != 0) signal(signal_number, SIG_DFL);
-}
-
-static void close_gate(unsigned char *page)
-{
-    gate.page = page;
-    atomic_store(&gate.entered, false);
-    atomic_store(&gate.open, false);
-    atomic_store(&gate.returned, false);
-    if (mprotect(page, PAGE, PROT_NONE) != 0) abort();
-}
-
 /* Fails the communicator of rank 0 during the access, and then ends the access. */
 static void *fail_owner(void *argument)
 {
@@ -72,23 +38,14 @@ static void *fail_owner(void *argument)
     while (!atomic_load(&gate.entered))
         pause_briefly();
     rank->plugin->comm->abort(rank->comm);
-    for (int i = 0; i < 100 && !atomic_load(&gate.returned); i++)
+    for (int i = 0; i < 100 && !atomic_load(&gate.over); i++)
         pause_briefly();
-    RANK_CHECK(!atomic_load(&gate.returned));
+    RANK_CHECK(!atomic_load(&gate.over));
     atomic_store(&gate.open, true);
     return NULL;
 }
 
 /* ---- the calls ---- */
-
-static void *map(uint64_t bytes)
-{
-    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-    if (memory == MAP_FAILED) abort();
-    memset(memory, 0, bytes);
-    return memory;
-}
 
 static bool gathers(void)
 {
@@ -100,15 +57,15 @@ static unsigned char *find_page(unsigned char *send, unsigned char *recv)
 {
     switch (call.what) {
     case WEFT_COLL_BROADCAST: /* the root writes the last part */
-        return recv + BYTES - PAGE;
+        return recv + BYTES - GATE_BYTES;
     case WEFT_COLL_ALL_REDUCE: /* rank 1 has the last part of the sums */
-        return recv + BYTES - PAGE;
+        return recv + BYTES - GATE_BYTES;
     case WEFT_COLL_ALL_TO_ALL:
     case WEFT_COLL_SCATTER:
     case WEFT_COLL_REDUCE_SCATTER:
-        return send + BYTES + PAGE;
+        return send + BYTES + GATE_BYTES;
     default:
-        return send + BYTES - PAGE;
+        return send + BYTES - GATE_BYTES;
     }
 }
 
@@ -206,18 +163,21 @@ static weft_status make_call(struct rank *rank, unsigned char *send, unsigned ch
         status = run_collective(rank, send, recv, stream);
     if (call.on_stream && status == WEFT_OK)
         status = rank->plugin->device->stream_wait(rank->device, stream, WEFT_FOREVER);
-    if (rank->number == 0) atomic_store(&gate.returned, true);
+    if (rank->number == 0) atomic_store(&gate.over, true);
     rank->plugin->device->stream_destroy(rank->device, stream);
     return status;
 }
 
 static void owner_fails_during_access(struct rank *rank)
 {
-    unsigned char *send = map(2 * BYTES), *recv = map(2 * BYTES);
+    unsigned char *send = map_zeros(2 * BYTES), *recv = map_zeros(2 * BYTES);
     pthread_t helper;
     weft_status status;
 
-    if (rank->number == 0) close_gate(find_page(send, recv));
+    if (rank->number == 0) {
+        close_gate();
+        place_gate(find_page(send, recv));
+    }
     ranks_meet(rank);
     if (rank->number == 0 && pthread_create(&helper, NULL, fail_owner, rank) != 0) abort();
     status = make_call(rank, send, recv);

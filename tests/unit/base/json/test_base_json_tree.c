@@ -94,7 +94,7 @@ TEST(malformed_text_is_refused_with_its_position)
     ck_assert_ptr_nonnull(strstr(weft_last_error(), "nested deeper than 32"));
 }
 
-static weft_status read_long(void *tree)
+static weft_status read_long(struct wf_json_tree *tree)
 {
     char text[300] = "[0";
 
@@ -104,14 +104,9 @@ static weft_status read_long(void *tree)
     return wf_json_read("it", text, tree);
 }
 
-static void free_long(void *tree)
-{
-    wf_json_free(tree);
-}
-
 TEST(it_frees_what_it_read_if_memory_ends)
 {
     struct wf_json_tree tree;
 
-    ck_assert_uint_eq(check_allocation_failures(read_long, free_long, &tree), 3);
+    ck_assert_uint_eq(ALLOCATIONS_FAIL(read_long(&tree), wf_json_free(&tree)), 3);
 }

@@ -110,57 +110,33 @@ TEST(a_backend_that_is_not_there_is_everyones_error)
     ck_assert_ptr_nonnull(strstr(weft_last_error(), "/no/such/libweft_plugin_x.so"));
 }
 
-static weft_status make(void *context)
-{
-    weft_init_options options = {.struct_size = sizeof options, .size = 1};
-
-    return wf_context_create(&options, fake_plugin(), context);
-}
-
-static void drop(void *context)
-{
-    weft_context_release(context);
-}
-
 TEST(no_allocation_that_fails_leaves_anything)
 {
+    weft_init_options options = {.struct_size = sizeof options, .size = 1};
     weft_context *context = NULL;
 
     fake_reset();
-    check_allocation_failures(make, drop, &context);
+    ALLOCATIONS_FAIL(wf_context_create(&options, fake_plugin(), &context),
+                     weft_context_release(&context));
     ck_assert_int_eq(fake.devices, 0);
     ck_assert_int_eq(fake.prepared, fake.destroyed);
 }
 
-static weft_context *held;
-
-static weft_status split(void *comm)
-{
-    return weft_comm_split(weft_world(held), 0, 0, NULL, comm);
-}
-
-static weft_status create(void *comm)
-{
-    return weft_comm_create(weft_world(held), 1, (int32_t[]){0}, NULL, comm);
-}
-
-static void release(void *comm)
-{
-    weft_comm_release(comm);
-}
-
 TEST(no_allocation_of_a_communicator_that_fails_leaves_anything)
 {
+    weft_context *held;
     weft_comm *comm = NULL;
 
     fake_reset();
     held = world_alone();
     for (int i = 0; i < WF_REMNANTS; i++) { /* the context keeps as many released objects */
-        ck_assert_int_eq(split(&comm), WEFT_OK);
-        release(&comm);
+        ck_assert_int_eq(weft_comm_split(weft_world(held), 0, 0, NULL, &comm), WEFT_OK);
+        weft_comm_release(&comm);
     }
-    check_allocation_failures(split, release, &comm);
-    check_allocation_failures(create, release, &comm);
+    ALLOCATIONS_FAIL(weft_comm_split(weft_world(held), 0, 0, NULL, &comm),
+                     weft_comm_release(&comm));
+    ALLOCATIONS_FAIL(weft_comm_create(weft_world(held), 1, (int32_t[]){0}, NULL, &comm),
+                     weft_comm_release(&comm));
     weft_context_release(&held);
     ck_assert_int_eq(fake.prepared, fake.destroyed);
 }

@@ -182,22 +182,12 @@ TEST(a_stream_is_waited_for_with_a_limit)
     weft_context_release(&context);
 }
 
-static weft_status make(void *stream)
-{
-    return weft_stream_create(context, stream);
-}
-
-static void drop(void *stream)
-{
-    weft_stream_release(stream);
-}
-
 TEST(no_allocation_that_fails_leaves_anything)
 {
     weft_stream *stream = NULL;
 
     fake_reset();
     context = world_alone();
-    check_allocation_failures(make, drop, &stream);
+    ALLOCATIONS_FAIL(weft_stream_create(context, &stream), weft_stream_release(&stream));
     weft_context_release(&context);
 }

@@ -40,7 +40,7 @@ TEST(state_is_made_and_freed)
     static weft_context context;
 
     pthread_mutex_init(&context.lock, NULL);
-    ck_assert_uint_gt(check_allocation_failures(create, destroy, &context), 0);
+    ck_assert_uint_gt(ALLOCATIONS_FAIL(create(&context), destroy(&context)), 0);
     ck_assert_int_eq(wf_modules_create(&context), WEFT_OK);
     for (size_t i = 0; i < WF_MODULE_COUNT; i++)
         ck_assert_ptr_nonnull(context.kept[i]);

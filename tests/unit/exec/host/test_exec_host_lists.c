@@ -134,31 +134,16 @@ TEST(a_region_without_dimensions_is_one_element)
     wf_host_list_destroy(list);
 }
 
-struct making {
-    weft_context *context;
-    void *list;
-};
-
-static weft_status make(void *self)
-{
-    struct making *making = self;
-    weft_region region = {.dims = 1, .extent = {8}, .source_stride = {1}, .target_stride = {2}};
-
-    return wf_host_list_create(making->context, 4, 1, &region, &making->list);
-}
-
-static void drop(void *self)
-{
-    wf_host_list_destroy(((struct making *)self)->list);
-}
-
 TEST(a_list_survives_a_lack_of_memory)
 {
-    struct making making = {NULL, NULL};
+    weft_region region = {.dims = 1, .extent = {8}, .source_stride = {1}, .target_stride = {2}};
+    OWNED(weft_context) *context = NULL;
+    void *list = NULL;
 
     fake_reset();
-    making.context = world_alone();
-    making.context->features = 0;
-    ck_assert_uint_ge(check_allocation_failures(make, drop, &making), 3);
-    weft_context_release(&making.context);
+    context = world_alone();
+    context->features = 0;
+    ck_assert_uint_ge(ALLOCATIONS_FAIL(wf_host_list_create(context, 4, 1, &region, &list),
+                                       wf_host_list_destroy(list)),
+                      3);
 }
