@@ -18,6 +18,6 @@ fi
 version=$(sed -n 's/^project(weft VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
 python3 api/describe.py "$out/weft-api.json" "$version" {core,files,parallel}/include/weft/*.h
 python3 ci/manual/stage.py . "$out/weft-api.json" "$out"
-"$python" -m mkdocs build --quiet --strict --config-file "$out/mkdocs.yml"
+NO_MKDOCS_2_WARNING=1 "$python" -m mkdocs build --quiet --strict --config-file "$out/mkdocs.yml"
 python3 ci/manual/links.py "$out/site"
 echo "manual: $out/site/index.html"

@@ -115,9 +115,9 @@ WEFT_API int32_t weft_local_size(const weft_context *context);
  * [any thread] */
 WEFT_API bool weft_is_simulated(const weft_context *context);
 
-/* The communicator of all ranks.  With simulated ranks it has their number, and refuses every call.
- * Borrowed: weft_context_release releases it, and it must not be
- * used afterwards.  NULL for NULL.  [any thread] */
+/* The communicator of all ranks.  With simulated ranks, weft_comm_size returns their number; every
+ * other call is refused. Borrowed: weft_context_release releases it, and it must not be used
+ * afterwards.  NULL for NULL.  [any thread] */
 WEFT_API weft_comm *weft_world(weft_context *context);
 
 /* The plugin that communicates for this context.  Borrowed.  NULL for NULL.  [any thread] */

@@ -85,13 +85,13 @@ typedef struct weft_plan_info {
     uint64_t digest;     /* 64-bit hash: equal plans have equal digests */
     size_t tensors;      /* number of tensors: 1, or more for a batch */
     size_t together;     /* tensors of a batch that share one exchange */
-    /* bytes_received_max was counted.  False: it is an estimate, or UINT64_MAX, which stands for as
-     * many bytes or more. */
+    /* True: bytes_received_max is exact.  False: it is an estimate; UINT64_MAX means 2^64 - 1 bytes
+     * or more. */
     bool exact;
-    bool scratch_exact; /* peak_bytes was counted; false: as for `exact` */
-    /* It is shown that no plan of those that docs/planner.md lists is better.  False: the search
-     * was ended early, bytes were minimized for more than 64 ranks, or the plan is a batch or goes
-     * between two meshes whose ranks differ. */
+    bool scratch_exact; /* as `exact`, for peak_bytes */
+    /* Proven optimal among the plans that docs/planner.md lists.  False: the search was ended
+     * early, bytes were minimized for more than 64 ranks, or the plan is a batch or goes between
+     * two meshes whose ranks differ. */
     bool least;
 } weft_plan_info;
 
@@ -126,7 +126,7 @@ typedef struct weft_plan_step_info {
     uint64_t cost_ns; /* predicted time */
     size_t tensor;    /* index of the tensor in a batch; without meaning if FROM is NULL */
     uint32_t cast;    /* enum weft_cast; FROM and TO have the two dtypes */
-    /* Counted; false: an estimate, or UINT64_MAX, which stands for as many bytes or more. */
+    /* True: exact.  False: an estimate; UINT64_MAX means 2^64 - 1 bytes or more. */
     bool exact;         /* bytes_sent and bytes_received, both */
     bool scratch_exact; /* scratch_bytes */
 } weft_plan_step_info;
@@ -146,12 +146,12 @@ WEFT_API WEFT_NODISCARD weft_status weft_plan_lower_bound(const weft_plan *plan,
 /* The cost table that PLAN was created with.  Borrowed; NULL for NULL. */
 WEFT_API const weft_cost_table *weft_plan_costs(const weft_plan *plan);
 
-/* Create the plan that would be chosen if PLAN did not exist, to show why PLAN was chosen: the best
- * plan without the kind of step that PLAN spends most time on; between two meshes, the next best
- * plan.  OPTIONS are those that PLAN was created with; the memory limit is ignored.  OPTIONS may be
- * NULL; without a cost table, that of PLAN is used.  The caller releases *OUT.
- * WEFT_ERR_NOT_FOUND: no other plan exists, PLAN moves no data, or OPTIONS->planner is not
- * WEFT_PLANNER_SEARCH.  WEFT_ERR_INVALID: PLAN is a batch. */
+/* Create the second-best plan, to explain why PLAN was chosen: the best plan without the kind of
+ * step that PLAN spends most time on; between two meshes, the next best plan.  OPTIONS are those
+ * that PLAN was created with; the memory limit is ignored.  OPTIONS may be NULL; without a cost
+ * table, that of PLAN is used.  The caller releases *OUT. WEFT_ERR_NOT_FOUND: no other plan exists,
+ * PLAN moves no data, or OPTIONS->planner is not WEFT_PLANNER_SEARCH.  WEFT_ERR_INVALID: PLAN is a
+ * batch. */
 WEFT_API WEFT_NODISCARD weft_status weft_plan_create_runner_up(const weft_plan *plan,
                                                                const weft_plan_options *options,
                                                                weft_plan **out);

@@ -209,8 +209,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_tensor_full(weft_tensor *tensor, int32_
 /* These functions create a tensor that shares the memory of TENSOR and keeps a reference to it.
  * Nothing is communicated and nothing is copied.  Not collective, but all ranks make the same
  * views. The view has its own layout: its placements follow from what each rank holds, so a view of
- * an S may have a G or a B.  WEFT_ERR_UNSUPPORTED: no placements describe the view; the error has
- * the layout to move TENSOR to before, with the predicted time and bytes of that move. */
+ * an S may have a G or a B.  WEFT_ERR_UNSUPPORTED: no placements describe the view; the error names
+ * the layout to move TENSOR to first, and the predicted time and bytes of that move. */
 
 /* The LENGTH indices of dimension DIM from START on.  The caller releases *OUT. */
 WEFT_API WEFT_NODISCARD weft_status weft_tensor_narrow(weft_tensor *tensor, int32_t dim,

@@ -9,10 +9,10 @@
  *     TRY(weft_routing_combine(routing, outputs, tokens, stream, NULL));
  *     weft_routing_release(&routing);
  *
- * A token is a row of elements.  The experts 0 .. experts - 1 are shared among the ranks of a
- * mesh axis as S(0) shares the first dimension of their weights.  Each of the two is the backward
- * of the other: the gradient of received tokens goes back by a combine, the gradient of combined
- * tokens by a dispatch. */
+ * A token is a row of elements.  The experts 0 .. experts - 1 are shared among the ranks of a mesh
+ * axis as S(0) shares the first dimension of their weights.  Dispatch and combine are each other's
+ * backward: the gradient of received tokens goes back by a combine, the gradient of combined tokens
+ * by a dispatch. */
 #ifndef WEFT_EXPERTS_H
 #define WEFT_EXPERTS_H
 

@@ -96,7 +96,7 @@ typedef struct weft_fsdp_param {
     weft_tensor *tensor; /* the stored parameter, without gaps; the group keeps a reference */
     /* Axes of the tensor's mesh, as in weft_fsdp_create.  "": none.  NULL: those of the group. */
     const char *shard, *replicate;
-    bool frozen; /* it has no gradient; so is a parameter that is not of floats */
+    bool frozen; /* no gradient is computed; always so if not of floats */
     /* Memory of the caller for the gathered parameter: a tensor of its gathered layout and dtype
      * without gaps, of which the group keeps a reference.  weft_fsdp_parameter returns it.  Between
      * weft_fsdp_reshard and the next gather its elements may be used for anything, after the work
@@ -159,7 +159,7 @@ WEFT_API void weft_fsdp_group_release(weft_fsdp_group **group);
 enum weft_fsdp_phase { WEFT_FSDP_FORWARD = 0, WEFT_FSDP_BACKWARD = 1 };
 
 /* Begin to gather the parameters of GROUP, after the work that is on the compute stream now.  It
- * does nothing if weft_fsdp_unshard_end of another group has begun it (weft_fsdp_prefetch_set).
+ * has no effect if a prefetch has already begun this gather (weft_fsdp_prefetch_set).
  * WEFT_ERR_INVALID: they are gathered, or this call was made, already.  The first gather after
  * weft_fsdp_reshard_to with another number of ranks waits for the other ranks.  If a rank has no
  * memory for the gathered parameters, the communicator of gathering fails, and the shards stay as

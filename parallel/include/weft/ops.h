@@ -65,7 +65,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_op_meaning_print(const char *name, char
 WEFT_API WEFT_NODISCARD weft_status weft_op_names_print(char *text, size_t size, size_t *needed);
 
 /* A digest of all rules that apply now.  Equal on two ranks if they have the same rules, in
- * whatever order they were registered; 0: there is no memory for weft's own rules. */
+ * whatever order they were registered; 0 if memory ran out. */
 WEFT_API uint64_t weft_op_digest(void);
 
 /* ---- calls --------------------------------------------------------------------- */
@@ -173,7 +173,7 @@ enum weft_op_flag {
     WEFT_OP_FLAG_FALLBACK = 8,
     /* weft_op_propose: the cost of a strategy includes the least time to reduce its partial
      * outputs, to R or to parts of one dimension.  Without it a strategy is chosen by the moves of
-     * its inputs alone, and whoever reads a partial output pays for the reduction. */
+     * its inputs alone, and the reduction of a partial output is not counted. */
     WEFT_OP_FLAG_PRICE_PARTIALS = 16
 };
 

@@ -104,11 +104,12 @@ typedef weft_status (*weft_overlap_kernel)(void *user, const weft_overlap_rows *
  * for STREAM before it begins, and passes it to CONSUME.  The call returns when the work is
  * complete, so there is no work to wait for.  WEFT_ERR_INVALID: the ranks along the axis do not
  * share the rows as S(0) does, this rank's shard has gaps, an option is outside its range, or the
- * call needs more bytes than were prepared.  WEFT_ERR_MISMATCH: ranks
- * make different calls; the communicator then has failed on all ranks.  This is found with
- * symmetric memory.  With messages, different sizes or dtypes are found, and a gather that meets a
- * reduce-scatter ends with WEFT_ERR_TIMEOUT if the backend has tags; otherwise the data is
- * undefined or the call ends with WEFT_ERR_TIMEOUT. */
+ * call needs more bytes than were prepared.  WEFT_ERR_MISMATCH: ranks make different calls; the
+ * communicator then has failed on all ranks.  What is found:
+ *
+ *     what differs              symmetric memory   messages, tags   messages, no tags
+ *     sizes or dtypes           MISMATCH           MISMATCH         MISMATCH
+ *     gather, reduce-scatter    MISMATCH           TIMEOUT          TIMEOUT, or undefined data */
 WEFT_API WEFT_NODISCARD weft_status weft_overlap_gather(weft_overlap *overlap, weft_tensor *input,
                                                         const weft_overlap_call_options *options,
                                                         weft_overlap_kernel consume, void *user,
