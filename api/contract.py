@@ -18,10 +18,10 @@ def load(path):
 
 
 def split(text):
-    """(contract, errors): errors are (names, text), in the order of the text."""
+    """(contract, errors): errors are (names, text), in the order of the contract."""
     text = MARK.sub("", text).strip()
     parts = ERROR.split(text)
-    errors = [(parts[at], " ".join(parts[at + 1].split())) for at in range(1, len(parts), 2)]
+    errors = [(parts[at], parts[at + 1].strip()) for at in range(1, len(parts), 2)]
     return parts[0].strip(), errors
 
 
@@ -49,8 +49,11 @@ def signature(name, function, width=88):
 
 def facts(argument):
     """What the description knows of an argument beside its type, in words."""
-    made = [] if argument["kind"] in ("number", "enum", "struct", "callback", "user", "text") and argument["direction"] == "in" \
-        else [DIRECTIONS[argument["direction"]]]
+    made = []
+    if argument["kind"] == "user":
+        made.append("passed to the callback")
+    elif argument["direction"] != "in" or argument["kind"] not in ("number", "enum", "struct", "callback", "text", "handle"):
+        made.append(DIRECTIONS[argument["direction"]])
     if argument.get("null_if"):
         made.append(f"may be NULL if {argument['null_if']}")
     elif argument.get("nullable"):

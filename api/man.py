@@ -50,7 +50,7 @@ def page(name, api, examples):
     if errors:
         made += [".SH ERRORS"]
         for names, said in errors:
-            made += [".TP", f".B {names}", escaped(said)]
+            made += [".TP", f".B {names}", body(said).replace(".PP", ".IP")]
     made += [".SH ATTRIBUTES", f"Library: {escaped(one['library'])}.", f"Tier: {escaped(contract.tier(one))}.",
              "Threads: " + ("any number of threads at once." if one["any_thread"] else f"one at a time; see the first comment of {one['header']}.")]
     if name in examples:

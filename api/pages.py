@@ -4,11 +4,23 @@
 import html
 import pathlib
 import re
+import textwrap
 
 import contract
 
 WORD = re.compile(r"\*?[A-Za-z_]\w*(?:(?:->|\.)\w+)*(?:\[\w*\])?(?:=\w+)?")
 MARKS = str.maketrans({mark: "\\" + mark for mark in "*_[]`#|"})
+
+
+def dedented(text):
+    """Blocks of code begin in the first column."""
+    def block(found):
+        return "```text\n" + textwrap.dedent(found[1]) + "```"
+    return re.sub(r"```text\n(.*?)```", block, text, flags=re.S)
+
+
+def capital(text):
+    return text if re.match(r"\w*_", text) else text[:1].upper() + text[1:]
 
 
 class Writer:
@@ -26,18 +38,29 @@ class Writer:
         return f"`{name}`"
 
     def prose(self, text, arguments=(), itself=""):
-        """Text of a header as Markdown: names become code and links, and lines that are indented a block of code."""
-        made = []
+        """Text of a header as Markdown: names become code and links, lines that are indented a block of code, and lines
+        that begin with "- " a list, whose items may go on in indented lines."""
+        made, kind = [], ""
         for line in text.split("\n"):
-            if line.startswith("  ") and not line.lstrip().startswith("- "):
-                made += [] if made and made[-1].startswith("    ") else [""]
-                made.append("    " + line)
+            before, indented = kind, line.startswith("  ") and not line.lstrip().startswith("- ")
+            kind = "" if not line.strip() else "item" if line.lstrip().startswith("- ") or (indented and before == "item") else \
+                "code" if indented else "text"
+            if kind == "code":
+                made += [] if before == "code" else ["", "```text"]
+                made.append(line)
             else:
-                made += [""] if made and made[-1].startswith("    ") else []
+                made += ["```", ""] if before == "code" else [""] if kind == "item" and before == "text" else []
                 made.append(self.line(line, arguments, itself))
-        return "\n".join(made)
+        return dedented("\n".join(made + (["```"] if kind == "code" else [])))
 
     def line(self, line, arguments=(), itself=""):
+        """What stands in backticks is code as it is."""
+        parts = line.split("`")
+        if len(parts) % 2 == 0:
+            parts = [line]
+        return "".join(f"`{part}`" if at % 2 else self.words(part, arguments, itself) for at, part in enumerate(parts))
+
+    def words(self, line, arguments, itself):
         names = {name.upper(): name for name in arguments}
         made, at = "", 0
         for found in WORD.finditer(line):
@@ -70,7 +93,7 @@ class Writer:
                 f"[{one['header']}]({one['header']}.md) · lib{one['library']} · "
                 f"[{one['tier']}](../abi.md#the-librarys-abi) · {'any thread' if one['any_thread'] else 'one thread at a time'}",
                 '{ .weft-facts }', "", "```c", contract.signature(name, one, 78), "```", "",
-                self.prose(text or one["section"], arguments, name), ""]
+                self.prose(text or capital(one["section"]), arguments, name), ""]
         if arguments:
             made += ["## Arguments", "", "| argument | type | |", "|---|---|---|"]
             for argument in one["arguments"]:
@@ -80,7 +103,7 @@ class Writer:
             made += ["## Errors", ""]
             for names, said in errors:
                 made += [", ".join(f"[`{word}`](../errors.md)" if word.startswith("WEFT") else word for word in re.findall(r"WEFT_\w+|Errors", names)),
-                         f":   {self.cell(said, arguments)}", ""]
+                         ":   " + self.prose(said, arguments, name).replace("\n", "\n    "), ""]
         calls = self.callers.get(name, [])
         if calls:
             made += ["## Examples", "", *self.excerpt(name, calls[0]), ""]
@@ -109,7 +132,7 @@ class Writer:
         header = self.api["headers"][name]
         text = header["text"].split("\n\n", 1)
         summary = re.sub(r"^\S+ - ", "", text[0])
-        made = [f"# {name}", "", f"lib{header['library']} · `#include <weft/{name}>`", "{ .weft-facts }", "", self.line(summary), ""]
+        made = [f"# {name}", "", f"lib{header['library']} · `#include <weft/{name}>`", "{ .weft-facts }", "", self.line(capital(summary)), ""]
         made += [self.prose(text[1])] if len(text) > 1 else []
         functions = [one for one, of in self.api["functions"].items() if of["header"] == name]
         if functions:
@@ -154,7 +177,7 @@ class Writer:
                 functions = [name for name, of in self.api["functions"].items() if of["header"] == header]
                 if one["library"] == library:
                     summary = re.sub(r"^\S+ - ", "", one["summary"])
-                    made += [f"### [{header}]({header}.md) {{ #{header} }}", "", self.line(summary), "",
+                    made += [f"### [{header}]({header}.md) {{ #{header} }}", "", self.line(capital(summary)), "",
                              " ".join(f"[`{name}`]({name}.md)" for name in functions), ""]
         return "\n".join(made)
 

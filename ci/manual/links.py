@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Does every internal link of a built site lead to a file and to an element of it?  links.py SITE"""
+"""Does every internal link of a built site lead to a file and to an element of it, and does no page need a server?
+
+links.py SITE"""
 import html.parser
 import pathlib
 import sys
@@ -17,7 +19,7 @@ class Page(html.parser.HTMLParser):
         self.names.update(given[key] for key in ("id", "name") if given.get(key))
         link = given.get("href") if tag in ("a", "link") else given.get("src")
         if link:
-            self.links.append(link)
+            self.links.append((link, tag != "a" and given.get("rel") != "canonical"))
 
 
 def main():
@@ -27,9 +29,11 @@ def main():
     for path, page in pages.items():
         if path.name == "404.html":  # its links begin at the root of a server
             continue
-        for link in page.links:
+        for link, loads in page.links:
             parts = urllib.parse.urlsplit(link)
             if parts.scheme or parts.netloc:
+                if loads and parts.scheme != "data":
+                    problems.add(f"{path.relative_to(site)} loads {link}")
                 continue
             count += 1
             target = (path.parent / urllib.parse.unquote(parts.path)).resolve() if parts.path else path

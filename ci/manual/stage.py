@@ -132,10 +132,12 @@ class Site:
             path, page = self.waiting.pop()
             if page not in self.texts:
                 self.add(path, page)
+        self.texts["index.md"] = "---\nhide: [navigation, toc]\n---\n" + self.texts["index.md"]
         for page, text in self.texts.items():
             (folder / page).parent.mkdir(parents=True, exist_ok=True)
             (folder / page).write_text(text, encoding="utf-8")
-        shutil.copy(source / "ci/manual/style.css", folder / "style.css")
+        for name in ("style.css", "iframe-worker.js"):
+            shutil.copy(source / "ci/manual" / name, folder / name)
 
     def configure(self):
         text = (source / "ci/manual/mkdocs.yml").read_text(encoding="utf-8")
