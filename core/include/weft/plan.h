@@ -57,8 +57,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_plan_create(const weft_spec *from, cons
                                                      weft_plan **out);
 
 /* Set *NS to a time that a plan from FROM to PLACEMENTS, on the mesh of FROM, needs at least: the
- * `cost_ns` of the plan that weft_plan_create makes with the same OPTIONS is not below it.  0:
- * nothing need travel, or no bound is known.  It makes neither a spec nor a plan, so a search that
+ * `cost_ns` of the plan that weft_plan_create makes with the same OPTIONS is not below it.  0: no
+ * data need be sent, or no bound is known.  It makes neither a spec nor a plan, so a search that
  * compares many layouts need not plan those whose bound is above the best time that it has found.
  * OPTIONS may be NULL.  WEFT_ERR_INVALID: the tensor cannot have PLACEMENTS.  WEFT_ERR_UNSUPPORTED:
  * there is no such plan, as in weft_plan_create.  [PLACEMENTS: one per mesh axis] */
@@ -107,8 +107,8 @@ WEFT_API bool weft_plan_communicates(const weft_plan *plan);
 /* Where a step changes the dtype.  At most one step per tensor does. */
 enum weft_cast {
     WEFT_CAST_NONE = 0,
-    WEFT_CAST_BEFORE = 1, /* first; the data travels in the dtype of the step's target */
-    WEFT_CAST_AFTER = 2   /* last; the data travels in the dtype of the step's source */
+    WEFT_CAST_BEFORE = 1, /* first; the data is sent in the dtype of the step's target */
+    WEFT_CAST_AFTER = 2   /* last; the data is sent in the dtype of the step's source */
 };
 
 typedef struct weft_plan_step_info {
@@ -139,7 +139,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_plan_step_get(const weft_plan *plan, si
 /* Set *BYTES to a lower bound on the bytes that the busiest rank receives in any method, by weft's
  * steps or others, if only ranks of the plan's meshes take part.  It follows from the indices that
  * ranks hold and want, and from the number of contributions that are reduced.  No method may reach
- * the bound.  0: nothing must travel, or no bound is known.  Takes some hundred nanoseconds per
+ * the bound.  0: no data must be sent, or no bound is known.  Takes some hundred nanoseconds per
  * distinct shard. */
 WEFT_API WEFT_NODISCARD weft_status weft_plan_lower_bound(const weft_plan *plan, uint64_t *bytes);
 

@@ -71,7 +71,7 @@ typedef weft_status (*weft_op_kernel)(void *user, const weft_op_run *run);
 /* Whether inputs may be moved. */
 enum weft_op_moves {
     WEFT_OP_MOVES_REFUSED = 0, /* the default: only changes without communication, R to S or P */
-    WEFT_OP_MOVES_MADE = 1,    /* the cheapest strategy is taken; its moves travel as one batch */
+    WEFT_OP_MOVES_MADE = 1,    /* the cheapest strategy is taken; its moves are one batch */
     WEFT_OP_MOVES_SHOWN = 2    /* the same, and each move is logged with its price */
 };
 

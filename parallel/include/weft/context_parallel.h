@@ -55,7 +55,7 @@ enum weft_cp_balance {
 
 /* How queries and keys come together. */
 enum weft_cp_variant {
-    WEFT_CP_RING = 0,   /* keys and values travel from rank to rank, one shard per step */
+    WEFT_CP_RING = 0,   /* ring attention: keys and values go around the ring, a shard per step */
     WEFT_CP_GATHER = 1, /* every rank gathers all keys and values */
     WEFT_CP_HEADS = 2   /* every rank gets the whole sequence of some of the heads, and back */
 };

@@ -1,4 +1,4 @@
-/* experts.h - tokens that travel to the ranks of their experts, and back.
+/* experts.h - MoE dispatch and combine: tokens to the ranks of their experts, and back.
  *
  *     TRY(weft_experts_create(ctx, mesh, "ep", &options, &experts));
  *     ... per step: the router orders this rank's tokens by expert, and counts them ...
@@ -25,7 +25,7 @@ extern "C" {
 /* Experts on the ranks of an axis.  Routings count as parts of their experts: one thread at a time
  * uses them. */
 typedef struct weft_experts weft_experts;
-/* Where the tokens of one step travel. */
+/* Where the tokens of one step are sent. */
 typedef struct weft_routing weft_routing;
 
 #define WEFT_EXPERTS_MAX        65536

@@ -24,8 +24,8 @@
  * with its own data, so the gradient of a gathered parameter is P(sum) over the shard axes and the
  * replicate axes.  Reduced, the gradient has the layout of the stored parameter.
  *
- * A group is the parameters that travel together: one batch gathers all of them, straight into
- * place, and one batch reduces their gradients.  The parameters of a group may be on different
+ * A group is the parameters that are gathered together: one batch gathers all of them, straight
+ * into place, and one batch reduces their gradients.  The parameters of a group may be on different
  * meshes.
  *
  * The caller drives the order.  All ranks of the meshes of a group make the same calls with it in
@@ -115,9 +115,9 @@ typedef struct weft_fsdp_group_options {
     /* Axes of the parameters' meshes, as in weft_fsdp_create.  "": none.  NULL: those of the
      * weft_fsdp. */
     const char *shard, *replicate;
-    /* Dtypes by name ("bf16"), for parameters of floats; others travel as they are.  Of gathered
-     * parameters, NULL: as stored.  In which gradients are added up, NULL: that of each gradient.
-     * Of reduced gradients, NULL: as the parameter is stored. */
+    /* Dtypes by name ("bf16"), for parameters of floats; others are gathered as they are.  Of
+     * gathered parameters, NULL: as stored.  In which gradients are added up, NULL: that of each
+     * gradient. Of reduced gradients, NULL: as the parameter is stored. */
     const char *gather_dtype, *reduce_dtype, *gradient_dtype;
     /* The sum of the gradients of all ranks is divided by it.  0: by the number of ranks along the
      * shard and replicate axes, which gives the mean.  docs/training/fsdp.md states when and in

@@ -50,9 +50,9 @@ WEFT_API void weft_overlap_release(weft_overlap **overlap);
 typedef struct weft_overlap_info {
     size_t struct_size;
     int32_t ranks;  /* along the axis */
-    bool symmetric; /* rows travel through symmetric memory, otherwise as messages */
-    /* Whether rows can travel while a rank computes: on a device, and on processors if the host has
-     * two of them for every rank.  BY_COSTS otherwise is PLAIN. */
+    bool symmetric; /* rows are written through symmetric memory, otherwise sent as messages */
+    /* Whether rows can be sent while a rank computes: on a device, and on processors if the host
+     * has two of them for every rank.  BY_COSTS otherwise is PLAIN. */
     bool concurrent;
     uint64_t bytes; /* of the options */
 } weft_overlap_info;
@@ -116,10 +116,10 @@ WEFT_API WEFT_NODISCARD weft_status weft_overlap_gather(weft_overlap *overlap, w
                                                         weft_stream *stream);
 
 /* Call PRODUCE with USER for all rows, each in exactly one call: first for those of the other
- * ranks, in chunks, which travel while PRODUCE computes the next ones, then for those of this rank.
- * Set this rank's rows of OUTPUT to the sum of what all ranks have produced for them, added up in
- * the order of the ranks.  On gloo-cpu within a host, and on nvshmem with weft's collectives, these
- * are the bits of weft_reduce_scatter_v.  With PLAIN, PRODUCE is called once, before a
+ * ranks, in chunks, which are sent while PRODUCE computes the next ones, then for those of this
+ * rank. Set this rank's rows of OUTPUT to the sum of what all ranks have produced for them, added
+ * up in the order of the ranks.  On gloo-cpu within a host, and on nvshmem with weft's collectives,
+ * these are the bits of weft_reduce_scatter_v.  With PLAIN, PRODUCE is called once, before a
  * weft_reduce_scatter_v.  OPTIONS may be NULL.  Otherwise as weft_overlap_gather. */
 WEFT_API WEFT_NODISCARD weft_status weft_overlap_reduce_scatter(
     weft_overlap *overlap, const weft_overlap_call_options *options, weft_overlap_kernel produce,
