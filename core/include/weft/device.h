@@ -119,7 +119,7 @@ WEFT_API void *weft_stream_native(weft_stream *stream);
 WEFT_API WEFT_NODISCARD weft_status weft_stream_test(weft_stream *stream);
 /* Block the calling thread until all work posted to STREAM is complete, and return what
  * weft_stream_test would return then.  WEFT_ERR_TIMEOUT: TIMEOUT_NS passed first.  The work then
- * goes on, no communicator fails, and the caller may wait again.  If TIMEOUT_NS is a second or
+ * continues, no communicator fails, and the caller may wait again.  If TIMEOUT_NS is a second or
  * more, weft logs which operation each rank has reached, for up to four communicators that have
  * unfinished operations.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_stream_wait(weft_stream *stream, int64_t timeout_ns);
@@ -149,8 +149,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_stream_wait_work(weft_stream *stream, w
  * WEFT_ERR_UNSUPPORTED: the backend does not measure time. */
 WEFT_API WEFT_NODISCARD weft_status weft_work_elapsed(weft_work *from, weft_work *to,
                                                       int64_t *nanoseconds);
-/* Release the handle and set *WORK to NULL; the work itself goes on.  Accepts NULL and a pointer to
- * NULL. */
+/* Release the handle and set *WORK to NULL; the work itself continues.  Accepts NULL and a pointer
+ * to NULL. */
 WEFT_API void weft_work_release(weft_work **work);
 
 /* Make a work of NATIVE, an event of the vendor (cudaEvent_t, hipEvent_t) that the caller has

@@ -97,8 +97,8 @@ WEFT_API void weft_bound_release(weft_bound **bound);
  *   (weft_bound_is_packed): by `packed`, or because the backend has no pull or no kernel table;
  * - a collective that the backend denies, with an exchange in its place (docs/abi.md);
  * - a reduction or a cast that weft computes because the backend does not; for such a reduction
- *   weft also allocates host memory, as many bytes as this function returns;
- * - a plan of so many ranks that peak_bytes is an estimate (docs/planner.md). */
+ *   weft also allocates host memory of the same size;
+ * - a plan whose number of ranks makes peak_bytes an estimate (docs/planner.md). */
 WEFT_API uint64_t weft_bound_scratch(const weft_bound *bound);
 
 /* True if BOUND packs, sends and unpacks; false if ranks read each other's memory, and for NULL.

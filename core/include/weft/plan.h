@@ -51,7 +51,7 @@ typedef struct weft_plan_options {
  * WEFT_ERR_INVALID: the shapes differ, or every plan exceeds the memory limit.
  * WEFT_ERR_UNSUPPORTED: the cast is not offered, every plan needs a step that OPTIONS excludes, a
  * partial placement would have to become a partial of another reduction, or contributions would
- * have to be narrowed before their reduction.  The error text says what is possible. */
+ * have to be narrowed before their reduction.  The error text names the alternatives. */
 WEFT_API WEFT_NODISCARD weft_status weft_plan_create(const weft_spec *from, const weft_spec *to,
                                                      const weft_plan_options *options,
                                                      weft_plan **out);

@@ -105,7 +105,7 @@ WEFT_API size_t weft_op_output_count(const weft_op_call *call, weft_tensor *cons
  *
  * An output in place may be the same memory as another input.  Any other overlap of an output with
  * a tensor of the call is an error of the caller.  With WEFT_CHECK=1 the rank that finds one gets
- * WEFT_ERR_INVALID before KERNEL is called; the other ranks go on (docs/memory.md).
+ * WEFT_ERR_INVALID before KERNEL is called; the other ranks continue (docs/memory.md).
  *
  * KERNEL is called with USER, once, on each rank of the mesh that has an element of an output; if
  * ranks are simulated, one call after the other.  It gets STREAM, and the call returns when KERNEL

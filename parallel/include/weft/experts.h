@@ -86,7 +86,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_experts_route(weft_experts *experts, si
                                                        const int64_t *counts,
                                                        const weft_routing_options *options,
                                                        weft_stream *stream, weft_routing **out);
-/* Release *ROUTING and set it to NULL.  Work that was posted goes on.  Accepts NULL and a pointer
+/* Release *ROUTING and set it to NULL.  Work that was posted continues.  Accepts NULL and a pointer
  * to NULL. */
 WEFT_API void weft_routing_release(weft_routing **routing);
 

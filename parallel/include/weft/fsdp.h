@@ -227,7 +227,7 @@ enum weft_fsdp_reduce_flags {
  * Gradients of a tensor that is listed twice have the same placements.  The call may change the
  * elements of gradients, which have no gaps.  The memory of a gradient of weft_tensor_wrap stays
  * valid until the reduction is complete.  The first reduction of a new set of gradients waits for
- * the other ranks.  Each call needs a weft_fsdp_reduce_end, also with WEFT_FSDP_LOCAL.  Reduced
+ * the other ranks.  Each call needs a weft_fsdp_reduce_end, even with WEFT_FSDP_LOCAL.  Reduced
  * gradients are added to those that weft_fsdp_gradient has, if any.  FLAGS: enum
  * weft_fsdp_reduce_flags.
  * WEFT_ERR_INVALID: a reduction of GROUP has begun and not ended, a gradient does not fit, or two

@@ -27,7 +27,7 @@ typedef struct weft_overlap weft_overlap;
 typedef struct weft_overlap_options {
     size_t struct_size;
     uint64_t bytes; /* of the largest tensor: ranks x ceil(rows / ranks) x bytes of a row */
-    bool messages;  /* use messages, also where there is symmetric memory */
+    bool messages;  /* use messages, even where there is symmetric memory */
 } weft_overlap_options;
 
 /* Prepare calls of the ranks along axis AXIS (a name or an index) of MESH: a stream and memory.
