@@ -95,7 +95,14 @@ class Site:
         if not (source / full).exists():
             self.problems.append(f"{path}: the link to {target} leads nowhere")
             return found[0]
+        if before == f"[{posixpath.basename(full)}](" and full.endswith(".md"):
+            before = f"[{self.title(full)}]("
         return before + self.relative(page, self.page_of(full)) + anchor + after
+
+    @staticmethod
+    def title(path):
+        """The first heading of a document, which a site shows instead of the name of its file."""
+        return (source / path).read_text(encoding="utf-8").partition("\n")[0].lstrip("# ")
 
     def function(self, page, found):
         if found[1] not in self.api["functions"]:

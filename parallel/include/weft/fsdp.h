@@ -6,8 +6,8 @@
  *     for each step, forward:
  *         TRY(weft_fsdp_unshard_begin(layer, WEFT_FSDP_FORWARD));
  *         TRY(weft_fsdp_unshard_end(layer));
- *         compute with weft_tensor_memory(weft_fsdp_parameter(layer, i)) ...  on the compute
- * stream; a kernel on the host waits for the stream first (weft_context_wait)
+ *         compute on the compute stream with weft_tensor_memory(weft_fsdp_parameter(layer, i)) ...
+ *         (a kernel on the host waits for the stream first: weft_context_wait)
  *         TRY(weft_fsdp_reshard(layer));
  *     backward, in reverse order:
  *         unshard as above with WEFT_FSDP_BACKWARD, compute the gradients ...
