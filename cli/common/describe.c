@@ -111,7 +111,7 @@ void describe_travel(const weft_plan_step_info *step, struct wf_text *out)
         wf_text_add(out, step->exact ? "a rank receives at most " : "a rank receives about ");
         wf_text_bytes(out, step->bytes_received);
     } else {
-        wf_text_add(out, "nothing travels");
+        wf_text_add(out, "no communication");
     }
 }
 

@@ -144,7 +144,7 @@ void wf_cast_price(const struct wf_problem *problem, const struct wf_state *from
     place = place_of(problem->cast, edge->kind, reduces);
     if (place == WEFT_CAST_AFTER) out->element = in;
     if (problem->elements[1] > wide) wide = problem->elements[1];
-    if (local) out->element = wide; /* nothing travels; one pass reads and writes */
+    if (local) out->element = wide; /* no communication; one pass reads and writes */
     if (local) return;
     count = wf_state_elements(problem, place == WEFT_CAST_AFTER ? &edge->to : from);
     out->copied = wf_mul_capped(count, wide);

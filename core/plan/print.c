@@ -30,7 +30,7 @@ static void add_travel(const struct wf_step *step, bool exact, struct wf_text *o
         wf_text_add(out, exact ? "a rank receives at most " : "a rank receives about ");
         wf_text_bytes(out, step->received);
     } else {
-        wf_text_add(out, "nothing travels");
+        wf_text_add(out, "no communication");
     }
 }
 

@@ -36,7 +36,7 @@ extern weft_mesh *mesh;
 extern weft_fsdp *fsdp;
 extern struct block blocks[MOST_BLOCKS];
 extern struct times times;
-extern bool is_bf16; /* parameters and gradients travel as bf16, and kernels compute in f32 */
+extern bool is_bf16; /* parameters and gradients are sent as bf16, and kernels compute in f32 */
 
 /* Make the parameters of block INDEX, and a group of them. */
 void make_block(int index);

@@ -1,4 +1,4 @@
-/* experts.h - tokens that travel to the ranks of their experts, and back.
+/* experts.h - MoE dispatch and combine.
  *
  *     experts.c   experts on the ranks of an axis: their life
  *     routing.c   the counts of one step
@@ -64,7 +64,7 @@ static inline int64_t wf_routing_tokens(const weft_routing *routing)
     return routing->start[routing->experts->options.experts];
 }
 
-/* Tokens of this rank that travel to EXPERT. */
+/* Tokens of this rank that are sent to EXPERT. */
 static inline int64_t wf_routing_kept(const weft_routing *routing, int32_t expert)
 {
     int64_t count = routing->start[expert + 1] - routing->start[expert];

@@ -28,7 +28,7 @@ struct wf_exchange {
     weft_plan *plan;
     weft_comm *channel; /* NULL: the ranks are simulated, or this one has no part */
     weft_bound *bound;  /* NULL without CHANNEL */
-    bool is_local;      /* nothing travels */
+    bool is_local;      /* no communication */
     uint32_t count;
     const void **sources; /* of the next run */
     void **targets;

@@ -1,11 +1,11 @@
-/* overlap.h - matmuls that run while rows travel.
+/* overlap.h - AsyncTP: matmuls that run while rows are sent.
  *
  *     overlap.c   preparation on a communicator
  *     choose.c    the number of chunks, from costs; pure
  *     call.c      arguments of calls, and how they would run
  *     run.c       gather and reduce-scatter
- *     windows.c   pieces that travel through symmetric memory
- *     messages.c  pieces that travel as messages
+ *     windows.c   pieces that are written through symmetric memory
+ *     messages.c  pieces that are sent as messages
  *
  * A piece is one chunk of the rows of one rank.  In step s, 1 to ranks - 1, a rank sends its pieces
  * to the rank s places after it, and gets pieces of the rank s places before it. */
@@ -40,7 +40,7 @@ struct wf_overlap_answer wf_overlap_choose(const struct wf_overlap_question *que
 
 struct wf_overlap_run;
 
-/* How pieces travel. */
+/* How pieces are sent. */
 struct wf_overlap_way {
     /* Post the piece CHUNK at MEMORY to the rank of STEP, and let the one from the other side
      * arrive. */

@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
 """tutorial.py DOCUMENT WEFT HEADER [--fix] - do what a tutorial says, exactly as it says it.
 
-In the order of the text: a block that opens with ```c NAME or ```cpp NAME is written to the file NAME (one without a
-NAME is part of a program, and is skipped), a ```sh
-block is run, and the lines of a ```text block must all turn up, in order, in what the last ```sh block printed.
-Numbers of seconds are not compared.  The folder it all happens in holds nothing else but HEADER; if that is a folder
-of headers, HEADERS names it instead.  With --fix,
-```text blocks are replaced by what was printed by the command before them, less its first line.
+In the order of the text: a block that opens with ```c NAME, ```cpp NAME or ```python NAME is written to the file NAME
+(one without a NAME is part of a program, and is skipped), a ```sh block is run, and the lines of a ```text block must all
+turn up, in order, in what the last ```sh block printed.  Numbers of seconds, of processes and of jobs are not compared.
+The folder it all happens in holds nothing else but HEADER; if that is a folder of headers, HEADERS names it instead.
+With --fix, ```text blocks are replaced by what was printed by the command before them, less its first line.
 """
 import os
 import pathlib
@@ -22,7 +21,7 @@ COMPILERS = {".c": ("CC", "cc", "-std=c17"), ".cc": ("CXX", "c++", "-std=c++17")
 
 
 def without_times(text):
-    return re.sub(r"in [0-9.]+ s", "in # s", text)
+    return re.sub(r"\b(job|pid) [0-9a-f]+", r"\1 #", re.sub(r"\b[0-9.]+ m?s\b", "# s", text))
 
 
 def compare(wanted, printed):
@@ -65,7 +64,7 @@ def main():
         else:
             shutil.copy(header, folder)
         for language, name, body in FENCE.findall(text):
-            if language in ("c", "cpp") and name:
+            if language in ("c", "cpp", "python") and name:
                 with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
                     file.write(body)
             elif language == "sh":

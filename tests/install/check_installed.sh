@@ -12,7 +12,7 @@ cmake --install "$build" --prefix "$folder/first" >"$folder/log" || { cat "$fold
 mv "$folder/first" "$folder/tree"
 tree=$folder/tree
 
-for file in bin/weft include/weft/weft.h include/weft/weft.hpp include/weft/file.hpp include/weft/parallel.hpp include/weft/weft_plugin.h share/man/man1/weft.1 \
+for file in bin/weft include/weft/weft.h include/weft/weft.hpp include/weft/file.hpp include/weft/parallel.hpp include/weft/weft_plugin.h share/man/man1/weft.1 share/man/man3/weft_init.3 \
     share/doc/weft/README.md share/doc/weft/docs/engine-guide.md share/doc/weft/examples/weights/weights.c share/doc/weft/examples/tensor/tensor.c \
     share/bash-completion/completions/weft share/zsh/site-functions/_weft share/weft/plugin-kit/plug_host.h; do
     if [[ ! -s $tree/$file ]]; then

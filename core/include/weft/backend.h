@@ -111,7 +111,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_backends_choose(const weft_backends *ba
 WEFT_API const weft_plugin *weft_backends_plugin(const weft_backends *backends, size_t index);
 
 /* The selection in force, in the syntax of WEFT_BACKEND.  Unless ORIGIN is NULL, *ORIGIN is set to
- * the name of the setting that it comes from: "the backend option", or "WEFT_BACKEND", also if that
+ * the name of the setting that it comes from: "the backend option", or "WEFT_BACKEND", even if that
  * variable is not set and "auto" is in force.  Both are valid as long as the list.  If BACKENDS is
  * NULL, the result is NULL and *ORIGIN is not changed.
  */

@@ -19,8 +19,8 @@
  * on all ranks, whichever rank finds them first: if a time limit passes on one rank, the cause is
  * WEFT_ERR_TIMEOUT on every rank on which the communicator has not failed before.  Any other error
  * of one rank is WEFT_ERR_PEER or _ABORTED on the other ranks, and the text names the rank.
- * A mismatch does not fail earlier collectives that were complete when their call returned
- * (WEFT_FEATURE_INLINE in device.h, outside call groups): if such a collective is complete on the
+ * A mismatch never undoes a collective that was already complete when its call returned (on a
+ * backend with WEFT_FEATURE_INLINE, outside call groups): if such a collective is complete on the
  * rank that reports the mismatch, it completes on the other ranks too. */
 #ifndef WEFT_COMM_H
 #define WEFT_COMM_H

@@ -67,8 +67,8 @@ typedef struct weft_init_options {
     const void *digest;
     size_t digest_bytes;
 
-    /* Above 0: this process is alone and simulates so many ranks, up to WEFT_SIMULATED_MAX.  Its
-     * one thread holds the shards of all ranks.  Tensors work (tensor.h); every call on a
+    /* Above 0: this process is alone and simulates this number of ranks, up to WEFT_SIMULATED_MAX.
+     * Its one thread holds the shards of all ranks.  Tensors work (tensor.h); every call on a
      * communicator, and every move of one rank's memory (move.h), is WEFT_ERR_UNSUPPORTED.  0: the
      * number in WEFT_SIMULATED_RANKS, unless one of SIZE and THREADS is set.  docs/laptop.md shows
      * it. */
@@ -115,9 +115,9 @@ WEFT_API int32_t weft_local_size(const weft_context *context);
  * [any thread] */
 WEFT_API bool weft_is_simulated(const weft_context *context);
 
-/* The communicator of all ranks.  With simulated ranks it has their number, and refuses every call.
- * Borrowed: weft_context_release releases it, and it must not be
- * used afterwards.  NULL for NULL.  [any thread] */
+/* The communicator of all ranks.  With simulated ranks, weft_comm_size returns their number; every
+ * other call is refused. Borrowed: weft_context_release releases it, and it must not be used
+ * afterwards.  NULL for NULL.  [any thread] */
 WEFT_API weft_comm *weft_world(weft_context *context);
 
 /* The plugin that communicates for this context.  Borrowed.  NULL for NULL.  [any thread] */
@@ -140,7 +140,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_context_bind_thread(weft_context *conte
 
 /* ---- ranks as threads of one process ------------------------------------------- */
 
-/* What a rank does.  USER is the argument beside it. */
+/* The function of a rank.  USER is the argument beside it. */
 typedef weft_status (*weft_threads_main)(void *user);
 
 /* Run RANK_MAIN(USER) as SIZE ranks, each on its own thread.  In RANK_MAIN, weft_init(NULL,

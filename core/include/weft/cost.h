@@ -73,7 +73,7 @@ WEFT_API uint64_t weft_cost_table_compute_ns(const weft_cost_table *table, uint6
 /* Floating-point operations that a rank does in a second; 0: not known, or TABLE is NULL. */
 WEFT_API uint64_t weft_cost_table_flops(const weft_cost_table *table);
 
-/* What a step does, on its busiest rank. */
+/* The work of a step, on its busiest rank. */
 typedef struct weft_cost_step {
     size_t struct_size;
     uint32_t kind;      /* enum weft_step_kind */

@@ -111,16 +111,15 @@ WEFT_API void *weft_stream_native(weft_stream *stream);
 /* Test, without waiting, whether all work posted to STREAM is complete.  WEFT_OK: it is.
  * WEFT_IN_PROGRESS: not yet.  Any other status is the error of the work.
  * If a communicator fails, its work on STREAM fails too, unless a test or wait has already reported
- * that work complete.  From then on, tests and waits return the cause in place of WEFT_OK.  This
- * ends with the first work that is posted to STREAM after a test or wait has returned the cause.
- * Work that is posted earlier does not end it.
- * A call that returns an error leaves no work on STREAM: tests and waits do not repeat that error.
- * With WEFT_FEATURE_INLINE this holds for all work on the default stream, so tests and waits of the
- * default stream return WEFT_OK after a collective on it has failed.  [any thread] */
+ * that work complete.  Tests and waits then return the cause in place of WEFT_OK, until a test or
+ * wait has returned it and new work is posted to STREAM afterwards. A call that returns an error
+ * leaves no work on STREAM: tests and waits do not repeat that error. With WEFT_FEATURE_INLINE this
+ * holds for all work on the default stream, so tests and waits of the default stream return WEFT_OK
+ * after a collective on it has failed.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_stream_test(weft_stream *stream);
 /* Block the calling thread until all work posted to STREAM is complete, and return what
  * weft_stream_test would return then.  WEFT_ERR_TIMEOUT: TIMEOUT_NS passed first.  The work then
- * goes on, no communicator fails, and the caller may wait again.  If TIMEOUT_NS is a second or
+ * continues, no communicator fails, and the caller may wait again.  If TIMEOUT_NS is a second or
  * more, weft logs which operation each rank has reached, for up to four communicators that have
  * unfinished operations.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_stream_wait(weft_stream *stream, int64_t timeout_ns);
@@ -150,8 +149,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_stream_wait_work(weft_stream *stream, w
  * WEFT_ERR_UNSUPPORTED: the backend does not measure time. */
 WEFT_API WEFT_NODISCARD weft_status weft_work_elapsed(weft_work *from, weft_work *to,
                                                       int64_t *nanoseconds);
-/* Release the handle and set *WORK to NULL; the work itself goes on.  Accepts NULL and a pointer to
- * NULL. */
+/* Release the handle and set *WORK to NULL; the work itself continues.  Accepts NULL and a pointer
+ * to NULL. */
 WEFT_API void weft_work_release(weft_work **work);
 
 /* Make a work of NATIVE, an event of the vendor (cudaEvent_t, hipEvent_t) that the caller has

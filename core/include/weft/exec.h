@@ -92,13 +92,13 @@ WEFT_API void weft_bound_release(weft_bound **bound);
  * context share it: each stream has one piece, as large as the largest bound plan that has run on
  * it needs.  weft_move_get returns their sum, with a piece that is reserved for the next stream.
  * The size is at most the plan's peak_bytes, plus buffers for strides and in_place.  It can be
- * larger in four cases.  The first is a plan that expects ranks to read each other's memory, if
- * they pack instead (weft_bound_is_packed): by `packed`, or because the backend has no pull or no
- * kernel table.  The second is a collective that the backend denies, with an exchange in its place
- * (docs/abi.md).  The third is a reduction or a cast that weft computes because the backend does
- * not; for such a reduction weft also allocates host memory, as many bytes as this function
- * returns.  The fourth is a plan of so many ranks that peak_bytes is an estimate
- * (docs/planner.md). */
+ * larger for
+ * - a plan that expects ranks to read each other's memory, if they pack instead
+ *   (weft_bound_is_packed): by `packed`, or because the backend has no pull or no kernel table;
+ * - a collective that the backend denies, with an exchange in its place (docs/abi.md);
+ * - a reduction or a cast that weft computes because the backend does not; for such a reduction
+ *   weft also allocates host memory of the same size;
+ * - a plan whose number of ranks makes peak_bytes an estimate (docs/planner.md). */
 WEFT_API uint64_t weft_bound_scratch(const weft_bound *bound);
 
 /* True if BOUND packs, sends and unpacks; false if ranks read each other's memory, and for NULL.

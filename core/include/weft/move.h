@@ -57,7 +57,7 @@ typedef struct weft_move_options {
 } weft_move_options;
 
 /* Post the moves of the COUNT tensors ITEMS, at least 1, to STREAM.  Several tensors are one batch:
- * small ones travel together (weft_plan_create_batch).  ITEM_SIZE is sizeof(weft_move_item).
+ * small ones share one exchange (weft_plan_create_batch).  ITEM_SIZE is sizeof(weft_move_item).
  * OPTIONS may be NULL.  Collective over the ranks of the meshes of all items; all ranks pass the
  * same specs in the same order.  Names may differ between ranks and calls.  A target must not
  * overlap memory of another item.  ITEMS, the names and OPTIONS are read during the call only.

@@ -51,14 +51,14 @@ typedef struct weft_plan_options {
  * WEFT_ERR_INVALID: the shapes differ, or every plan exceeds the memory limit.
  * WEFT_ERR_UNSUPPORTED: the cast is not offered, every plan needs a step that OPTIONS excludes, a
  * partial placement would have to become a partial of another reduction, or contributions would
- * have to be narrowed before their reduction.  The error text says what is possible. */
+ * have to be narrowed before their reduction.  The error text names the alternatives. */
 WEFT_API WEFT_NODISCARD weft_status weft_plan_create(const weft_spec *from, const weft_spec *to,
                                                      const weft_plan_options *options,
                                                      weft_plan **out);
 
 /* Set *NS to a time that a plan from FROM to PLACEMENTS, on the mesh of FROM, needs at least: the
- * `cost_ns` of the plan that weft_plan_create makes with the same OPTIONS is not below it.  0:
- * nothing need travel, or no bound is known.  It makes neither a spec nor a plan, so a search that
+ * `cost_ns` of the plan that weft_plan_create makes with the same OPTIONS is not below it.  0: no
+ * data need be sent, or no bound is known.  It makes neither a spec nor a plan, so a search that
  * compares many layouts need not plan those whose bound is above the best time that it has found.
  * OPTIONS may be NULL.  WEFT_ERR_INVALID: the tensor cannot have PLACEMENTS.  WEFT_ERR_UNSUPPORTED:
  * there is no such plan, as in weft_plan_create.  [PLACEMENTS: one per mesh axis] */
@@ -85,13 +85,13 @@ typedef struct weft_plan_info {
     uint64_t digest;     /* 64-bit hash: equal plans have equal digests */
     size_t tensors;      /* number of tensors: 1, or more for a batch */
     size_t together;     /* tensors of a batch that share one exchange */
-    /* bytes_received_max was counted.  False: it is an estimate, or UINT64_MAX, which stands for as
-     * many bytes or more. */
+    /* True: bytes_received_max is exact.  False: it is an estimate; UINT64_MAX means 2^64 - 1 bytes
+     * or more. */
     bool exact;
-    bool scratch_exact; /* peak_bytes was counted; false: as for `exact` */
-    /* It is shown that no plan of those that docs/planner.md lists is better.  False: the search
-     * was ended early, bytes were minimized for more than 64 ranks, or the plan is a batch or goes
-     * between two meshes whose ranks differ. */
+    bool scratch_exact; /* as `exact`, for peak_bytes */
+    /* Proven optimal among the plans that docs/planner.md lists.  False: the search was ended
+     * early, bytes were minimized for more than 64 ranks, or the plan is a batch or goes between
+     * two meshes whose ranks differ. */
     bool least;
 } weft_plan_info;
 
@@ -107,8 +107,8 @@ WEFT_API bool weft_plan_communicates(const weft_plan *plan);
 /* Where a step changes the dtype.  At most one step per tensor does. */
 enum weft_cast {
     WEFT_CAST_NONE = 0,
-    WEFT_CAST_BEFORE = 1, /* first; the data travels in the dtype of the step's target */
-    WEFT_CAST_AFTER = 2   /* last; the data travels in the dtype of the step's source */
+    WEFT_CAST_BEFORE = 1, /* first; the data is sent in the dtype of the step's target */
+    WEFT_CAST_AFTER = 2   /* last; the data is sent in the dtype of the step's source */
 };
 
 typedef struct weft_plan_step_info {
@@ -126,7 +126,7 @@ typedef struct weft_plan_step_info {
     uint64_t cost_ns; /* predicted time */
     size_t tensor;    /* index of the tensor in a batch; without meaning if FROM is NULL */
     uint32_t cast;    /* enum weft_cast; FROM and TO have the two dtypes */
-    /* Counted; false: an estimate, or UINT64_MAX, which stands for as many bytes or more. */
+    /* True: exact.  False: an estimate; UINT64_MAX means 2^64 - 1 bytes or more. */
     bool exact;         /* bytes_sent and bytes_received, both */
     bool scratch_exact; /* scratch_bytes */
 } weft_plan_step_info;
@@ -139,19 +139,19 @@ WEFT_API WEFT_NODISCARD weft_status weft_plan_step_get(const weft_plan *plan, si
 /* Set *BYTES to a lower bound on the bytes that the busiest rank receives in any method, by weft's
  * steps or others, if only ranks of the plan's meshes take part.  It follows from the indices that
  * ranks hold and want, and from the number of contributions that are reduced.  No method may reach
- * the bound.  0: nothing must travel, or no bound is known.  Takes some hundred nanoseconds per
+ * the bound.  0: no data must be sent, or no bound is known.  Takes some hundred nanoseconds per
  * distinct shard. */
 WEFT_API WEFT_NODISCARD weft_status weft_plan_lower_bound(const weft_plan *plan, uint64_t *bytes);
 
 /* The cost table that PLAN was created with.  Borrowed; NULL for NULL. */
 WEFT_API const weft_cost_table *weft_plan_costs(const weft_plan *plan);
 
-/* Create the plan that would be chosen if PLAN did not exist, to show why PLAN was chosen: the best
- * plan without the kind of step that PLAN spends most time on; between two meshes, the next best
- * plan.  OPTIONS are those that PLAN was created with; the memory limit is ignored.  OPTIONS may be
- * NULL; without a cost table, that of PLAN is used.  The caller releases *OUT.
- * WEFT_ERR_NOT_FOUND: no other plan exists, PLAN moves no data, or OPTIONS->planner is not
- * WEFT_PLANNER_SEARCH.  WEFT_ERR_INVALID: PLAN is a batch. */
+/* Create the second-best plan, to explain why PLAN was chosen: the best plan without the kind of
+ * step that PLAN spends most time on; between two meshes, the next best plan.  OPTIONS are those
+ * that PLAN was created with; the memory limit is ignored.  OPTIONS may be NULL; without a cost
+ * table, that of PLAN is used.  The caller releases *OUT. WEFT_ERR_NOT_FOUND: no other plan exists,
+ * PLAN moves no data, or OPTIONS->planner is not WEFT_PLANNER_SEARCH.  WEFT_ERR_INVALID: PLAN is a
+ * batch. */
 WEFT_API WEFT_NODISCARD weft_status weft_plan_create_runner_up(const weft_plan *plan,
                                                                const weft_plan_options *options,
                                                                weft_plan **out);

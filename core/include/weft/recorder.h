@@ -112,7 +112,7 @@ WEFT_API WEFT_PREVIEW const weft_record *weft_recorder_record(const weft_recorde
                                                               uint64_t id);
 
 /* The text with number TEXT in a record of RECORDER; "" for a number past the last text, NULL for
- * NULL.  A number that no record has may be inside a text, and gives the rest of it.  Borrowed
+ * NULL.  Only numbers of records are valid; another one may give the end of a text.  Borrowed
  * likewise. */
 WEFT_API WEFT_PREVIEW const char *weft_recorder_text(const weft_recorder *recorder, uint32_t text);
 

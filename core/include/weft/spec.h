@@ -12,8 +12,8 @@
  *   G(d;n0,n1,...)  dimension d is split into groups of consecutive indices; the rank at coordinate
  *            i of the axis holds group i, of ni indices
  *   P(op)    every rank holds a contribution; the tensor is op (sum, avg, min, max, prod) of all
- *   O(c)     the rank at coordinate c of the axis holds what it would hold with R; the others hold
- *            nothing: their dimension 0 has size 0 and the other dimensions are as the owner's
+ *   O(c)     the rank at coordinate c of the axis holds the shard that R would give; the others
+ *            hold nothing: their dimension 0 has size 0, other dimensions are as the owner's
  *
  * Several axes may split one dimension.  Each axis splits the chunks that the axis before it left.
  * The default order is from the first axis to the last; any other order is part of the spec.  The

@@ -110,7 +110,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_tensor_wrap(weft_context *context, cons
  * gaps, unless `strides` of OPTIONS are those of the whole tensor.  It stays the caller's, who must
  * not change it before the work on STREAM is complete.  A rank outside the mesh may pass NULL. With
  * simulated ranks, all of them read this one buffer.  OPTIONS may be NULL; of these, `name` and
- * `strides` are used, and others are refused.  Collective, as weft_tensor_move; nothing travels.
+ * `strides` are used, and others are refused.  Collective, as weft_tensor_move; no data is sent.
  * Errors: as weft_tensor_wrap and weft_tensor_move.  The caller releases *OUT. */
 WEFT_API WEFT_NODISCARD weft_status weft_tensor_from_full(weft_context *context,
                                                           const weft_spec *spec, const void *memory,
@@ -180,7 +180,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_tensor_move(weft_tensor *tensor, const 
                                                      const weft_move_options *options,
                                                      weft_stream *stream, weft_tensor **out);
 /* Post the moves of COUNT tensors, at least 1: TENSORS[i] to TARGETS[i].  The two have one shape,
- * and all tensors one context.  Several tensors travel as one batch (weft_move).  OPTIONS may be
+ * and all tensors one context.  Several tensors move as one batch (weft_move).  OPTIONS may be
  * NULL. Collective.  Unless WORK is NULL, *WORK records the moves; the caller releases it.  After
  * the first move between the same layouts it allocates nothing and takes no lock.  A target may
  * overlap the tensor that is moved to it in any way, and must not overlap any other tensor of the
@@ -209,8 +209,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_tensor_full(weft_tensor *tensor, int32_
 /* These functions create a tensor that shares the memory of TENSOR and keeps a reference to it.
  * Nothing is communicated and nothing is copied.  Not collective, but all ranks make the same
  * views. The view has its own layout: its placements follow from what each rank holds, so a view of
- * an S may have a G or a B.  WEFT_ERR_UNSUPPORTED: no placements describe the view; the error has
- * the layout to move TENSOR to before, with the predicted time and bytes of that move. */
+ * an S may have a G or a B.  WEFT_ERR_UNSUPPORTED: no placements describe the view; the error names
+ * the layout to move TENSOR to first, and the predicted time and bytes of that move. */
 
 /* The LENGTH indices of dimension DIM from START on.  The caller releases *OUT. */
 WEFT_API WEFT_NODISCARD weft_status weft_tensor_narrow(weft_tensor *tensor, int32_t dim,

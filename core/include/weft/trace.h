@@ -98,14 +98,14 @@ typedef struct weft_record {
     uint16_t step;      /* number of the plan's step, from 1; 0: none */
     uint8_t operation;  /* enum weft_record_operation */
     uint8_t step_kind;  /* enum weft_step_kind, or WEFT_NO_STEP_KIND */
-    uint8_t dtype;      /* enum weft_dtype, of the data that travels; no meaning without data */
+    uint8_t dtype;      /* enum weft_dtype, of the data that is sent; no meaning without data */
     uint8_t reduction;  /* enum weft_reduction, if the operation reduces */
     uint8_t state;      /* enum weft_record_state */
     uint8_t flags;      /* enum weft_record_flag */
     int32_t peer;       /* world rank of the message's peer or of the root; -1: none */
     int32_t waits_for;  /* world rank that this rank waited for when it failed; -1: not known */
     uint32_t comm_name; /* text: the communicator */
-    uint32_t axes;      /* text: the mesh axes along which data travels, such as "tp"; of a
+    uint32_t axes;      /* text: the mesh axes along which data is sent, such as "tp"; of a
                            creation or release by some ranks of the communicator: their
                            world ranks, "0-3,8"; 0: none, or all ranks of the communicator */
     uint32_t label;     /* text: the name of the tensor, or of the bound plan; of a creation,
@@ -196,7 +196,7 @@ typedef struct weft_record_counts_info {
     uint64_t axes_missed;              /* operations along axes for which there was no room */
 } weft_record_counts_info;
 
-/* Operations whose data travels along AXES. */
+/* Operations whose data is sent along AXES. */
 typedef struct weft_record_axes_info {
     size_t struct_size;
     const char *axes;        /* "tp", "dp,tp"; a communicator's name if it is not of a mesh axis;
@@ -228,7 +228,7 @@ WEFT_API WEFT_PREVIEW uint64_t weft_record_counts_steps(const weft_record_counts
  * ended. */
 WEFT_API WEFT_PREVIEW WEFT_NODISCARD weft_status
 weft_record_counts_get(const weft_record_counts *counts, weft_record_counts_info *out);
-/* Number of the axes, and sets of axes, along which data travelled.  0 for NULL, and until the
+/* Number of the axes, and sets of axes, along which data was sent.  0 for NULL, and until the
  * counting has ended. */
 WEFT_API WEFT_PREVIEW size_t weft_record_counts_axes_count(const weft_record_counts *counts);
 /* Copy the counts of axes INDEX to *OUT, whose struct_size the caller sets.  WEFT_ERR_INVALID:

@@ -49,7 +49,7 @@ enum {
     WF_SAMPLES = 1024        /* ranks that stand for all in an estimate */
 };
 
-/* True if nothing travels in STEP. */
+/* True if STEP sends nothing. */
 static inline bool wf_step_stays(const struct wf_step *step)
 {
     return step->kind == WEFT_STEP_SLICE || step->kind == WEFT_STEP_PARTIAL;
@@ -88,7 +88,7 @@ struct wf_counted_dim {
 
 struct wf_counted_step {
     uint32_t kind, made;
-    uint64_t element, holders, ranks; /* element: bytes; 0: nothing travels */
+    uint64_t element, holders, ranks; /* element: bytes; 0: no communication */
     int32_t dims;
     struct wf_counted_dim dim[WEFT_MAX_DIMS];
     uint64_t most; /* largest count so far */

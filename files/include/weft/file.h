@@ -376,7 +376,7 @@ WEFT_API void weft_reshard_release(weft_reshard **reshard);
  *     weft_load(context, from, layout, NULL, tensors);
  *     ...
  *     weft_save_begin(context, "step-1000", count, tensors, NULL, &saving);
- *     ...                                                 training goes on
+ *     ...                                                 training continues
  *     weft_saving_wait(saving, WEFT_FOREVER);
  *     weft_saving_release(&saving);
  *
@@ -460,7 +460,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_save(weft_context *context, const char 
                                               weft_tensor *const *tensors,
                                               const weft_save_options *options);
 
-/* The same, while the caller goes on: the call copies the elements that this rank writes to host
+/* The same, while the caller continues: the call copies the elements that this rank writes to host
  * memory and returns; threads of this rank write the copy.  The tensors may change or be released
  * at once.  The call itself returns errors of its arguments, of making the files and of the copy,
  * the same on all ranks; writing and the commit can fail later (weft_saving_wait).  The context may

@@ -58,10 +58,9 @@ typedef struct weft_op_run {
      * those of its piece of the shard (docs/operators.md). */
     size_t attr_count, attr_size; /* attr_size: sizeof(weft_op_attr) of weft */
     const weft_op_attr *attrs;
-    /* An average is the sum of this rank's elements, divided by COUNT: the product of the sizes of
-     * all factors of the rule that the first output is reduced over.  If the output is P(avg), this
-     * product is divided by the number of ranks that contribute.  Of lists, the first element
-     * counts. */
+    /* Divisor of averages: the kernel writes sum(local elements) / count.  It is the global number
+     * of elements that the first output is reduced over; if that output is P(avg), this number
+     * divided by the number of contributing ranks.  Of lists, that of element 0. */
     double count;
     const weft_op_choice *choice; /* the strategy */
 } weft_op_run;
@@ -72,7 +71,7 @@ typedef weft_status (*weft_op_kernel)(void *user, const weft_op_run *run);
 /* Whether inputs may be moved. */
 enum weft_op_moves {
     WEFT_OP_MOVES_REFUSED = 0, /* the default: only changes without communication, R to S or P */
-    WEFT_OP_MOVES_MADE = 1,    /* the cheapest strategy is taken; its moves travel as one batch */
+    WEFT_OP_MOVES_MADE = 1,    /* the cheapest strategy is taken; its moves are one batch */
     WEFT_OP_MOVES_SHOWN = 2    /* the same, and each move is logged with its price */
 };
 
@@ -106,7 +105,7 @@ WEFT_API size_t weft_op_output_count(const weft_op_call *call, weft_tensor *cons
  *
  * An output in place may be the same memory as another input.  Any other overlap of an output with
  * a tensor of the call is an error of the caller.  With WEFT_CHECK=1 the rank that finds one gets
- * WEFT_ERR_INVALID before KERNEL is called; the other ranks go on (docs/memory.md).
+ * WEFT_ERR_INVALID before KERNEL is called; the other ranks continue (docs/memory.md).
  *
  * KERNEL is called with USER, once, on each rank of the mesh that has an element of an output; if
  * ranks are simulated, one call after the other.  It gets STREAM, and the call returns when KERNEL
@@ -126,11 +125,11 @@ WEFT_API size_t weft_op_output_count(const weft_op_call *call, weft_tensor *cons
  * WEFT_ERR_INVALID: a tensor belongs to another context; an input that is written is read-only; the
  * operator has more outputs than OUTPUT_COUNT.
  * If only this rank fails, because KERNEL failed or there is no memory, the world communicator
- * fails: the next collective call of every rank returns the error with the operator's name.
- * After an error OUTPUTS is as before the call.  Tensors that are written in place, or given to the
- * form `NAME.out`, are as before too, unless KERNEL was called: then they are what KERNEL left.
- * [INPUTS: call->input_count entries] [OUTPUTS: OUTPUT_COUNT entries,
- * at least weft_op_output_count(CALL, INPUTS)] */
+ * fails: the next collective call of every rank returns the error with the operator's name. After
+ * an error OUTPUTS is as before the call.  Tensors that are written in place, or given to the form
+ * `NAME.out`, keep their contents, unless KERNEL was called, which may have changed them. [INPUTS:
+ * call->input_count entries] [OUTPUTS: OUTPUT_COUNT entries, at least weft_op_output_count(CALL,
+ * INPUTS)] */
 WEFT_API WEFT_NODISCARD weft_status weft_op_apply(weft_context *context, const weft_op_call *call,
                                                   weft_tensor *const *inputs,
                                                   const weft_op_apply_options *options,

@@ -7,8 +7,8 @@
  * tensors counts once, however many ranks hold it.  Threads as in tensor.h.
  *
  * Gradients are in memory of their own.  Two shards on a rank that overlap are WEFT_ERR_INVALID on
- * this rank, before anything is posted.  Of a shard with gaps only its first element is compared,
- * as other gradients may be in the gaps. */
+ * this rank, before anything is posted.  Of a strided shard only the first element is checked for
+ * overlap, because other gradients may be in its gaps. */
 #ifndef WEFT_CLIP_H
 #define WEFT_CLIP_H
 

@@ -55,7 +55,7 @@ enum weft_cp_balance {
 
 /* How queries and keys come together. */
 enum weft_cp_variant {
-    WEFT_CP_RING = 0,   /* keys and values travel from rank to rank, one shard per step */
+    WEFT_CP_RING = 0,   /* ring attention: keys and values go around the ring, a shard per step */
     WEFT_CP_GATHER = 1, /* every rank gathers all keys and values */
     WEFT_CP_HEADS = 2   /* every rank gets the whole sequence of some of the heads, and back */
 };
@@ -237,8 +237,8 @@ typedef weft_status (*weft_cp_kernel)(void *user, const weft_cp_call *call);
  * order of `sequence_dim`, with key_heads for K and V and their gradients, where length is this
  * rank's part of the sequence.  LSE is f32[batch, heads, length], without gaps.  The others may
  * have any strides, but the depth has stride 1: q, k and v may be views of one packed tensor.
- * WEFT_ERR_INVALID: a shard has another shape or dtype; or what a pass writes overlaps anything
- * else here.  Of a shard with gaps only the first row is compared. */
+ * WEFT_ERR_INVALID: a shard has another shape or dtype; or an output of the pass overlaps another
+ * tensor of the call.  Of a shard with gaps only the first row is compared. */
 typedef struct weft_cp_tensors {
     size_t struct_size;
     weft_tensor *q, *k, *v;

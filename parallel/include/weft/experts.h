@@ -1,4 +1,4 @@
-/* experts.h - tokens that travel to the ranks of their experts, and back.
+/* experts.h - MoE dispatch and combine: tokens to the ranks of their experts, and back.
  *
  *     TRY(weft_experts_create(ctx, mesh, "ep", &options, &experts));
  *     ... per step: the router orders this rank's tokens by expert, and counts them ...
@@ -9,10 +9,10 @@
  *     TRY(weft_routing_combine(routing, outputs, tokens, stream, NULL));
  *     weft_routing_release(&routing);
  *
- * A token is a row of elements.  The experts 0 .. experts - 1 are shared among the ranks of a
- * mesh axis as S(0) shares the first dimension of their weights.  Each of the two is the backward
- * of the other: the gradient of received tokens goes back by a combine, the gradient of combined
- * tokens by a dispatch. */
+ * A token is a row of elements.  The experts 0 .. experts - 1 are shared among the ranks of a mesh
+ * axis as S(0) shares the first dimension of their weights.  Dispatch and combine are each other's
+ * backward: the gradient of received tokens goes back by a combine, the gradient of combined tokens
+ * by a dispatch. */
 #ifndef WEFT_EXPERTS_H
 #define WEFT_EXPERTS_H
 
@@ -25,7 +25,7 @@ extern "C" {
 /* Experts on the ranks of an axis.  Routings count as parts of their experts: one thread at a time
  * uses them. */
 typedef struct weft_experts weft_experts;
-/* Where the tokens of one step travel. */
+/* Where the tokens of one step are sent. */
 typedef struct weft_routing weft_routing;
 
 #define WEFT_EXPERTS_MAX        65536
@@ -86,7 +86,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_experts_route(weft_experts *experts, si
                                                        const int64_t *counts,
                                                        const weft_routing_options *options,
                                                        weft_stream *stream, weft_routing **out);
-/* Release *ROUTING and set it to NULL.  Work that was posted goes on.  Accepts NULL and a pointer
+/* Release *ROUTING and set it to NULL.  Work that was posted continues.  Accepts NULL and a pointer
  * to NULL. */
 WEFT_API void weft_routing_release(weft_routing **routing);
 

@@ -6,8 +6,8 @@
  *     for each step, forward:
  *         TRY(weft_fsdp_unshard_begin(layer, WEFT_FSDP_FORWARD));
  *         TRY(weft_fsdp_unshard_end(layer));
- *         compute with weft_tensor_memory(weft_fsdp_parameter(layer, i)) ...  on the compute
- * stream; a kernel on the host waits for the stream first (weft_context_wait)
+ *         compute on the compute stream with weft_tensor_memory(weft_fsdp_parameter(layer, i)) ...
+ *         (a kernel on the host waits for the stream first: weft_context_wait)
  *         TRY(weft_fsdp_reshard(layer));
  *     backward, in reverse order:
  *         unshard as above with WEFT_FSDP_BACKWARD, compute the gradients ...
@@ -24,8 +24,8 @@
  * with its own data, so the gradient of a gathered parameter is P(sum) over the shard axes and the
  * replicate axes.  Reduced, the gradient has the layout of the stored parameter.
  *
- * A group is the parameters that travel together: one batch gathers all of them, straight into
- * place, and one batch reduces their gradients.  The parameters of a group may be on different
+ * A group is the parameters that are gathered together: one batch gathers all of them, straight
+ * into place, and one batch reduces their gradients.  The parameters of a group may be on different
  * meshes.
  *
  * The caller drives the order.  All ranks of the meshes of a group make the same calls with it in
@@ -96,7 +96,7 @@ typedef struct weft_fsdp_param {
     weft_tensor *tensor; /* the stored parameter, without gaps; the group keeps a reference */
     /* Axes of the tensor's mesh, as in weft_fsdp_create.  "": none.  NULL: those of the group. */
     const char *shard, *replicate;
-    bool frozen; /* it has no gradient; so is a parameter that is not of floats */
+    bool frozen; /* no gradient is computed; always so if not of floats */
     /* Memory of the caller for the gathered parameter: a tensor of its gathered layout and dtype
      * without gaps, of which the group keeps a reference.  weft_fsdp_parameter returns it.  Between
      * weft_fsdp_reshard and the next gather its elements may be used for anything, after the work
@@ -115,9 +115,9 @@ typedef struct weft_fsdp_group_options {
     /* Axes of the parameters' meshes, as in weft_fsdp_create.  "": none.  NULL: those of the
      * weft_fsdp. */
     const char *shard, *replicate;
-    /* Dtypes by name ("bf16"), for parameters of floats; others travel as they are.  Of gathered
-     * parameters, NULL: as stored.  In which gradients are added up, NULL: that of each gradient.
-     * Of reduced gradients, NULL: as the parameter is stored. */
+    /* Dtypes by name ("bf16"), for parameters of floats; others are gathered as they are.  Of
+     * gathered parameters, NULL: as stored.  In which gradients are added up, NULL: that of each
+     * gradient. Of reduced gradients, NULL: as the parameter is stored. */
     const char *gather_dtype, *reduce_dtype, *gradient_dtype;
     /* The sum of the gradients of all ranks is divided by it.  0: by the number of ranks along the
      * shard and replicate axes, which gives the mean.  docs/training/fsdp.md states when and in
@@ -159,7 +159,7 @@ WEFT_API void weft_fsdp_group_release(weft_fsdp_group **group);
 enum weft_fsdp_phase { WEFT_FSDP_FORWARD = 0, WEFT_FSDP_BACKWARD = 1 };
 
 /* Begin to gather the parameters of GROUP, after the work that is on the compute stream now.  It
- * does nothing if weft_fsdp_unshard_end of another group has begun it (weft_fsdp_prefetch_set).
+ * has no effect if a prefetch has already begun this gather (weft_fsdp_prefetch_set).
  * WEFT_ERR_INVALID: they are gathered, or this call was made, already.  The first gather after
  * weft_fsdp_reshard_to with another number of ranks waits for the other ranks.  If a rank has no
  * memory for the gathered parameters, the communicator of gathering fails, and the shards stay as
@@ -227,7 +227,7 @@ enum weft_fsdp_reduce_flags {
  * Gradients of a tensor that is listed twice have the same placements.  The call may change the
  * elements of gradients, which have no gaps.  The memory of a gradient of weft_tensor_wrap stays
  * valid until the reduction is complete.  The first reduction of a new set of gradients waits for
- * the other ranks.  Each call needs a weft_fsdp_reduce_end, also with WEFT_FSDP_LOCAL.  Reduced
+ * the other ranks.  Each call needs a weft_fsdp_reduce_end, even with WEFT_FSDP_LOCAL.  Reduced
  * gradients are added to those that weft_fsdp_gradient has, if any.  FLAGS: enum
  * weft_fsdp_reduce_flags.
  * WEFT_ERR_INVALID: a reduction of GROUP has begun and not ended, a gradient does not fit, or two

@@ -42,7 +42,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_op_replace(const char *text);
 
 /* Remove the rules that were registered under NAME.  weft's own rules of that name apply again.
  * WEFT_ERR_NOT_FOUND: none were registered.  WEFT_ERR_INVALID: another operator is made of NAME,
- * and weft has no rule of its own for NAME. */
+ * and weft has no built-in rule for NAME. */
 WEFT_API WEFT_NODISCARD weft_status weft_op_remove(const char *name);
 
 /* Check RULES as weft_op_replace does without registering them, and write their one form to TEXT:
@@ -65,7 +65,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_op_meaning_print(const char *name, char
 WEFT_API WEFT_NODISCARD weft_status weft_op_names_print(char *text, size_t size, size_t *needed);
 
 /* A digest of all rules that apply now.  Equal on two ranks if they have the same rules, in
- * whatever order they were registered; 0: there is no memory for weft's own rules. */
+ * whatever order they were registered; 0 if memory ran out. */
 WEFT_API uint64_t weft_op_digest(void);
 
 /* ---- calls --------------------------------------------------------------------- */
@@ -145,7 +145,7 @@ typedef weft_status (*weft_op_rows)(void *user, const weft_op_query *query, char
                                     size_t size);
 
 /* Let ROWS add rows to rules with the clause `use NAME`, until weft_op_use_remove; a function that
- * was registered before is replaced.  A row is what the ranks along the axis may do: a placement
+ * was registered before is replaced.  A row is a choice of the ranks along the axis: a placement
  * for each input, "-" for an absent one, and for each output, as in "S(0) ; R -> P(sum)".  A
  * placement is as in spec.h, without a turn.  A dimension that such a row splits is split by no
  * other axis.  The rows must depend on the query only.  ROWS is called with USER by any thread that
@@ -173,7 +173,7 @@ enum weft_op_flag {
     WEFT_OP_FLAG_FALLBACK = 8,
     /* weft_op_propose: the cost of a strategy includes the least time to reduce its partial
      * outputs, to R or to parts of one dimension.  Without it a strategy is chosen by the moves of
-     * its inputs alone, and whoever reads a partial output pays for the reduction. */
+     * its inputs alone, and the reduction of a partial output is not counted. */
     WEFT_OP_FLAG_PRICE_PARTIALS = 16
 };
 
@@ -259,7 +259,7 @@ WEFT_API const weft_spec *weft_op_choice_input(const weft_op_choice *choice, siz
 /* The layout in which it leaves output INDEX. */
 WEFT_API const weft_spec *weft_op_choice_output(const weft_op_choice *choice, size_t index);
 /* The input whose memory output INDEX is: of an operator in place, or of the form `NAME.out`.
- * SIZE_MAX: it has memory of its own. */
+ * SIZE_MAX: it has its own memory. */
 WEFT_API size_t weft_op_choice_memory(const weft_op_choice *choice, size_t index);
 /* The plan that moves input INDEX there; NULL: it is there already. */
 WEFT_API const weft_plan *weft_op_choice_move(const weft_op_choice *choice, size_t index);

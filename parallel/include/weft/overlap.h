@@ -27,7 +27,7 @@ typedef struct weft_overlap weft_overlap;
 typedef struct weft_overlap_options {
     size_t struct_size;
     uint64_t bytes; /* of the largest tensor: ranks x ceil(rows / ranks) x bytes of a row */
-    bool messages;  /* use messages, also where there is symmetric memory */
+    bool messages;  /* use messages, even where there is symmetric memory */
 } weft_overlap_options;
 
 /* Prepare calls of the ranks along axis AXIS (a name or an index) of MESH: a stream and memory.
@@ -50,9 +50,9 @@ WEFT_API void weft_overlap_release(weft_overlap **overlap);
 typedef struct weft_overlap_info {
     size_t struct_size;
     int32_t ranks;  /* along the axis */
-    bool symmetric; /* rows travel through symmetric memory, otherwise as messages */
-    /* Whether rows can travel while a rank computes: on a device, and on processors if the host has
-     * two of them for every rank.  BY_COSTS otherwise is PLAIN. */
+    bool symmetric; /* rows are written through symmetric memory, otherwise sent as messages */
+    /* Whether rows can be sent while a rank computes: on a device, and on processors if the host
+     * has two of them for every rank.  BY_COSTS otherwise is PLAIN. */
     bool concurrent;
     uint64_t bytes; /* of the options */
 } weft_overlap_info;
@@ -104,21 +104,22 @@ typedef weft_status (*weft_overlap_kernel)(void *user, const weft_overlap_rows *
  * for STREAM before it begins, and passes it to CONSUME.  The call returns when the work is
  * complete, so there is no work to wait for.  WEFT_ERR_INVALID: the ranks along the axis do not
  * share the rows as S(0) does, this rank's shard has gaps, an option is outside its range, or the
- * call needs more bytes than were prepared.  WEFT_ERR_MISMATCH: ranks
- * make different calls; the communicator then has failed on all ranks.  This is found with
- * symmetric memory.  With messages, different sizes or dtypes are found, and a gather that meets a
- * reduce-scatter ends with WEFT_ERR_TIMEOUT if the backend has tags; otherwise the data is
- * undefined or the call ends with WEFT_ERR_TIMEOUT. */
+ * call needs more bytes than were prepared.  WEFT_ERR_MISMATCH: ranks make different calls; the
+ * communicator then has failed on all ranks.  What is found:
+ *
+ *     what differs              symmetric memory   messages, tags   messages, no tags
+ *     sizes or dtypes           MISMATCH           MISMATCH         MISMATCH
+ *     gather, reduce-scatter    MISMATCH           TIMEOUT          TIMEOUT, or undefined data */
 WEFT_API WEFT_NODISCARD weft_status weft_overlap_gather(weft_overlap *overlap, weft_tensor *input,
                                                         const weft_overlap_call_options *options,
                                                         weft_overlap_kernel consume, void *user,
                                                         weft_stream *stream);
 
 /* Call PRODUCE with USER for all rows, each in exactly one call: first for those of the other
- * ranks, in chunks, which travel while PRODUCE computes the next ones, then for those of this rank.
- * Set this rank's rows of OUTPUT to the sum of what all ranks have produced for them, added up in
- * the order of the ranks.  On gloo-cpu within a host, and on nvshmem with weft's collectives, these
- * are the bits of weft_reduce_scatter_v.  With PLAIN, PRODUCE is called once, before a
+ * ranks, in chunks, which are sent while PRODUCE computes the next ones, then for those of this
+ * rank. Set this rank's rows of OUTPUT to the sum of what all ranks have produced for them, added
+ * up in the order of the ranks.  On gloo-cpu within a host, and on nvshmem with weft's collectives,
+ * these are the bits of weft_reduce_scatter_v.  With PLAIN, PRODUCE is called once, before a
  * weft_reduce_scatter_v.  OPTIONS may be NULL.  Otherwise as weft_overlap_gather. */
 WEFT_API WEFT_NODISCARD weft_status weft_overlap_reduce_scatter(
     weft_overlap *overlap, const weft_overlap_call_options *options, weft_overlap_kernel produce,

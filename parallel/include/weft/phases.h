@@ -47,17 +47,16 @@ enum { WEFT_MAX_PHASE_OUTPUTS = 3 };
  *     cross_entropy_bwd                  g x t e z? w?   the same             d
  *     embedding gather index_select      as in their rules
  *
- * Below, x is the input whose layout counts.  In the backward of a softmax this is y.  If only g is
- * split, it is g, also in the backward of a norm.  The dimensions of a norm are the last ones of x;
- * w and b have these dimensions, m and r the others and size 1 in place of these.  dw and db have
- * the dtype of g.  Indices i are i64.  cumsum of integers is i64.  layer_norm_bwd ignores b and
- * always makes dw and db.  `dim` must be given.  `dims` is a number or a list; without it, all
- * dimensions are meant.  Classes of a cross entropy are dimension 1 of x; targets t are i64;
- * `reduction` is "none", "sum" or "mean"; e is the logarithm of the sum of exponentials, which
- * cross_entropy_bwd needs, and z, the number of targets that count, is NULL unless `reduction` is
- * "mean".  w has a weight for each class: the loss of a target is multiplied by the weight of its
- * class, and z is the sum of the weights of the targets that count.  l, e and z are f64 if x is,
- * and f32 otherwise.
+ * Below, x is the leading input: the outputs follow its layout.  It is x, except: y in the backward
+ * of a softmax; g, if only g is split.  The dimensions of a norm are the last ones of x; w and b
+ * have these dimensions, m and r the others and size 1 in place of these.  dw and db have the dtype
+ * of g.  Indices i are i64.  cumsum of integers is i64.  layer_norm_bwd ignores b and always makes
+ * dw and db.  `dim` must be given.  `dims` is a number or a list; without it, all dimensions are
+ * meant.  Classes of a cross entropy are dimension 1 of x; targets t are i64; `reduction` is
+ * "none", "sum" or "mean"; e is the logarithm of the sum of exponentials, which cross_entropy_bwd
+ * needs, and z, the number of targets that count, is NULL unless `reduction` is "mean".  w has a
+ * weight for each class: the loss of a target is multiplied by the weight of its class, and z is
+ * the sum of the weights of the targets that count.  l, e and z are f64 if x is, and f32 otherwise.
  *
  * Outputs are complete: partial on no axis.  In v, i, m, r, l, e, z and y of logsumexp, the axes
  * that split a reduced dimension of x, or `dim` of topk, are R.  l of the reductions sum and mean,

@@ -9,8 +9,8 @@
  *
  * The engine computes, in callbacks; weft calls them in the order of the schedule and moves tensors
  * between stages.  The tensors that stage s passes to stage s + 1 for one microbatch are its
- * outputs, and the inputs of stage s + 1.  Their gradients travel back.  Stage 0 has no inputs here
- * and the last stage no outputs: the engine reads its data and computes the loss itself.
+ * outputs, and the inputs of stage s + 1.  Their gradients are sent back.  Stage 0 has no inputs
+ * here and the last stage no outputs: the engine reads its data and computes the loss itself.
  * docs/training/pipeline.md has an example.
  *
  * One thread at a time may use a pipeline.  Callbacks run on the thread that calls
@@ -30,7 +30,7 @@ typedef struct weft_pipeline_tensor {
     uint32_t dtype; /* enum weft_dtype */
     int32_t dims;   /* 0 to WEFT_MAX_DIMS */
     int64_t shape[WEFT_MAX_DIMS];
-    /* It travels forward only.  A tensor of integers or booleans travels forward only. */
+    /* It is sent forward only.  So is a tensor of integers or booleans. */
     bool without_gradient;
     /* A callback that leaves out the gradient of an input sets it: weft fills the gradient with
      * zeros. */

@@ -1,4 +1,4 @@
-/* style.h - styles of tensor parallel: how the ranks of one mesh axis share a module.
+/* style.h - styles of tensor parallelism: how the ranks of one mesh axis share a module.
  *
  * A style gives the layouts of a module's weight, bias, input and output, forward and backward:
  *

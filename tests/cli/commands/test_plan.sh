@@ -7,9 +7,9 @@ trap 'rm -rf "$here"' EXIT
 plan() { "$weft" plan --mesh dp=2,tp=4 --shape 4096x4096 "$@"; }
 rows=(--from "S(0),R" --to "R,S(1)")
 
-expect 0 "1. slice over tp: nothing travels   S(0),R -> S(0),S(1)" plan "${rows[@]}"
+expect 0 "1. slice over tp: no communication   S(0),R -> S(0),S(1)" plan "${rows[@]}"
 # A size * takes the ranks that the other axes leave.
-expect 0 "1. slice over tp: nothing travels   S(0),R -> S(0),S(1)" "$weft" plan -n 8 --mesh "dp=*,tp=4" --shape 4096x4096 "${rows[@]}"
+expect 0 "1. slice over tp: no communication   S(0),R -> S(0),S(1)" "$weft" plan -n 8 --mesh "dp=*,tp=4" --shape 4096x4096 "${rows[@]}"
 expect 2 "--mesh is \"dp=*,tp=4\"; a size * needs the number of ranks: give it with -n, as in -n 8" \
     "$weft" plan --mesh "dp=*,tp=4" --shape 4096x4096 "${rows[@]}"
 expect 2 "--to-mesh is \"*\"; a size * needs" "$weft" plan --mesh 8 --to-mesh "*" --shape 8 --from R --to R
@@ -91,7 +91,7 @@ json "$weft" plan --mesh 4 --shape 2048x2048 --from P --to R --dtype f32 --to-dt
     '(it["dtype"], it["to_dtype"]) == ("f32", "bf16") and it["bytes_received_max"] == 18 << 20'
 expect 0 "f32 S(0) -> bf16 S(1), cast before it travels" "$weft" plan --mesh 2 --shape 64x64 --from "S(0)" \
     --to "S(1)" --to-dtype bf16
-expect 0 "1. cast: nothing travels   f32 R -> bf16 R" "$weft" plan --mesh 2 --shape 64 --from R --to R \
+expect 0 "1. cast: no communication   f32 R -> bf16 R" "$weft" plan --mesh 2 --shape 64 --from R --to R \
     --to-dtype bf16
 contains 'bf16 S(1)\n2' "$weft" plan --mesh 2 --shape 64x64 --from "S(0)" --to "S(1)" --to-dtype bf16 --dot
 contains 'over axis 0, cast first' "$weft" plan --mesh 2 --shape 64x64 --from "S(0)" --to "S(1)" --to-dtype bf16 --dot
@@ -109,11 +109,11 @@ done
 json "$weft" bench plan --budget-ms 1 --json -- 'len(it["rows"]) == 10' \
     'it["rows"][0]["shape"] == [4096, 4096] and it["rows"][4]["shape"] == [8192, 8192, 64]'
 contains "digraph" plan "${rows[@]}" --dot
-contains "slice over tp\\nnothing travels; " plan "${rows[@]}" --dot
+contains "slice over tp\\nno communication; " plan "${rows[@]}" --dot
 expect 0 "" plan "${rows[@]}" --svg "$here/plan.svg"
 contains "<svg" cat "$here/plan.svg"
 contains ">slice over tp<" cat "$here/plan.svg"
-contains ">nothing travels; " cat "$here/plan.svg"
+contains ">no communication; " cat "$here/plan.svg"
 contains ">all-gather over dp<" cat "$here/plan.svg"
 contains ">a rank receives at most 8.0 MiB; " cat "$here/plan.svg"
 lacks "receives 0 B" cat "$here/plan.svg"

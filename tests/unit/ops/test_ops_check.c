@@ -30,7 +30,7 @@ TEST(layouts_of_matrix_products)
         {"mm", "2x2", "f32[8,8] P(sum),R ; f32[8,8] R,P(sum)", "",
          "P(sum),R ; R,P(sum) -> P(sum),P(sum)"},
         {"linear", "4", "f32[8,64,32] S(2) ; f32[16,32] S(1) ; -", "", "S(2) ; S(1) ; - -> P(sum)"},
-        /* a bias that every rank has becomes a contribution: nothing travels */
+        /* a bias that every rank has becomes a contribution: no communication */
         {"linear", "4", "f32[8,64,32] S(2) ; f32[16,32] S(1) ; f32[16] R", "",
          "S(2) ; S(1) ; P(sum) -> P(sum)"},
         {"einsum", "2x2", "f32[4,8,16] S(0),S(2) ; f32[4,16,12] S(0),S(1)", "eq=bij,bjk->bik",

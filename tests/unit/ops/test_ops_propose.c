@@ -22,7 +22,7 @@ TEST(the_cheaper_input_moves)
                      "R ; S(1) -> S(1)");
     ck_assert_str_eq(op_propose("softmax", "4", "f32[4096,64] S(1)", "dim=1"), "S(0) -> S(0)");
     ck_assert_str_eq(op_propose("exp", "4", "f32[64,64] P(sum)", ""), "S(0) -> S(0)");
-    /* nothing travels of a tensor without elements */
+    /* nothing is sent of a tensor without elements */
     ck_assert_str_eq(op_propose("mm", "2x2", "f32[0,6] P(avg),R ; f32[6,4] S(1),S(0)", ""),
                      "R,S(1) ; S(1),S(0) -> S(1),P(sum)");
     /* a part does not become a contribution */

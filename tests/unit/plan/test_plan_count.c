@@ -309,7 +309,7 @@ TEST(many_distinct_shards_are_estimated_and_marked)
     ck_assert(!is_exact("512x256", "1000,1001", "S(0),S(1)", "R,R"));
     ck_assert(is_exact("512x256", "1024,1024", "S(0),S(1)", "R,R")); /* all of one size */
     ck_assert(is_exact("512x256x64", "1000,1001", "S(0),R,R", "R,R,R"));
-    ck_assert(is_exact("100000", "1001", "S(0)", "P")); /* nothing travels */
+    ck_assert(is_exact("100000", "1001", "S(0)", "P")); /* no communication */
 }
 
 TEST(shards_of_many_runs_are_estimated_and_marked)

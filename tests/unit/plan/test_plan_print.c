@@ -21,7 +21,7 @@ static void check_text(const char *mesh, const char *to_mesh, const char *shape,
 TEST(steps_are_lines_that_people_read)
 {
     check_text("dp=2,tp=4", NULL, "4096,4096", "S(0),R", "R,S(1)",
-               "1. slice over tp: nothing travels   S(0),R -> S(0),S(1)   ");
+               "1. slice over tp: no communication   S(0),R -> S(0),S(1)   ");
     check_text("dp=2,tp=4", NULL, "4096,4096", "S(0),R", "R,S(1)",
                "2. all-gather over dp: a rank receives at most 8.0 MiB   S(0),S(1) -> R,S(1)   ");
     check_text("2x4", NULL, "4096,64", "S(0),S(0)", "R,R", "all-gather over axes 0 and 1: ");

@@ -1,0 +1,109 @@
+"""What a page about a public function says, of the description of the API.  pages.py and man.py write it.
+
+A contract is a text with sentences such as `WEFT_ERR_INVALID: PLAN has no such step.`  `split` separates these from
+the rest, so that a page lists the errors by name."""
+import json
+import pathlib
+import re
+
+NAMES = r"(?:WEFT_(?:ERR_\w+|IN_PROGRESS)|Errors)(?:(?:, | or |, and | and )WEFT_\w+)*"
+ERROR = re.compile(rf"(?:(?<=[.:;\])]\s)|(?<=[.\])]\s\s)|^)({NAMES})(?: also)?(?:: | (?=(?:lists|names|gives|as)\b))", re.M)
+MARK = re.compile(r"\s*\[any thread\]")
+LIBRARIES = {"weft": "weft", "weft_file": "weft-file", "weft_parallel": "weft-parallel"}  # their names in pkg-config
+DIRECTIONS = {"in": "read", "out": "written", "in out": "read and written", "released": "released, and set to NULL"}
+
+
+def load(path):
+    return json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
+
+
+def split(text):
+    """(contract, errors): errors are (names, text), in the order of the contract."""
+    text = MARK.sub("", text).strip()
+    parts = ERROR.split(text)
+    errors = [(parts[at], parts[at + 1].strip()) for at in range(1, len(parts), 2)]
+    return parts[0].strip(), errors
+
+
+def declared(type_, name):
+    """`weft_mesh **` and `out` as C writes them."""
+    if "(*)" in type_:
+        return type_.replace("(*)", f"(*{name})", 1)
+    return type_ + ("" if type_.endswith("*") else " ") + name
+
+
+def signature(name, function, width=88):
+    """The prototype, in lines that are no longer than WIDTH if an argument fits."""
+    arguments = [declared(one["type"], one["name"]) for one in function["arguments"]] + ["..."] * function["variadic"]
+    head = declared(function["returns"]["type"], name) + "("
+    lines, line = [], head
+    for at, argument in enumerate(arguments or ["void"]):
+        word = argument + (");" if at + 1 >= len(arguments) else ",")
+        if line != head and not line.isspace() and len(line) + 1 + len(word) > width:
+            lines.append(line.rstrip())
+            line = " " * len(head) + word
+        else:
+            line += word if line == head or line.isspace() else " " + word
+    return "\n".join([*lines, line])
+
+
+def facts(argument):
+    """What the description knows of an argument beside its type, in words."""
+    made = []
+    if argument["kind"] == "user":
+        made.append("passed to the callback")
+    elif argument["direction"] != "in" or argument["kind"] not in ("number", "enum", "struct", "callback", "text", "handle"):
+        made.append(DIRECTIONS[argument["direction"]])
+    if argument.get("null_if"):
+        made.append(f"may be NULL if {argument['null_if']}")
+    elif argument.get("nullable"):
+        made.append("NULL: the default stream" if argument["type"] == "weft_stream *" else "may be NULL")
+    if "owned" in argument:
+        made.append("the caller releases it" if argument["owned"] else "borrowed")
+    if "sizeof" in argument:
+        made.append(f"sizeof({argument['sizeof']})")
+    for key, unit in (("count", "entries"), ("bytes", "bytes")):
+        if key in argument:
+            made.append(counted(argument[key], unit))
+    return ", ".join(made)
+
+
+def counted(count, unit):
+    if "argument" in count:
+        return f"{count['argument']} {unit}"
+    if "constant" in count:
+        return f"{count['constant']} {unit}"
+    if "field" in count:
+        return f"{count['of']}->{count['field']} {unit}"
+    if "function" in count:
+        return f"{count['function']}({count['of']}) {unit}"
+    if "sum" in count:
+        return " + ".join(f"{one['call']}({', '.join(one['with'])})" for one in count["sum"]) + f" {unit}"
+    return count["words"]
+
+
+def tier(one):
+    return "stable: changed only with a line in the changelog" if one["tier"] == "stable" else "preview: may change with any minor version"
+
+
+def named(text, api):
+    """The functions that a text names, in order, each once."""
+    return list(dict.fromkeys(word for word in re.findall(r"\bweft_\w+", text) if word in api["functions"]))
+
+
+def related(name, api):
+    """Functions to read next: those that the contract names, then the neighbours in the section of the header."""
+    one = api["functions"][name]
+    near = [other for other, made in api["functions"].items()
+            if other != name and made["header"] == one["header"] and made["section"] == one["section"]]
+    first = [other for other in named(one["text"], api) if other != name]
+    return first, [other for other in near if other not in first]
+
+
+def callers(folder):
+    """{function: [path, ...]}: the programs below FOLDER that call each function, sorted."""
+    made = {}
+    for path in sorted(pathlib.Path(folder).rglob("*.[ch]")):
+        for word in sorted(set(re.findall(r"\bweft_\w+(?=\()", path.read_text(encoding="utf-8")))):
+            made.setdefault(word, []).append(path.relative_to(folder).as_posix())
+    return made
