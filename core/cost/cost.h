@@ -30,7 +30,8 @@ struct weft_cost_table {
     uint64_t flops, memory;
     uint64_t peak;   /* what the device's maker states for `flops`; 0: not known */
     uint64_t launch; /* nanoseconds: no compute takes less */
-    /* `flops` is the rate of products of one size; other products are slower or faster, by one curve. */
+    /* `flops` is the rate of products of one size; other products are slower or faster, by one
+     * curve. */
     bool by_size;
     /* A collective of a group that has several ranks on each host uses the links of all of them. */
     bool shares_links;

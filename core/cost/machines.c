@@ -39,7 +39,7 @@ static const weft_cost_table a100_80 = {
     .flops = 201000000,
     .peak = 312000000,
     .source = "flops fitted on Megatron-LM 175 B, selective recompute, 64 A100 (Korthikanti 2022); "
-              "links and memory by rule; MFU of 312 TFLOP/s",
+              "14 other runs: mean error 4.4 %, at most 7.4 %; MFU of 312 TFLOP/s",
     GPU(4348, 3688, 4018, 44444, 577),
 };
 
@@ -47,8 +47,8 @@ static const weft_cost_table h100 = {
     .name = "h100",
     .flops = 543000000,
     .peak = 989000000,
-    .source = "flops fitted on Nemotron-4 340 B, 1536 H100 (arXiv 2406.11704); links and memory by "
-              "rule; MFU of 989 TFLOP/s",
+    .source = "flops fitted on Nemotron-4 340 B, 1536 H100 (arXiv 2406.11704); not checked on "
+              "others; MFU of 989 TFLOP/s",
     GPU(2703, 2302, 2502, 22222, 351),
 };
 
@@ -56,9 +56,8 @@ static const weft_cost_table h100_500w = {
     .name = "h100-500w",
     .flops = 425000000,
     .peak = 989000000,
-    .source =
-        "flops fitted on TorchTitan 8 B, 8 H100 at 500 W (2024-12); links and memory by rule; "
-        "MFU of 989 TFLOP/s",
+    .source = "flops fitted on TorchTitan 8 B, 8 H100 at 500 W (2024-12); not checked on others; "
+              "MFU of 989 TFLOP/s",
     GPU(2703, 2143, 2423, 22222, 490),
 };
 
