@@ -19,7 +19,7 @@ rates=$(grep -E '^(flops|memory) [1-9][0-9]*$' "$here/two")
 is 2 wc -l <<<"$rates"
 check=$((check + 1))
 [[ $rates != $'flops 20000\nmemory 100000' ]] || not_so 'calibrate does not measure compute'
-contains "weft-cost 1" calibrate --ranks 3
+contains "weft-cost 2" calibrate --ranks 3
 expect 0 "predicted" "$weft" plan "${pair[@]}" --costs "$here/two"
 expect 0 "by the cost table gloo-cpu-calibrated" "$weft" plan "${pair[@]}" --costs "$here/two"
 WEFT_COSTS=$here/two expect 0 "predicted" "$weft" plan "${pair[@]}"
