@@ -124,8 +124,7 @@ const struct cli_command cli_check = {
     .options =
         (const struct cli_option[]){
             {"strict", NULL, "refuse every move that the graph does not write; exit code 1", 0},
-            {"costs", "T", "a cost table: default, cpu, dtensor, or a file (default: WEFT_COSTS)",
-             0},
+            {"costs", "T", "a cost table of `weft costs`, or a file (default: WEFT_COSTS)", 0},
             {"style", "FILE", "styles: the mesh, and layouts by patterns of names", 0},
             CLI_MESH, /* with --style: in place of that of the styles */
             CLI_MESH_RANKS,

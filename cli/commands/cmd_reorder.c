@@ -94,8 +94,7 @@ const struct cli_command cli_reorder = {
         (const struct cli_option[]){
             {"pass", "P", "iterative (default), raise, sink or list", 0},
             {"memory", "SIZE", "the most memory of results (default: as in the given order)", 0},
-            {"costs", "T", "a cost table: default, cpu, dtensor, or a file (default: WEFT_COSTS)",
-             0},
+            {"costs", "T", "a cost table of `weft costs`, or a file (default: WEFT_COSTS)", 0},
             CLI_JSON,
             {0}},
     .rest_max = 1,

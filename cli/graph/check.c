@@ -87,7 +87,7 @@ static weft_status declare_tensor(struct checker *c, struct graph_line *line)
 {
     struct graph *g = c->graph;
     struct graph_tensor *t = &g->tensors[line->outputs[0]];
-    const char *end = strrchr(line->spec, ']');
+    const char *end = strchr(line->spec, ']');
     struct wf_text text = {0};
     weft_status status;
 

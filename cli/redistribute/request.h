@@ -16,7 +16,7 @@
         {"planner", "X", "search (default) or exchange", 0},                                       \
         {"without", "X,...", "kinds of steps to exclude: exchange,permute", 0},                    \
     {                                                                                              \
-        "costs", "T", "a cost table: default, cpu, dtensor, or a file (default: WEFT_COSTS)", 0    \
+        "costs", "T", "a cost table of `weft costs`, or a file (default: WEFT_COSTS)", 0           \
     }
 
 struct request {

@@ -52,7 +52,7 @@ static void add_table(const struct step_result *r, int32_t stages, struct wf_tex
 weft_status step_add_text(const struct step_request *request, const struct step_result *r,
                           struct wf_text *out)
 {
-    double rate = (double)weft_cost_table_flops(request->costs);
+    double rate = (double)weft_cost_table_peak_flops(request->costs);
     weft_schedule_info info = {.struct_size = sizeof info};
     int32_t size = weft_mesh_size(request->mesh);
 
@@ -131,7 +131,7 @@ weft_status step_add_json(const struct step_request *request, const struct step_
     wf_json_uint(&json, "peak_bytes", r->peak);
     wf_json_uint(&json, "boundary_bytes", r->boundary);
     wf_json_real(&json, "flops", r->flops);
-    wf_json_uint(&json, "flops_per_s", weft_cost_table_flops(request->costs));
+    wf_json_uint(&json, "flops_per_s", weft_cost_table_peak_flops(request->costs));
     if (r->utilisation > 0)
         wf_json_real(&json, "utilisation", r->utilisation);
     else

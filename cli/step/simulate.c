@@ -256,7 +256,7 @@ static weft_status run_pipeline(struct simulator *s, int32_t k, struct step_rank
 static void summarize(struct simulator *s)
 {
     struct step_result *r = s->result;
-    double rate = (double)weft_cost_table_flops(s->request->costs), work = 0;
+    double rate = (double)weft_cost_table_peak_flops(s->request->costs), work = 0;
     uint64_t idle = 0;
 
     for (int32_t i = 0; i < s->info.stages; i++)

@@ -102,17 +102,42 @@ static uint64_t traffic_of(const struct graph *g, const struct graph_line *line)
     return sum;
 }
 
+/* The elements of the weight of LINE, which is a product: of its matrix with two dimensions, since
+ * activations and gradients have one for the batch too; 0: it has none, or LINE is no product. */
+static uint64_t weight_of(const struct graph *g, const struct graph_line *line)
+{
+    static const char *const products[] = {"linear", "mm", "matmul", "addmm", "einsum"};
+    const weft_spec *operands[] = {
+        weft_op_choice_input(line->choice, 0), weft_op_choice_input(line->choice, 1),
+        weft_op_choice_input(line->choice, 2), weft_op_choice_output(line->choice, 0)};
+    uint64_t least = 0;
+    bool is_product = false;
+
+    for (size_t i = 0; i < WF_COUNT(products); i++)
+        is_product = is_product || strcmp(line->op, products[i]) == 0;
+    for (size_t i = 0; is_product && i < WF_COUNT(operands); i++) {
+        uint64_t size;
+        if (operands[i] == NULL || weft_spec_dims(operands[i]) != 2) continue;
+        size = (uint64_t)shard_of(g, operands[i]).elements;
+        if (least == 0 || size < least) least = size;
+    }
+    return least;
+}
+
 weft_status step_compute_ns(const struct graph *g, const struct graph_line *line,
                             const weft_cost_table *costs, uint64_t *out)
 {
     double flops = step_flops(g, line);
+    uint64_t work = flops < 1e18 ? (uint64_t)flops : UINT64_MAX, traffic, weight;
 
     *out = line->time_ns;
     if (*out != GRAPH_UNKNOWN) return WEFT_OK;
     *out = 0;
     if (line->kind != GRAPH_CALL && line->flops < 0) return WEFT_OK;
-    *out = weft_cost_table_compute_ns(costs, flops < 1e18 ? (uint64_t)flops : UINT64_MAX,
-                                      traffic_of(g, line));
+    traffic = traffic_of(g, line);
+    weight = line->kind == GRAPH_CALL ? weight_of(g, line) : 0;
+    *out = weight > 0 ? weft_cost_table_product_ns(costs, work, traffic, weight)
+                      : weft_cost_table_compute_ns(costs, work, traffic);
     if (*out != UINT64_MAX) return WEFT_OK;
     return wf_fail(WEFT_ERR_INVALID,
                    "graph line %u has no clause `time`, and the cost table has no line `flops`",

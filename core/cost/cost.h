@@ -8,7 +8,7 @@
 
 #include <stdatomic.h>
 
-enum wf_link { WF_WITHIN_HOST, WF_BETWEEN_HOSTS, WF_LINKS };
+enum wf_link { WF_WITHIN_HOST, WF_BETWEEN_HOSTS, WF_BEYOND, WF_LINKS };
 
 /* base_ns + peer_ns per further rank that takes part + femtoseconds per byte received. */
 struct wf_rate {
@@ -19,21 +19,32 @@ struct weft_cost_table {
     _Atomic(int64_t) references; /* not counted for a built-in table */
     bool built_in;
     char name[32];
+    char source[256]; /* where the numbers come from; "": not known */
     struct wf_rate rates[WEFT_STEP_KINDS][WF_LINKS];
+    /* Consecutive ranks that links within, and between, reach; 0: those of a host, and all. */
+    uint64_t domains[WF_LINKS - 1];
     /* Femtoseconds per byte: a plain copy, a strided pack or unpack, one operand of a reduction. */
     uint64_t copy, pack, reduce;
     /* Compute of a rank: millions of floating-point operations per second, and femtoseconds per
      * byte that it reads or writes; 0: not known. */
     uint64_t flops, memory;
+    uint64_t peak;   /* what the device's maker states for `flops`; 0: not known */
+    uint64_t launch; /* nanoseconds: no compute takes less */
+    /* `flops` is the rate of products of one size; other products are slower or faster, by one
+     * curve. */
+    bool by_size;
+    /* A collective of a group that has several ranks on each host uses the links of all of them. */
+    bool shares_links;
     /* Ranks read each other's memory, so nothing is packed or staged. */
     bool one_sided;
 };
 
 /* The work of one step, on its busiest rank. */
 struct wf_work {
-    uint32_t kind;                              /* enum weft_step_kind */
-    uint32_t link;                              /* enum wf_link, the slowest it uses */
-    int64_t ranks;                              /* ranks of one group */
+    uint32_t kind; /* enum weft_step_kind */
+    uint32_t link; /* enum wf_link, the slowest it uses */
+    int64_t ranks; /* ranks of one group */
+    int64_t lanes; /* ranks of one group on each host, whose links share the bytes; 0: as 1 */
     uint64_t received, copied, packed, reduced; /* bytes */
 };
 
@@ -42,12 +53,26 @@ struct wf_work {
 /* BYTES at RATE femtoseconds each, in nanoseconds, rounded down. */
 uint64_t wf_transfer_ns(uint64_t bytes, uint64_t rate);
 uint64_t wf_cost_ns(const weft_cost_table *table, const struct wf_work *work);
+/* Femtoseconds per byte of a step of KIND over LINK, if LANES ranks of a host share the bytes. */
+uint64_t wf_cost_rate(const weft_cost_table *table, uint32_t kind, uint32_t link, int64_t lanes);
+/* Do the ranks of a host share the bytes of a step of KIND, so that all their links carry them? */
+bool wf_cost_may_share(uint32_t kind);
+
+/* ---- machines.c ---- */
+
+/* The built-in tables of GPUs; NULL after the last. */
+extern const weft_cost_table *const wf_cost_machines[];
 
 /* ---- table.c ---- */
+
+/* The names of the built-in tables, for error texts. */
+#define WF_COST_NAMES "default, cpu, dtensor, a100-80, h100, h100-500w, h200, b200, gb200, mi300x"
 
 const weft_cost_table *wf_cost_default(void);
 /* A reference to the built-in table NAME; NULL: there is none. */
 weft_cost_table *wf_cost_built_in(const char *name);
+/* Give TABLE all numbers and the source of BASE. */
+void wf_cost_inherit(weft_cost_table *table, const weft_cost_table *base);
 /* A copy of TABLE with another NAME, which is truncated if it is too long.  The caller may change
  * the copy until it passes it on. */
 weft_status wf_cost_copy(const weft_cost_table *table, const char *name,

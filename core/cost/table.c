@@ -1,4 +1,4 @@
-/* table.c - the built-in tables, and the lifetime of the others. */
+/* table.c - the general built-in tables, and the lifetime of the others. */
 #include "cost.h"
 
 #include <string.h>
@@ -6,7 +6,7 @@
 /* One rate for every communicating kind, within and between hosts. */
 #define TRAVEL(within_base, within_peer, within_fs, between_base, between_peer, between_fs)        \
     {                                                                                              \
-        {within_base, within_peer, within_fs},                                                     \
+        {within_base, within_peer, within_fs}, {between_base, between_peer, between_fs},           \
         {                                                                                          \
             between_base, between_peer, between_fs                                                 \
         }                                                                                          \
@@ -35,6 +35,7 @@ static const weft_cost_table general = {
     .reduce = 500,
     .flops = 400000000,
     .memory = 500,
+    .source = "what PyTorch's DTensor assumes of links; no machine was measured",
 };
 
 /* Ranks of one host that read each other's buffers; between hosts, sockets. */
@@ -60,6 +61,7 @@ static const weft_cost_table shared_memory = {
     .flops = 20000,
     .memory = 100000,
     .one_sided = true,
+    .source = "ranks of one host; `weft bench calibrate` measures yours",
 };
 
 /* PyTorch's DTensor: 6.6 us and 0.6 or 2.7 us a hop; 87.7 GiB/s, or 0.22 of it between hosts; one
@@ -78,6 +80,7 @@ static const weft_cost_table dtensor = {
             [WEFT_STEP_BROADCAST] = TRAVEL(6600, 600, 10619, 6600, 2700, 48269),
             [WEFT_STEP_REDUCE] = TRAVEL(6600, 600, 10619, 6600, 2700, 48269),
         },
+    .source = "the constants of PyTorch's DTensor",
 };
 
 static const weft_cost_table *const built_in[] = {&general, &shared_memory, &dtensor};
@@ -87,11 +90,46 @@ const weft_cost_table *wf_cost_default(void)
     return &general;
 }
 
-weft_cost_table *wf_cost_built_in(const char *name)
+static const weft_cost_table *table_at(size_t index)
 {
     for (size_t i = 0; i < WF_COUNT(built_in); i++)
-        if (strcmp(name, built_in[i]->name) == 0) return weft_cost_table_retain(built_in[i]);
+        if (i == index) return built_in[i];
+    for (size_t i = 0; wf_cost_machines[i] != NULL; i++)
+        if (i + WF_COUNT(built_in) == index) return wf_cost_machines[i];
     return NULL;
+}
+
+const char *weft_cost_table_built_in(size_t index)
+{
+    const weft_cost_table *table = table_at(index);
+
+    return table != NULL ? table->name : NULL;
+}
+
+weft_cost_table *wf_cost_built_in(const char *name)
+{
+    const weft_cost_table *table;
+
+    for (size_t i = 0; (table = table_at(i)) != NULL; i++)
+        if (strcmp(name, table->name) == 0) return weft_cost_table_retain(table);
+    return NULL;
+}
+
+void wf_cost_inherit(weft_cost_table *table, const weft_cost_table *base)
+{
+    memcpy(table->source, base->source, sizeof table->source);
+    memcpy(table->rates, base->rates, sizeof table->rates);
+    memcpy(table->domains, base->domains, sizeof table->domains);
+    table->copy = base->copy;
+    table->pack = base->pack;
+    table->reduce = base->reduce;
+    table->flops = base->flops;
+    table->memory = base->memory;
+    table->peak = base->peak;
+    table->launch = base->launch;
+    table->by_size = base->by_size;
+    table->shares_links = base->shares_links;
+    table->one_sided = base->one_sided;
 }
 
 weft_status wf_cost_copy(const weft_cost_table *table, const char *name, weft_cost_table **out)
@@ -101,14 +139,9 @@ weft_status wf_cost_copy(const weft_cost_table *table, const char *name, weft_co
 
     if (copy == NULL) return wf_fail_memory(sizeof *copy);
     if (length >= sizeof copy->name) length = sizeof copy->name - 1;
+    wf_cost_inherit(copy, table);
     memcpy(copy->name, name, length);
-    memcpy(copy->rates, table->rates, sizeof copy->rates);
-    copy->copy = table->copy;
-    copy->pack = table->pack;
-    copy->reduce = table->reduce;
-    copy->flops = table->flops;
-    copy->memory = table->memory;
-    copy->one_sided = table->one_sided;
+    copy->name[length] = '\0';
     atomic_init(&copy->references, 1);
     *out = copy;
     return WEFT_OK;
@@ -139,6 +172,11 @@ const char *weft_cost_table_name(const weft_cost_table *table)
     return table != NULL ? table->name : NULL;
 }
 
+const char *weft_cost_table_source(const weft_cost_table *table)
+{
+    return table != NULL ? table->source : NULL;
+}
+
 uint64_t weft_cost_table_digest(const weft_cost_table *table)
 {
     uint64_t h;
@@ -157,5 +195,11 @@ uint64_t weft_cost_table_digest(const weft_cost_table *table)
     h = wf_hash_mix(h, table->reduce);
     h = wf_hash_mix(h, table->flops);
     h = wf_hash_mix(h, table->memory);
+    h = wf_hash_mix(h, table->peak);
+    h = wf_hash_mix(h, table->launch);
+    for (int link = 0; link < WF_LINKS - 1; link++)
+        h = wf_hash_mix(h, table->domains[link]);
+    h = wf_hash_mix(h, table->by_size);
+    h = wf_hash_mix(h, table->shares_links);
     return wf_hash_mix(h, table->one_sided);
 }

@@ -101,7 +101,7 @@ static weft_status make_offer(const struct batch *batch, const struct wf_member 
     if (member->from->layout.mesh == member->to->layout.mesh) {
         WF_TRY(offer_on_one_mesh(batch, member, out, &work));
     } else {
-        wf_cross_work(&step, &work);
+        wf_cross_work(batch->costs, &step, &work);
         out->possible = true;
     }
     if (!out->possible) return WEFT_OK;

@@ -172,6 +172,30 @@ static bool one_host(const weft_mesh *a, const weft_mesh *b)
                weft_mesh_host_of(b, weft_mesh_rank_at(b, 0));
 }
 
+/* Extend ENDS, the lowest and the highest rank, by those of MESH. */
+static void add_ends(const weft_mesh *mesh, int32_t ends[2])
+{
+    int32_t size = weft_mesh_size(mesh);
+
+    for (int32_t i = 0; i < size; i++) {
+        int32_t rank = weft_mesh_rank_at(mesh, i);
+        if (rank < ends[0]) ends[0] = rank;
+        if (rank > ends[1]) ends[1] = rank;
+    }
+}
+
+/* The farthest link between ranks of A and B. */
+static uint32_t link_of(const weft_mesh *a, const weft_mesh *b, const weft_cost_table *costs)
+{
+    int32_t ends[2] = {INT32_MAX, 0};
+
+    if (costs->domains[WF_WITHIN_HOST] == 0 && costs->domains[WF_BETWEEN_HOSTS] == 0)
+        return one_host(a, b) ? WF_WITHIN_HOST : WF_BETWEEN_HOSTS;
+    add_ends(a, ends);
+    add_ends(b, ends);
+    return wf_link_between(a->devices_per_host > 0 ? a : b, costs, ends[0], ends[1]);
+}
+
 /* Bytes, in the wider dtype, of the shard that STEP casts. */
 static uint64_t cast_bytes(const struct wf_step *step)
 {
@@ -188,7 +212,7 @@ static uint64_t smaller(uint64_t a, uint64_t b)
 }
 
 /* The exchange takes as long as its busiest rank sends or receives. */
-void wf_cross_work(struct wf_step *step, struct wf_work *out)
+void wf_cross_work(const weft_cost_table *costs, struct wf_step *step, struct wf_work *out)
 {
     const weft_mesh *source = step->from->layout.mesh, *target = step->to->layout.mesh;
     uint64_t element = wf_dtype_bytes(wf_step_dtype(step));
@@ -201,7 +225,7 @@ void wf_cross_work(struct wf_step *step, struct wf_work *out)
     struct wf_cross_count count;
 
     wf_cross_count(step, PRICED_RANKS, &count);
-    work.link = one_host(source, target) ? WF_WITHIN_HOST : WF_BETWEEN_HOSTS;
+    work.link = link_of(source, target, costs);
     work.ranks = (int64_t)(sources < readers ? sources : readers) + 1;
     step->received = wf_mul_capped(count.most, element);
     /* A shard goes to every rank that needs it; the source's replicas share the sending. */
@@ -219,7 +243,7 @@ static void price_exchange(const weft_cost_table *costs, struct wf_step *step)
     uint32_t cast = wf_step_cast(step);
     struct wf_work work;
 
-    wf_cross_work(step, &work);
+    wf_cross_work(costs, step, &work);
     if (costs->one_sided) work.packed = 0;
     step->scratch = work.packed;
     if (cast != WEFT_CAST_NONE &&

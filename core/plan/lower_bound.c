@@ -27,14 +27,15 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* Nanoseconds per peer of a step of KIND: those of LINK, or of the faster link within a host. */
+/* Nanoseconds per peer of a step of KIND over LINK or, if another axis needs it, a farther one. */
 static uint64_t peer_ns(const struct wf_problem *problem, uint32_t kind, uint32_t link)
 {
     const struct wf_rate *rates = problem->costs->rates[kind];
+    uint64_t peer = rates[link].peer_ns;
 
-    return link == WF_BETWEEN_HOSTS
-               ? rates[WF_BETWEEN_HOSTS].peer_ns
-               : least(rates[WF_WITHIN_HOST].peer_ns, rates[WF_BETWEEN_HOSTS].peer_ns);
+    while (++link < WF_LINKS)
+        peer = least(peer, rates[link].peer_ns);
+    return peer;
 }
 
 static uint64_t least_base(const struct wf_problem *problem)
@@ -127,10 +128,14 @@ uint64_t wf_lower_bound_shares(const struct wf_problem *problem, const struct wf
 static uint64_t least_rate(const struct wf_problem *problem)
 {
     uint64_t rate = UINT64_MAX;
+    int64_t lanes = 1;
 
-    for (int kind = WEFT_STEP_ALL_GATHER; kind < WEFT_STEP_KINDS; kind++)
+    for (int32_t i = 0; problem->costs->shares_links && i < problem->axes; i++)
+        lanes *= problem->lanes[i];
+    for (uint32_t kind = WEFT_STEP_ALL_GATHER; kind < WEFT_STEP_KINDS; kind++)
         for (int32_t i = 0; i < problem->axes; i++)
-            rate = least(rate, problem->costs->rates[kind][problem->link[i]].femtoseconds);
+            rate = least(rate, wf_cost_rate(problem->costs, kind, problem->link[i],
+                                            wf_cost_may_share(kind) ? lanes : 1));
     return rate;
 }
 

@@ -89,9 +89,9 @@ weft_status wf_plan_cross(const weft_spec *from, const weft_spec *to,
 /* The next best plan; WEFT_ERR_NOT_FOUND if no other plan exists. */
 weft_status wf_plan_cross_runner_up(const weft_spec *from, const weft_spec *to,
                                     const weft_plan_options *options, weft_plan **out) WF_NODISCARD;
-/* The work of the exchange STEP between two meshes if everything is packed.  Sets the bytes that
- * STEP sends and receives. */
-void wf_cross_work(struct wf_step *step, struct wf_work *out);
+/* The work, under COSTS, of the exchange STEP between two meshes if everything is packed.  Sets the
+ * bytes that STEP sends and receives. */
+void wf_cross_work(const weft_cost_table *costs, struct wf_step *step, struct wf_work *out);
 
 /* ---- refine.c ---- */
 
@@ -156,6 +156,7 @@ struct wf_problem {
     int32_t mesh_axis[WEFT_MAX_AXES];
     int64_t size[WEFT_MAX_AXES];
     uint32_t link[WEFT_MAX_AXES]; /* enum wf_link */
+    int32_t lanes[WEFT_MAX_AXES]; /* ranks of the axis on each host that it reaches */
     /* of the source and the target, by axis: splits other than S, owners */
     struct wf_split split[2][WEFT_MAX_AXES];
     int64_t most[2][WEFT_MAX_AXES], least[2][WEFT_MAX_AXES]; /* of the sizes of a G */
@@ -179,6 +180,10 @@ struct wf_price {
 };
 
 /* ---- problem.c ---- */
+
+/* The class of the links between the ranks A and B, by the domains of COSTS and the hosts of MESH.
+ */
+uint32_t wf_link_between(const weft_mesh *mesh, const weft_cost_table *costs, int32_t a, int32_t b);
 
 /* WEFT_ERR_UNSUPPORTED: a partial would have to change its reduction. */
 weft_status wf_problem_set(struct wf_problem *problem, const weft_spec *from, const weft_spec *to,

@@ -6,7 +6,7 @@ struct measure {
     const struct wf_problem *problem;
     const struct wf_state *from;
     const struct wf_edge *edge;
-    int64_t ranks;
+    int64_t ranks, lanes;
     uint32_t link;
     int64_t before[WEFT_MAX_DIMS], after[WEFT_MAX_DIMS]; /* local shapes at coordinate 0 */
     struct wf_cast_work cast;
@@ -27,10 +27,12 @@ static void measure_step(struct measure *m)
     const struct wf_problem *problem = m->problem;
 
     m->ranks = 1;
+    m->lanes = 1;
     m->link = WF_WITHIN_HOST;
     for (int32_t i = 0; i < problem->axes; i++) {
         if (!(m->edge->axes >> i & 1)) continue;
         m->ranks *= problem->size[i];
+        m->lanes *= problem->lanes[i];
         if (problem->link[i] > m->link) m->link = problem->link[i];
     }
     wf_state_shape(problem, m->from, 0, m->before);
@@ -194,6 +196,8 @@ void wf_price_edge(const struct wf_problem *problem, const struct wf_state *from
     measure_step(&m);
     work.ranks = m.ranks;
     work.link = m.link;
+    if (m.link != WF_WITHIN_HOST && problem->costs->shares_links && wf_cost_may_share(edge->kind))
+        work.lanes = m.lanes;
     *out = (struct wf_price){0};
     if (edge->kind == WEFT_STEP_ALL_GATHER)
         price_gather(&m, &work, out);

@@ -4,18 +4,51 @@
 
 #include <string.h>
 
-/* An axis links hosts if its first and last rank are on different hosts. */
-static uint32_t link_of(const weft_mesh *mesh, int32_t axis)
+uint32_t wf_link_between(const weft_mesh *mesh, const weft_cost_table *costs, int32_t a, int32_t b)
 {
+    uint64_t within = costs->domains[WF_WITHIN_HOST], between = costs->domains[WF_BETWEEN_HOSTS];
+
+    if (within == 0) within = (uint64_t)mesh->devices_per_host;
+    if (within == 0 || (uint64_t)a / within == (uint64_t)b / within) return WF_WITHIN_HOST;
+    return between == 0 || (uint64_t)a / between == (uint64_t)b / between ? WF_BETWEEN_HOSTS
+                                                                          : WF_BEYOND;
+}
+
+/* The ranks along AXIS that are next to its first or, if LAST, its last rank, within a host. */
+static int32_t ranks_near(const weft_mesh *mesh, const weft_cost_table *costs, int32_t axis,
+                          bool last)
+{
+    int32_t coord[WEFT_MAX_AXES] = {0}, size = mesh->axis[axis].size, count = 1, end;
+
+    if (last) coord[axis] = size - 1;
+    end = wf_mesh_rank(mesh, coord);
+    for (; count < size; count++) {
+        coord[axis] += last ? -1 : 1;
+        if (wf_link_between(mesh, costs, end, wf_mesh_rank(mesh, coord)) != WF_WITHIN_HOST) break;
+    }
+    return count;
+}
+
+/* Set the link of axis I of PROBLEM, which is AXIS of MESH, and its ranks on a host: the link is
+ * that between its first and last rank. */
+static void set_link(struct wf_problem *problem, const weft_mesh *mesh, int32_t axis, int32_t i)
+{
+    const weft_cost_table *costs = problem->costs;
     int32_t coord[WEFT_MAX_AXES] = {0};
     int32_t first, last;
 
-    if (mesh->devices_per_host == 0) return WF_WITHIN_HOST; /* hosts are not known */
+    problem->link[i] = WF_WITHIN_HOST;
+    problem->lanes[i] = mesh->axis[axis].size;
+    if (mesh->devices_per_host == 0 && costs->domains[WF_WITHIN_HOST] == 0)
+        return; /* hosts are not known */
     first = wf_mesh_rank(mesh, coord);
     coord[axis] = mesh->axis[axis].size - 1;
     last = wf_mesh_rank(mesh, coord);
-    return weft_mesh_host_of(mesh, first) == weft_mesh_host_of(mesh, last) ? WF_WITHIN_HOST
-                                                                           : WF_BETWEEN_HOSTS;
+    problem->link[i] = wf_link_between(mesh, costs, first, last);
+    if (problem->link[i] == WF_WITHIN_HOST || !costs->shares_links) return;
+    first = ranks_near(mesh, costs, axis, false);
+    last = ranks_near(mesh, costs, axis, true);
+    problem->lanes[i] = first < last ? first : last;
 }
 
 /* True if two splits of an axis differ in their dimensions and turns at most. */
@@ -104,7 +137,7 @@ weft_status wf_problem_set(struct wf_problem *problem, const weft_spec *from, co
         if (mesh->axis[a].size == 1) continue;
         problem->mesh_axis[problem->axes] = a;
         problem->size[problem->axes] = mesh->axis[a].size;
-        problem->link[problem->axes++] = link_of(mesh, a);
+        set_link(problem, mesh, a, problem->axes++);
     }
     problem->dims = from->layout.dims;
     memcpy(problem->shape, from->layout.shape, sizeof problem->shape);

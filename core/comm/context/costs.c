@@ -20,7 +20,7 @@ static weft_status open_table(const char *name, int *out)
 
     if (fd < 0)
         return wf_fail(WEFT_ERR_NOT_FOUND,
-                       "%s is neither a built-in cost table (default, cpu, dtensor) nor a file: %s",
+                       "%s is neither a built-in cost table (" WF_COST_NAMES ") nor a file: %s",
                        name, kit_error_text(errno));
     if (fstat(fd, &about) != 0 || !S_ISREG(about.st_mode)) {
         close(fd);

@@ -38,12 +38,13 @@ enum weft_step_kind { WEFT_STEP_LIST(WEFT_STEP_ENUM) WEFT_STEP_KINDS };
 WEFT_API const char *weft_step_name(enum weft_step_kind kind);
 
 /* The cost of steps on a backend: latency, time per peer and time per byte, for each kind of step,
- * within a host and between hosts; and the cost of local copies and reductions, and of compute. */
+ * over three classes of links; and the cost of local copies and reductions, and of compute. */
 typedef struct weft_cost_table weft_cost_table;
 
 /* Open the cost table NAME: a built-in table, or the file with that path.  The built-in tables are
- * "default" (a host with GPUs), "cpu" (shared memory) and "dtensor" (the constants of PyTorch's
- * DTensor, with local work at no cost).  NAME may be NULL: the table that WEFT_COSTS names, or
+ * "default" (a host with GPUs), "cpu" (shared memory), "dtensor" (the constants of PyTorch's
+ * DTensor, with local work at no cost), and tables of machines, such as "h100"
+ * (docs/cost-model.md).  NAME may be NULL: the table that WEFT_COSTS names, or
  * "default" without WEFT_COSTS.  The caller releases *OUT.  WEFT_ERR_NOT_FOUND: NAME is neither a
  * table nor a file; the text lists the tables.  WEFT_ERR_INVALID: the file is not a regular file.
  * WEFT_ERR_PARSE: the file is not a cost table. */
@@ -62,7 +63,14 @@ WEFT_API WEFT_NODISCARD weft_status weft_cost_table_print(const weft_cost_table 
 /* The name in the table's text.  Valid as long as TABLE; NULL for NULL. */
 WEFT_API const char *weft_cost_table_name(const weft_cost_table *table);
 
-/* A digest that is equal for equal tables, on every machine; 0 for NULL. */
+/* The name of the built-in table INDEX; NULL: there are fewer. */
+WEFT_API const char *weft_cost_table_built_in(size_t index);
+
+/* Where the numbers of TABLE come from, such as the run that they were fitted on; "": not known.
+ * Valid as long as TABLE; NULL for NULL. */
+WEFT_API const char *weft_cost_table_source(const weft_cost_table *table);
+
+/* A digest that is equal for tables with equal names and numbers, on every machine; 0 for NULL. */
 WEFT_API uint64_t weft_cost_table_digest(const weft_cost_table *table);
 
 /* The predicted time of compute that does FLOPS floating-point operations, and reads and writes
@@ -70,8 +78,15 @@ WEFT_API uint64_t weft_cost_table_digest(const weft_cost_table *table);
  * NULL. */
 WEFT_API uint64_t weft_cost_table_compute_ns(const weft_cost_table *table, uint64_t flops,
                                              uint64_t bytes);
+/* The same for a product of matrices.  ELEMENTS: elements of its weight on a rank, the matrix that
+ * does not grow with the batch.  In a table with `by-size yes` the rate depends on them. */
+WEFT_API uint64_t weft_cost_table_product_ns(const weft_cost_table *table, uint64_t flops,
+                                             uint64_t bytes, uint64_t elements);
 /* Floating-point operations that a rank does in a second; 0: not known, or TABLE is NULL. */
 WEFT_API uint64_t weft_cost_table_flops(const weft_cost_table *table);
+/* Operations in a second that the maker of the device states, to which utilisation refers; those of
+ * weft_cost_table_flops if the table does not know them. */
+WEFT_API uint64_t weft_cost_table_peak_flops(const weft_cost_table *table);
 
 /* The work of a step, on its busiest rank. */
 typedef struct weft_cost_step {
@@ -82,10 +97,14 @@ typedef struct weft_cost_step {
     uint64_t received;  /* bytes from other ranks */
     /* Bytes of local work: plain copies, copies with strides, operands of reductions. */
     uint64_t copied, packed, reduced;
+    /* Ranks of one group on each host: in tables that state it, their links carry the bytes of a
+     * collective together.  0: as 1. */
+    int32_t lanes;
+    bool beyond; /* some of them are farther away than the links between hosts reach */
 } weft_cost_step;
 
 /* Set *NS to the predicted time of STEP in nanoseconds; UINT64_MAX if it is longer than that.
- * WEFT_ERR_INVALID: it has no such kind, or less than one rank. */
+ * WEFT_ERR_INVALID: it has no such kind, less than one rank, or negative lanes. */
 WEFT_API WEFT_NODISCARD weft_status weft_cost_table_step_ns(const weft_cost_table *table,
                                                             const weft_cost_step *step,
                                                             uint64_t *ns);

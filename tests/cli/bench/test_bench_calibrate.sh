@@ -19,7 +19,7 @@ rates=$(grep -E '^(flops|memory) [1-9][0-9]*$' "$here/two")
 is 2 wc -l <<<"$rates"
 check=$((check + 1))
 [[ $rates != $'flops 20000\nmemory 100000' ]] || not_so 'calibrate does not measure compute'
-contains "weft-cost 1" calibrate --ranks 3
+contains "weft-cost 2" calibrate --ranks 3
 expect 0 "predicted" "$weft" plan "${pair[@]}" --costs "$here/two"
 expect 0 "by the cost table gloo-cpu-calibrated" "$weft" plan "${pair[@]}" --costs "$here/two"
 WEFT_COSTS=$here/two expect 0 "predicted" "$weft" plan "${pair[@]}"
@@ -45,7 +45,7 @@ expect 1 "WEFT_COSTS" each_its_costs "$weft" bench coll --budget-ms 1 --sizes 8
 echo "weft-cost 1" >"$here/short"
 expect 2 "is missing" "$weft" plan "${pair[@]}" --costs "$here/short"
 WEFT_COSTS=$here/short expect 1 "WEFT_COSTS" "$weft" redistribute "${pair[@]}" --costs cpu --iters 1
-expect 2 "is neither a built-in cost table (default, cpu, dtensor) nor a file" \
+expect 2 "is neither a built-in cost table (default, cpu, dtensor, a100-80," \
     "$weft" plan "${pair[@]}" --costs "$here/none"
 # a file that is not a table is refused at once, with a message
 for other in "$here" /dev/zero; do

@@ -19,6 +19,10 @@ python3 "$here/unroll.py" "$graphs/llama-8b.graph" x:y dy:dx >"$graph" || not_so
 is "$(check "$graphs/llama-8b.graph" | grep -o 'GiB received by a rank, .*')" \
     bash -c "'$weft' check '$graph' | grep -o 'GiB received by a rank, .*'"
 
+# Turns at the end of a layout are not taken for a shape without placements.
+write 'mesh dp=2,tp=4' 'param w f32[32,16] S(0)[1],S(0)[0]' 'y = relu(w)' 'output y'
+json check "$graph" --json -- 'it["lines"][0]["outputs"][0]["spec"] == "f32[32,16] S(0)[1],S(0)[0]" and it["legal"]'
+
 # Layouts, moves, bytes and times; repeats; clauses.
 write 'mesh dp=2,tp=4' 'input x f32[8,16] S(0),R # a comment' 'param w f32[32,16] R,S(0)' 'param v f32[16,32]' \
     'h = linear(x, w) ; flops auto ; x3' 'y = linear(h, v) ; x3' 's = softmax(y, dim=-1) ; x3' \

@@ -46,6 +46,7 @@ while read -r -a command; do
     bench) fails 2 'there is no benchmark "stray"' "$weft" bench stray && continue ;;
     caps | conform | why) words=(gloo-cpu stray) ;;
     completion) words=(bash stray) ;;
+    costs) words=(cpu stray) ;;
     op) words=(mm stray) ;;
     check | reorder | step) words=(graph stray) ;;
     schedule) words=(zbv stray) ;;

@@ -1,4 +1,5 @@
 #include "cost/cost.h"
+#include "support/layout.h"
 #include "support/suite.h"
 
 static weft_cost_table *dtensor(void)
@@ -91,6 +92,91 @@ TEST(a_program_asks_for_the_time_of_a_step)
                      "weft_cost_table_step_ns: kind 10 is not an enum weft_step_kind");
 }
 
+/* 64 ranks with 8 on each host: their 8 links carry the bytes together, but never faster than the
+ * links within a host; an all-to-all has other bytes for each rank. */
+TEST(groups_that_fill_hosts_use_all_their_links)
+{
+    weft_cost_step step = {.struct_size = sizeof step,
+                           .kind = WEFT_STEP_ALL_GATHER,
+                           .ranks = 64,
+                           .between_hosts = true,
+                           .received = 1000000000};
+    OWNED(weft_cost_table) *table = NULL;
+    uint64_t latency = 6600 + 63 * 2700, ns = 0;
+
+    ck_assert_int_eq(weft_cost_table_open("h100", &table), WEFT_OK);
+    ck_assert_int_eq(weft_cost_table_step_ns(table, &step, &ns), WEFT_OK);
+    ck_assert_uint_eq(ns, latency + 22222000);
+    step.lanes = 8;
+    ck_assert_int_eq(weft_cost_table_step_ns(table, &step, &ns), WEFT_OK);
+    ck_assert_uint_eq(ns, latency + 2777000);
+    step.lanes = 64;
+    ck_assert_int_eq(weft_cost_table_step_ns(table, &step, &ns), WEFT_OK);
+    ck_assert_uint_eq(ns, latency + 2703000);
+    step.kind = WEFT_STEP_ALL_TO_ALL;
+    ck_assert_int_eq(weft_cost_table_step_ns(table, &step, &ns), WEFT_OK);
+    ck_assert_uint_eq(ns, latency + 22222000);
+    step.lanes = -1;
+    check_refused(weft_cost_table_step_ns(table, &step, &ns), WEFT_ERR_INVALID, "lanes is -1");
+    weft_cost_table_release(&table);
+    ck_assert_int_eq(weft_cost_table_open("default", &table), WEFT_OK); /* it says nothing of it */
+    step.lanes = 1;
+    ck_assert_int_eq(weft_cost_table_step_ns(table, &step, &latency), WEFT_OK);
+    step.lanes = 8;
+    ck_assert_int_eq(weft_cost_table_step_ns(table, &step, &ns), WEFT_OK);
+    ck_assert_uint_eq(ns, latency);
+}
+
+TEST(ranks_beyond_a_domain_cost_more)
+{
+    OWNED(weft_cost_table) *table = NULL;
+    weft_cost_step step = {.struct_size = sizeof step,
+                           .kind = WEFT_STEP_EXCHANGE,
+                           .ranks = 2,
+                           .between_hosts = true,
+                           .beyond = true,
+                           .received = 1000000};
+    uint64_t ns = 0;
+
+    ck_assert_int_eq(weft_cost_table_parse("weft-cost 2\nbase h100\nname far\n"
+                                           "exchange beyond 9000 0 80000\n",
+                                           &table),
+                     WEFT_OK);
+    ck_assert_int_eq(weft_cost_table_step_ns(table, &step, &ns), WEFT_OK);
+    ck_assert_uint_eq(ns, 9000 + 80000);
+}
+
+TEST(products_of_larger_weights_run_at_a_higher_rate)
+{
+    const uint64_t flops = UINT64_C(535000000000000), second = 1000000000;
+    OWNED(weft_cost_table) *table = NULL, *plain = NULL;
+    uint64_t before = UINT64_MAX;
+
+    ck_assert_int_eq(weft_cost_table_open("h100", &table), WEFT_OK);
+    ck_assert_int_eq(weft_cost_table_open("default", &plain), WEFT_OK);
+    ck_assert_uint_eq(weft_cost_table_product_ns(table, flops, 1, 1 << 26), second);
+    ck_assert_uint_eq(weft_cost_table_compute_ns(table, flops, 1), second);
+    for (uint64_t size = 1; size < UINT64_C(1) << 60; size += size / 2 + 1) {
+        uint64_t ns = weft_cost_table_product_ns(table, flops, 1, size);
+        ck_assert_uint_le(ns, before);
+        ck_assert(ns > second * 1000 / 1139 && ns < second * 1000 / 649);
+        before = ns;
+        ck_assert_uint_eq(weft_cost_table_product_ns(plain, flops, 1, size),
+                          weft_cost_table_compute_ns(plain, flops, 1));
+    }
+    /* half the way from 2^26 to 2^27 */
+    ck_assert_uint_eq(weft_cost_table_product_ns(table, UINT64_C(1022) * 535000000000, 1, 3 << 25),
+                      second);
+    ck_assert_uint_eq(weft_cost_table_product_ns(table, 1, 1, 1), 7000); /* a launch */
+    ck_assert_uint_eq(weft_cost_table_compute_ns(table, 1, 1), 7000);
+    ck_assert_uint_eq(weft_cost_table_product_ns(table, 1, 2 * second, 1), 702000);
+    ck_assert_uint_lt(weft_cost_table_product_ns(table, UINT64_MAX, 0, 1), UINT64_MAX);
+    ck_assert_uint_eq(weft_cost_table_product_ns(NULL, 1, 1, 1), UINT64_MAX);
+    ck_assert_uint_eq(weft_cost_table_peak_flops(table), UINT64_C(989000000000000));
+    ck_assert_uint_eq(weft_cost_table_peak_flops(plain), weft_cost_table_flops(plain));
+    ck_assert_uint_eq(weft_cost_table_peak_flops(NULL), 0);
+}
+
 TEST(the_largest_tensors_do_not_wrap)
 {
     OWNED(weft_cost_table) *table = dtensor();
@@ -107,8 +193,8 @@ TEST(unknown_tables_are_answered_with_the_known_ones)
 
     ck_assert_int_eq(weft_cost_table_open("gpu", &table), WEFT_ERR_NOT_FOUND);
     ck_assert_str_eq(weft_last_error(),
-                     "gpu is neither a built-in cost table (default, cpu, dtensor) nor a file: No "
-                     "such file or directory");
+                     "gpu is neither a built-in cost table (" WF_COST_NAMES ") nor a file: No such "
+                     "file or directory");
     ck_assert_ptr_null(table);
 }
 

@@ -2,18 +2,27 @@
 #include "support/layout.h"
 #include "support/suite.h"
 
+#include <stdio.h>
+#include <string.h>
+
 TEST(built_in_tables_are_found_by_name)
 {
-    static const char *const names[] = {"default", "cpu", "dtensor"};
+    char names[256] = "";
     weft_cost_table *table = NULL;
+    const char *name;
 
-    for (size_t i = 0; i < WF_COUNT(names); i++) {
-        ck_assert_int_eq(weft_cost_table_open(names[i], &table), WEFT_OK);
-        ck_assert_str_eq(table->name, names[i]);
+    for (size_t i = 0; (name = weft_cost_table_built_in(i)) != NULL; i++) {
+        ck_assert_int_eq(weft_cost_table_open(name, &table), WEFT_OK);
+        ck_assert_str_eq(table->name, name);
+        ck_assert_msg(table->source[0] != '\0', "%s", name);
+        ck_assert_uint_eq(table->peak > 0, table->shares_links);
         weft_cost_table_release(&table);
         ck_assert_ptr_null(table);
+        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i > 0 ? ", " : "",
+                 name);
     }
-    check_refused(weft_cost_table_open("gpu", &table), WEFT_ERR_NOT_FOUND, "default, cpu, dtensor");
+    ck_assert_str_eq(names, WF_COST_NAMES);
+    check_refused(weft_cost_table_open("gpu", &table), WEFT_ERR_NOT_FOUND, WF_COST_NAMES);
     ck_assert_ptr_null(wf_cost_built_in("gpu"));
 }
 
@@ -52,6 +61,23 @@ TEST(every_number_counts_in_the_digest)
             ck_assert_uint_ne(weft_cost_table_digest(copy), before);
             copy->rates[kind][link].femtoseconds--;
         }
+    for (int link = 0; link < WF_LINKS - 1; link++) {
+        copy->domains[link]++;
+        ck_assert_uint_ne(weft_cost_table_digest(copy), before);
+        copy->domains[link]--;
+    }
+    copy->peak++;
+    ck_assert_uint_ne(weft_cost_table_digest(copy), before);
+    copy->peak--;
+    copy->launch++;
+    ck_assert_uint_ne(weft_cost_table_digest(copy), before);
+    copy->launch--;
+    copy->by_size = true;
+    ck_assert_uint_ne(weft_cost_table_digest(copy), before);
+    copy->by_size = false;
+    copy->shares_links = true;
+    ck_assert_uint_ne(weft_cost_table_digest(copy), before);
+    copy->shares_links = false;
     ck_assert_uint_eq(weft_cost_table_digest(copy), before);
     copy->one_sided = false;
     ck_assert_uint_ne(weft_cost_table_digest(copy), before);

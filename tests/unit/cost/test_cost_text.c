@@ -1,4 +1,5 @@
 #include "cost/cost.h"
+#include "support/layout.h"
 #include "support/suite.h"
 
 #include <stdio.h>
@@ -22,9 +23,10 @@ static void round_trip(const char *name)
 
 TEST(built_in_tables_print_and_read_back)
 {
-    round_trip("default");
-    round_trip("cpu");
-    round_trip("dtensor");
+    const char *name;
+
+    for (size_t i = 0; (name = weft_cost_table_built_in(i)) != NULL; i++)
+        round_trip(name);
 }
 
 /* The built-in table as text, with the first LINE replaced by OTHER (NULL: left out). */
@@ -53,7 +55,17 @@ TEST(what_is_wrong_is_named)
     static const struct {
         const char *line, *other, *said;
     } cases[] = {
-        {"weft-cost 1", "weft-cost 2", "expected `weft-cost 1`"},
+        {"weft-cost 2", "weft-cost 3", "expected `weft-cost 1` or `weft-cost 2`"},
+        {"weft-cost 2", "weft-cost 20", "end of the line"},
+        {"weft-cost 2", "weft-cost 1", "expected a kind of step"}, /* it has no source */
+        {"weft-cost 2", "weft-cost 1\nbase h100", "version 1 has no base"},
+        {"weft-cost 2", "weft-cost 2\nbase h1000", "none of the built-in tables default, cpu"},
+        {"name default", "name default\nbase h100", "expected a kind of step"}, /* too late */
+        {"one-sided no", "one-sided no\npeak 399999999", "more than the `peak`"},
+        {"one-sided no", "one-sided no\ndomain within 8\ndomain between 12", "no multiple"},
+        {"one-sided no", "one-sided no\nsource", "expected a kind of step"},
+        {"by-size no", "by-size 1", "expected `yes` or `no`"},
+        {"shares-links no", "shares-links", "expected a kind of step"},
         {"name default", "name", "expected a kind of step"},
         {"name default", "name a-name-that-is-far-too-long-to-be-kept", "too long"},
         {"one-sided no", "one-sided maybe", "expected `yes` or `no`"},
@@ -63,7 +75,7 @@ TEST(what_is_wrong_is_named)
         {"copy 500", "copy 500 1", "end of the line"},
         {"copy 500", "copy 500\ncopy 1", "twice"},
         {"copy 500", NULL, "the line `copy` is missing"},
-        {"all-gather within", "all-gather inside", "expected `within` or `between`"},
+        {"all-gather within", "all-gather inside", "expected `within`, `between` or `beyond`"},
         {"all-to-all between 6600 2700 48269", NULL, "`all-to-all between` is missing"},
         {"permute between", "permutation between", "expected a kind of step"},
     };
@@ -73,6 +85,81 @@ TEST(what_is_wrong_is_named)
         ck_assert_msg(strstr(weft_last_error(), cases[i].said) != NULL, "%s -> %s: %s",
                       cases[i].line, cases[i].other, weft_last_error());
     }
+}
+
+/* Create the table TEXT, which must be sound. */
+static weft_cost_table *parsed(const char *text)
+{
+    weft_cost_table *table = NULL;
+
+    ck_assert_msg(weft_cost_table_parse(text, &table) == WEFT_OK, "%s", weft_last_error());
+    return table;
+}
+
+TEST(a_table_inherits_what_it_does_not_say)
+{
+    OWNED(weft_cost_table) *base = NULL, *table = NULL;
+    const struct wf_rate *gather;
+
+    ck_assert_int_eq(weft_cost_table_open("h100", &base), WEFT_OK);
+    table = parsed("weft-cost 2 # mine\n\nbase h100\nname mine\nflops 600000000\n"
+                   "domain between 3072\nall-gather between 1 2 30000\n"
+                   "reduce beyond 4 5 60000\n");
+    ck_assert_str_eq(table->name, "mine");
+    ck_assert_str_eq(weft_cost_table_source(table), "changed from the table h100");
+    ck_assert_uint_eq(table->flops, 600000000);
+    ck_assert_uint_eq(table->peak, base->peak);
+    ck_assert_uint_eq(table->memory, base->memory);
+    ck_assert(table->by_size && table->shares_links && !table->one_sided);
+    ck_assert_uint_eq(table->domains[WF_BETWEEN_HOSTS], 3072);
+    gather = table->rates[WEFT_STEP_ALL_GATHER];
+    ck_assert_mem_eq(&gather[WF_WITHIN_HOST], &base->rates[WEFT_STEP_ALL_GATHER][WF_WITHIN_HOST],
+                     sizeof *gather);
+    ck_assert_uint_eq(gather[WF_BETWEEN_HOSTS].femtoseconds, 30000);
+    ck_assert_uint_eq(gather[WF_BEYOND].femtoseconds, 30000); /* it has no line of its own */
+    ck_assert_uint_eq(table->rates[WEFT_STEP_REDUCE][WF_BEYOND].femtoseconds, 60000);
+    ck_assert_mem_eq(&table->rates[WEFT_STEP_REDUCE][WF_BETWEEN_HOSTS],
+                     &base->rates[WEFT_STEP_REDUCE][WF_BETWEEN_HOSTS], sizeof *gather);
+    weft_cost_table_release(&table);
+    check_refused(weft_cost_table_parse("weft-cost 2\nbase h100\nflops 1\n", &table),
+                  WEFT_ERR_PARSE, "the line `name` is missing");
+    check_refused(weft_cost_table_parse("weft-cost 2\nbase h100\nname x\nflops 1979000000", &table),
+                  WEFT_ERR_PARSE, "more than the `peak` of 989000000");
+}
+
+TEST(a_source_is_a_line_of_text)
+{
+    OWNED(weft_cost_table) *table =
+        parsed("weft-cost 2\nbase cpu\nname x\nsource two hosts, 10 Gb/s  # not this\n");
+    char text[512];
+
+    ck_assert_str_eq(weft_cost_table_source(table), "two hosts, 10 Gb/s");
+    snprintf(text, sizeof text, "weft-cost 2\nbase cpu\nname x\nsource %0300d\n", 1);
+    weft_cost_table_release(&table);
+    check_refused(weft_cost_table_parse(text, &table), WEFT_ERR_PARSE, "the source is too long");
+    check_refused(weft_cost_table_parse("weft-cost 2\nbase cpu\nname x\nsource a\x01", &table),
+                  WEFT_ERR_PARSE, "no control characters");
+    ck_assert_ptr_null(weft_cost_table_source(NULL));
+}
+
+TEST(a_table_of_version_1_has_two_classes_of_links)
+{
+    OWNED(weft_cost_table) *table = NULL;
+    char text[4096] = "weft-cost 1\nname old\none-sided no\ncopy 1\npack 2\nreduce 3\n";
+
+    for (uint32_t kind = 0; kind < WEFT_STEP_KINDS; kind++) {
+        size_t at = strlen(text);
+        snprintf(text + at, sizeof text - at, "%s within 1 2 3\n%s between 4 5 6\n",
+                 weft_step_name(kind), weft_step_name(kind));
+    }
+    table = parsed(text);
+    ck_assert_uint_eq(table->rates[WEFT_STEP_REDUCE][WF_BEYOND].femtoseconds, 6);
+    ck_assert(!table->by_size && !table->shares_links);
+    ck_assert_uint_eq(table->domains[WF_WITHIN_HOST], 0);
+    weft_cost_table_release(&table);
+    memcpy(strstr(text, "reduce between"), "reduce beyond ", 14);
+    check_refused(weft_cost_table_parse(text, &table), WEFT_ERR_PARSE,
+                  "expected `within` or `between`");
 }
 
 TEST(older_tables_have_no_lines_for_owners)

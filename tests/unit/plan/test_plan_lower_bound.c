@@ -1,3 +1,4 @@
+#include "support/costs.h"
 #include "support/planning.h"
 #include "support/random.h"
 #include "support/suite.h"
@@ -63,7 +64,7 @@ TEST(no_step_takes_less_than_it_brings_nearer)
 {
     static const char *const meshes[] = {"8", "2x3", "16x4/8", "2x2x2", "64x128x128", "2x4x2x3/4"};
     static const char *const shapes[] = {"16", "16,16", "600,7,64"};
-    static const char *const tables[] = {"default", "cpu", "dtensor"};
+    static const char *const tables[] = {"default", "cpu", "dtensor", "domains"};
     struct random r = random_begin("no_step_takes_less_than_it_brings_nearer");
 
     for (int i = test_cases(2000); i > 0; i--) {
@@ -82,7 +83,7 @@ TEST(no_step_takes_less_than_it_brings_nearer)
         random_text(&r, axes, dims, from, sizeof from);
         random_text(&r, axes, dims, to, sizeof to);
         open_pair(&pair, mesh, NULL, shapes[dims - 1], from, to);
-        ck_assert_int_eq(weft_cost_table_open(tables[random_in(&r, 0, 2)], &costs), WEFT_OK);
+        open_costs(tables[random_in(&r, 0, 3)], &costs);
         options.costs = costs;
         ck_assert_int_eq(wf_problem_set(&problem, pair.from, pair.to, &options), WEFT_OK);
         wf_lower_bound_set(&bound, &problem);
@@ -136,7 +137,7 @@ TEST(no_plan_takes_less_than_the_bound)
 {
     static const char *const meshes[] = {"8", "2x3", "16x4/8", "2x2x2"};
     static const char *const shapes[] = {"16", "160,16", "600,7,64"};
-    static const char *const tables[] = {"default", "cpu", "dtensor"};
+    static const char *const tables[] = {"default", "cpu", "dtensor", "domains"};
     struct random r = random_begin("no_plan_takes_less_than_the_bound");
     uint64_t equal = 0, more = 0;
 
@@ -156,7 +157,7 @@ TEST(no_plan_takes_less_than_the_bound)
         random_text(&r, axes, dims, from, sizeof from);
         random_text(&r, axes, dims, to, sizeof to);
         open_pair(&pair, mesh, NULL, shapes[dims - 1], from, to);
-        ck_assert_int_eq(weft_cost_table_open(tables[random_in(&r, 0, 2)], &costs), WEFT_OK);
+        open_costs(tables[random_in(&r, 0, 3)], &costs);
         options.costs = costs;
         plan = plan_pair(&pair, &options);
         bound = bound_pair(&pair, &options);

@@ -1,5 +1,6 @@
 /* Plans are optimal: compared with exhaustive search, and never more expensive than PyTorch 2.11
  * for the pairs recorded in tests/data/plans.txt. */
+#include "support/costs.h"
 #include "support/exhaustive.h"
 #include "support/planning.h"
 #include "support/suite.h"
@@ -235,7 +236,7 @@ static void compare_answers(const struct question *q)
     OWNED_PAIR pair = {0};
 
     open_pair_of(&pair, q->dtype, q->mesh, NULL, q->shape, q->from, q->to);
-    ck_assert_int_eq(weft_cost_table_open(q->costs, &costs), WEFT_OK);
+    open_costs(q->costs, &costs);
     options.costs = costs;
     ck_assert_int_eq(wf_problem_set(&problem, pair.from, pair.to, &options), WEFT_OK);
     info = plan_info(&pair, &options);
@@ -278,7 +279,7 @@ static void compare_exact(uint64_t *seed, int ranks, uint32_t minimize)
 
 static void compare_with_exhaustive(uint64_t *seed)
 {
-    static const char *const tables[] = {"dtensor", "default", "cpu"};
+    static const char *const tables[] = {"dtensor", "default", "cpu", "domains"};
     int axes = 1 + (int)random_below(seed, 3), dims = 1 + (int)random_below(seed, 3);
     struct question q = {.dtype = "f32"};
 
@@ -290,7 +291,7 @@ static void compare_with_exhaustive(uint64_t *seed)
                  d > 0 ? "," : "", 1 + (int)random_below(seed, 600));
     random_placements(seed, axes, dims, "P", q.from, sizeof q.from);
     random_placements(seed, axes, dims, "P", q.to, sizeof q.to);
-    q.costs = tables[random_below(seed, 3)];
+    q.costs = tables[random_below(seed, 4)];
     q.minimize = (uint32_t)random_below(seed, 2);
     compare_answers(&q);
 }
