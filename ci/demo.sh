@@ -1,8 +1,11 @@
 #!/usr/bin/env bash
 # demo.sh - build weft and show what it does, on a fresh Debian or Ubuntu: a tensor of 64 MiB moves
 # between two layouts on four ranks of this machine.
+#
+#   ci/demo.sh [--installed]     --installed: builds nothing; weft and examples/redistribute are on the PATH
 source "$(dirname "$0")/lib.sh"
-weft=build/demo/bin/weft
+weft=build/demo/bin/weft program=build/demo/bin/redistribute
+if [[ ${1:-} == --installed ]]; then weft=$(command -v weft) program=$(command -v redistribute); fi
 tensor=(--mesh "dp=2,tp=2" --shape 4096x4096)
 from="S(0),R"
 to="R,S(1)"
@@ -39,7 +42,7 @@ redistribute()
 program()
 {
     echo "The same from a program, on eight ranks:"
-    "$weft" run -n 8 build/demo/bin/redistribute
+    "$weft" run -n 8 "$program"
 }
 
 checkpoints()
@@ -73,8 +76,10 @@ conform()
     "$weft" conform gloo-cpu
 }
 
-part packages need build
-part build build release build/demo -DWEFT_BUILD_TESTS=OFF
+if [[ ${1:-} != --installed ]]; then
+    part packages need build
+    part build build release build/demo -DWEFT_BUILD_TESTS=OFF
+fi
 part info info
 part layouts layouts
 part plan plan

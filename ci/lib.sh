@@ -13,14 +13,18 @@ skip() { printf '%s: skipped: %s\n' "${0##*/}" "$*"; exit 77; }
 
 minutes() { if (($1 < 60)); then echo "$1 s"; else echo "$(($1 / 60)) min $(($1 % 60)) s"; fi; }
 
-# part NAME COMMAND...: run it, say how long it took, and remember the outcome.
+# part NAME COMMAND...: run it until a command of it fails, say how long it took, and remember the outcome.  Behind `||`
+# bash would go on after a failure.
 part_failed=() part_report=""
 part()
 {
     local name=$1 begin=$SECONDS code=0 end=passed
     shift
     say "$name"
-    "$@" || code=$?
+    set +e
+    (set -e; "$@")
+    code=$?
+    set -e
     if ((code == 77)); then end=skipped; elif ((code != 0)); then end=FAILED part_failed+=("$name"); fi
     part_report+="${part_report:+, }$name $(minutes $((SECONDS - begin)))"
     if [[ $end == skipped ]]; then part_report+=" (skipped)"; fi
@@ -150,6 +154,22 @@ packages_python()
     cat <<'LIST'
 python3-dev: test -e "$(python3 -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h"
 python3-venv: python3 -c 'import ensurepip'
+LIST
+}
+
+packages_deb()
+{
+    cat <<'LIST'
+dpkg-dev: command -v dpkg-shlibdeps
+file: command -v file
+LIST
+}
+
+packages_roots()
+{
+    cat <<'LIST'
+lintian: command -v lintian
+mmdebstrap: command -v mmdebstrap
 LIST
 }
 

@@ -16,13 +16,21 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${CMAKE_LIBRARY_OUTPUT_DIRECTORY} ${WEFT_PLUGIN_OUTPUT_DIRECTORY})
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS_POLICY ">=")
+set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
+set(CPACK_PRE_BUILD_SCRIPTS ${CMAKE_CURRENT_LIST_DIR}/weft_deb_files.cmake)
+set(CPACK_WEFT_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE) # for that script
+set(CPACK_WEFT_TRIGGERS ${PROJECT_BINARY_DIR}/triggers)
+file(WRITE ${CPACK_WEFT_TRIGGERS} "activate-noawait ldconfig\n")
 set(CPACK_DEBIAN_ENABLE_COMPONENT_DEPENDS ON)
 set(CPACK_COMPONENTS_ALL)
 
-# weft_deb(COMPONENT PACKAGE SECTION SUMMARY [ALL] [DEPENDS COMPONENT...] [SUGGESTS PACKAGE...]): a package, which depends
-# on those of the other components in the same version.  ALL: it has no machine code.
+# weft_deb(COMPONENT PACKAGE SECTION SUMMARY [ALL] [LIBRARY] [DEPENDS COMPONENT...] [SINCE PACKAGE...]
+# [SUGGESTS PACKAGE...]): a package.  It depends on those of the components of DEPENDS in the same version, and on the
+# packages of SINCE in this version or a newer one: they are the same file for every version of a library.  ALL: it has no
+# machine code.  LIBRARY: programs link it.
 function(weft_deb component package section summary)
-  cmake_parse_arguments(PARSE_ARGV 4 deb ALL "" "DEPENDS;SUGGESTS")
+  cmake_parse_arguments(PARSE_ARGV 4 deb "ALL;LIBRARY" "" "DEPENDS;SINCE;SUGGESTS")
   string(TOUPPER ${component} name)
   set(CPACK_COMPONENTS_ALL ${CPACK_COMPONENTS_ALL} ${component} PARENT_SCOPE)
   set(CPACK_COMPONENT_${name}_DEPENDS ${deb_DEPENDS} PARENT_SCOPE)
@@ -32,6 +40,12 @@ function(weft_deb component package section summary)
   set(CPACK_DEBIAN_${name}_DESCRIPTION "${summary}" PARENT_SCOPE)
   list(JOIN deb_SUGGESTS ", " suggests)
   set(CPACK_DEBIAN_${name}_PACKAGE_SUGGESTS "${suggests}" PARENT_SCOPE)
+  list(TRANSFORM deb_SINCE APPEND " (>= ${PROJECT_VERSION})")
+  list(JOIN deb_SINCE ", " since)
+  set(CPACK_DEBIAN_${name}_PACKAGE_DEPENDS "${since}" PARENT_SCOPE)
+  if(deb_LIBRARY)
+    set(CPACK_DEBIAN_${name}_PACKAGE_CONTROL_EXTRA ${CPACK_WEFT_TRIGGERS} PARENT_SCOPE)
+  endif()
   if(deb_ALL)
     set(CPACK_DEBIAN_${name}_PACKAGE_ARCHITECTURE all PARENT_SCOPE)
     set(CPACK_DEBIAN_${name}_PACKAGE_SHLIBDEPS OFF PARENT_SCOPE)
@@ -41,17 +55,18 @@ function(weft_deb component package section summary)
 endfunction()
 
 get_target_property(version weft SOVERSION)
-weft_deb(weft libweft${version} libs "moves tensors between distributed layouts: library" DEPENDS plugin-gloo-cpu
-         SUGGESTS weft-plugin-nccl weft-plugin-nvshmem weft-plugin-rccl)
+weft_deb(weft libweft${version} libs "moves tensors between distributed layouts: library" LIBRARY
+         SINCE weft-plugin-gloo-cpu SUGGESTS weft-plugin-nccl weft-plugin-nvshmem weft-plugin-rccl)
 get_target_property(version weft_file SOVERSION)
-weft_deb(weft_file libweft-file${version} libs "checkpoints of tensors in distributed layouts: library" DEPENDS weft data)
+weft_deb(weft_file libweft-file${version} libs "checkpoints of tensors in distributed layouts: library" LIBRARY
+         DEPENDS weft SINCE weft-data)
 get_target_property(version weft_parallel SOVERSION)
 weft_deb(weft_parallel libweft-parallel${version} libs "operators and training systems on distributed tensors: library"
-         DEPENDS weft)
+         LIBRARY DEPENDS weft)
 weft_deb(plugin-gloo-cpu weft-plugin-gloo-cpu libs "weft's backend for CPUs")
-weft_deb(plugin-nccl weft-plugin-nccl libs "weft's backend for NVIDIA GPUs, over NCCL" SUGGESTS libnccl2)
-weft_deb(plugin-nvshmem weft-plugin-nvshmem libs "weft's backend for NVIDIA GPUs, over NVSHMEM")
-weft_deb(plugin-rccl weft-plugin-rccl libs "weft's backend for AMD GPUs, over RCCL" SUGGESTS librccl1)
+weft_deb(plugin-nccl weft-plugin-nccl libs "weft's backend for NVIDIA GPUs, over NCCL" DEPENDS weft SUGGESTS libnccl2)
+weft_deb(plugin-nvshmem weft-plugin-nvshmem libs "weft's backend for NVIDIA GPUs, over NVSHMEM" DEPENDS weft)
+weft_deb(plugin-rccl weft-plugin-rccl libs "weft's backend for AMD GPUs, over RCCL" DEPENDS weft SUGGESTS librccl1)
 weft_deb(data weft-data misc "layouts and rules of common models, for weft" ALL)
 weft_deb(tool weft utils "moves tensors between distributed layouts: tool" DEPENDS weft weft_file weft_parallel data
          SUGGESTS weft-doc)

@@ -1,5 +1,5 @@
-"""CHANGELOG.md of the next release names what exists: every weft_ name in the column `new` of its table, and in the
-section Added, is in the description of the API, with its field.  Its table is sorted, and has no row twice; a name in the
+"""CHANGELOG.md of the next release names what exists: every weft_ name in the column `new` of its table, and in its section
+Added and that of docs/history, is in the description of the API, with its field.  Without the table it is short.  Its table is sorted, and has no row twice; a name in the
 column `old` that is there alone is no longer in the API.
 
 usage: changelog.py SOURCE DESCRIPTION.json
@@ -16,6 +16,10 @@ release = text[text.index("\n## "):]
 release = release[:release.find("\n## ", 4)]
 NAME = re.compile(r"\b(weft_\w+|WEFT_\w+)(?:\.(\w+))?")
 section = {part.partition("\n")[0]: part.partition("\n")[2] for part in release.split("\n### ")}
+
+history = (source / "docs/history/0.9.0.md").read_text(encoding="utf-8")
+history = history[history.index("\n## Added\n"):]
+section["Added"] += history[:history.find("\n## ", 4)]
 
 known = {name for kind in ("functions", "structs", "enums", "handles", "callbacks", "constants") for name in api[kind]}
 known |= {value["name"] for enum in api["enums"].values() for value in enum["values"]} | {"WEFT_PREVIEW"}
@@ -52,6 +56,9 @@ for _, old, new in rows:
     for name in re.findall(r"weft_\w+", old) if gone and NAME.search(new) else ():
         if name in known and name not in ("weft_overlap",):
             problems.append(f"the table says that {name} has another name, but it is in the API")
+lines = text.count("\n") - section["From old to new names"].count("\n")
+if lines > 120:
+    problems.append(f"without its table it has {lines} lines, wanted are 120 at most")
 for problem in problems:
     print(f"CHANGELOG.md: {problem}")
 print(f"CHANGELOG.md: {len(rows)} rows lead from old to new names")

@@ -1,87 +1,12 @@
 #!/usr/bin/env bash
-# Install into a temporary folder, move it, and build a small program against it both ways.
+# Install into a temporary folder whose name has spaces, move it, and use it there.
 # Usage: check_installed.sh SOURCE BUILD CC CXX
 set -euo pipefail
 source=$1 build=$2
-export CC=$3 CXX=$4
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 unset LD_LIBRARY_PATH DESTDIR
 
 cmake --install "$build" --prefix "$folder/first" >"$folder/log" || { cat "$folder/log"; exit 1; }
-mv "$folder/first" "$folder/tree"
-tree=$folder/tree
-
-for file in bin/weft include/weft/weft.h include/weft/weft.hpp include/weft/file.hpp include/weft/parallel.hpp include/weft/weft_plugin.h share/man/man1/weft.1 share/man/man3/weft_init.3 \
-    share/doc/weft/README.md share/doc/weft/docs/engine-guide.md share/doc/weft/examples/weights/weights.c share/doc/weft/examples/tensor/tensor.c \
-    share/bash-completion/completions/weft share/zsh/site-functions/_weft share/weft/plugin-kit/plug_host.h; do
-    if [[ ! -s $tree/$file ]]; then
-        echo "not installed: $file"
-        exit 1
-    fi
-done
-pc=$(find "$tree" -name weft.pc)
-libdir=$(dirname "$(dirname "$pc")")
-
-# loads_only PROGRAM LIBRARIES: of weft's libraries, PROGRAM loads these.
-loads_only()
-{
-    local found
-    found=$(ldd "$1" | grep -o 'libweft[a-z_]*\.so' | sort -u | xargs)
-    if [[ $found != "$2" ]]; then
-        echo "$1 loads $found; expected $2"
-        exit 1
-    fi
-}
-"$tree/bin/weft" version
-
-echo "-- the plugin kit compiles by itself"
-for file in "$tree"/share/weft/plugin-kit/{,kit/}*.c; do
-    "$CC" -std=c17 -D_GNU_SOURCE -Wall -Wextra -Werror -fsyntax-only -I "$tree/share/weft/plugin-kit" \
-        -I "$tree/include/weft" "$file"
-done
-
-for header in weft.hpp file.hpp parallel.hpp; do
-    echo "-- $header compiles by itself"
-    echo "#include <weft/$header>" >"$folder/hpp.cc"
-    "$CXX" -std=c++17 -Wall -Wextra -Werror -fsyntax-only -I "$tree/include" "$folder/hpp.cc"
-done
-
-echo "-- by find_package"
-cmake -S "$source/tests/install/cmake_package" -B "$folder/package" -DCMAKE_PREFIX_PATH="$tree" >"$folder/log" ||
-    { cat "$folder/log"; exit 1; }
-cmake --build "$folder/package" >"$folder/log" || { cat "$folder/log"; exit 1; }
-"$folder/package/program" | grep -q 'weft [0-9.]*: a timeout is "the time limit passed"'
-"$folder/package/inspect" | grep -q '^ERR_NOT_FOUND: weft_checkpoint_open: .*model.safetensors'
-loads_only "$folder/package/program" libweft.so
-loads_only "$folder/package/inspect" "libweft.so libweft_file.so"
-loads_only "$folder/package/finetune" "libweft.so libweft_file.so libweft_parallel.so"
-if nm -D --defined-only "$libdir/libweft.so" | grep -E ' weft_(op|fsdp|cp|clip|experts|overlap|pipeline|schedule|save|load)_'; then
-    echo "libweft has functions of another library"
-    exit 1
-fi
-
-echo "-- by pkg-config"
-export PKG_CONFIG_PATH=$libdir/pkgconfig
-# shellcheck disable=SC2046 # words are what pkg-config prints
-"$CC" -o "$folder/program" "$source/tests/install/program.c" $(pkg-config --cflags --libs weft) \
-    -Wl,-rpath,"$(pkg-config --variable=libdir weft)"
-"$folder/program" | grep -q 'weft [0-9.]*: a timeout is "the time limit passed"'
-# shellcheck disable=SC2046 # words are what pkg-config prints
-"$CC" -o "$folder/inspect" "$source/tests/install/inspect.c" $(pkg-config --cflags --libs weft-file) \
-    -Wl,-rpath,"$(pkg-config --variable=libdir weft-file)"
-"$folder/inspect" | grep -q '^ERR_NOT_FOUND: weft_checkpoint_open: .*model.safetensors'
-
-echo "-- the installed examples"
-for example in draws embed hello meshes overlap recover redistribute symmetric weights; do
-    # shellcheck disable=SC2046 # words are what pkg-config prints
-    "$CC" -std=gnu17 -Wall -Wextra -Werror -fsyntax-only "$tree/share/doc/weft/examples/$example/$example.c" \
-        $(pkg-config --cflags weft)
-done
-
-echo "-- a program that loads a checkpoint, trains a step of FSDP on two ranks and saves"
-# shellcheck disable=SC2046 # words are what pkg-config prints
-"$CC" -std=gnu17 -o "$folder/finetune" "$tree/share/doc/weft/examples/finetune/finetune.c" \
-    $(pkg-config --cflags --libs weft-file weft-parallel) -lm -Wl,-rpath,"$(pkg-config --variable=libdir weft)"
-"$source/tests/system/store/finetune.sh" "$tree/bin/weft" "$folder/finetune" 2
-[[ $(pkg-config --modversion weft) == $("$folder/program" | sed 's/^weft \([0-9.]*\).*/\1/') ]]
+mv "$folder/first" "$folder/a tree of weft"
+"$source/tests/install/check_tree.sh" "$source" "$folder/a tree of weft" "$3" "$4"
