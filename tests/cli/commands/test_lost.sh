@@ -24,6 +24,20 @@ json some_lost --mesh 2 --shape 4 --placements P --lost 1 --json -- \
     'it["elements"] == 4 and it["shards"] == [{"rank": 1, "elements": 4, "runs": [[[0, 4]]]}]'
 contains 'the scalar' some_lost --mesh 2 --shape '[]' --placements 'O(1)' --lost 1
 
+# The mesh that follows, and the plan.
+json lost --mesh dp=2,tp=4 --shape 8x16 --placements 'R,S(1)' --lost 3 --follow drop:dp --json -- \
+    'it["elements"] == 0 and it["next"]["mesh"] == "dp=1,tp=4@3-6" and it["next"]["placements"] == "R,S(1)"' \
+    'it["next"]["steps"] == 0 or it["next"]["bytes_received_max"] == 0'
+json lost --mesh dp=2,tp=2 --shape 8x8 --placements 'R,S(1)' --lost 1 --follow replace --json -- \
+    'it["next"] == {"mesh": "dp=2,tp=2", "placements": "R,S(1)", "steps": 1, "bytes_received_max": 128}'
+contains 'the next mesh is 3, with S(0)' \
+    lost --mesh dp=2,tp=2 --shape 9x8 --placements 'R,S(1)' --lost 1 --follow pack --to 'S(0)'
+json some_lost --mesh 4 --shape 8 --placements 'S(0)' --lost 1 --follow pack --json -- 'it["next"] is None'
+fails 2 '--follow is "shrink"; expected replace, drop:AXIS or pack' \
+    lost --mesh 4 --shape 8 --placements R --lost 1 --follow shrink
+fails 2 '--to' lost --mesh 4 --shape 8 --placements R --lost 1 --follow pack --to 'R,R'
+fails 2 'no rank of the mesh is left' lost --mesh 2 --shape 8 --placements R --lost 0,1 --follow pack
+
 fails 1 '' lost --mesh 2 --shape 4 --placements 'S(0)' --lost 1
 fails 2 '--lost is missing' lost --mesh 2 --shape 4 --placements R
 fails 2 '--lost is "1;2"; expected ranks, as in 3,5' lost --mesh 4 --shape 4 --placements R --lost '1;2'
