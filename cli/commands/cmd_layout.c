@@ -126,24 +126,6 @@ static void add_json_tensor(struct wf_json *json, const weft_spec *spec)
     add_json_order(json, "with_turns", weft_spec_strides_to_order, spec);
 }
 
-static void add_json_runs(struct wf_json *json, const weft_spec *spec, int32_t rank)
-{
-    wf_json_begin(json, "runs", '[');
-    for (int32_t d = 0; d < weft_spec_dims(spec); d++) {
-        weft_index_run run;
-        wf_json_begin(json, NULL, '[');
-        for (int64_t at = 0; weft_spec_run(spec, rank, d, at, &run); at += run.length) {
-            wf_json_begin(json, NULL, '[');
-            wf_json_int(json, NULL, run.start);
-            wf_json_int(json, NULL, run.length);
-            wf_json_end(json, ']');
-            spill(json->out);
-        }
-        wf_json_end(json, ']');
-    }
-    wf_json_end(json, ']');
-}
-
 /* Add "copy": [2, 4] for the third of four, or null if there is one only. */
 static void add_json_part(struct wf_json *json, const char *key, struct part part)
 {
@@ -180,7 +162,7 @@ static void add_json_rank(struct wf_json *json, const weft_spec *spec, int32_t r
     describe_json_shape(json, "shape", shard.dims, shard.shape);
     describe_json_shape(json, "offset", shard.dims, shard.offset);
     wf_json_int(json, "elements", shard.elements);
-    add_json_runs(json, spec, rank);
+    describe_json_runs(json, "runs", spec, rank);
     add_json_part(json, "copy", copy);
     add_json_part(json, "contribution", contribution);
     wf_json_end(json, '}');
@@ -189,25 +171,7 @@ static void add_json_rank(struct wf_json *json, const weft_spec *spec, int32_t r
 
 /* ---- text ---- */
 
-enum { SHOWN_RUNS = 6, SHOWN_RANKS = 256 };
-
-static void add_runs(struct wf_text *text, const weft_spec *spec, int32_t rank,
-                     const weft_shard *shard)
-{
-    if (shard->dims == 0) wf_text_add(text, shard->elements > 0 ? "the scalar" : "none");
-    for (int32_t d = 0; d < shard->dims; d++) {
-        int64_t at = 0;
-        weft_index_run run;
-        if (d > 0) wf_text_add(text, " x ");
-        if (shard->shape[d] == 0) wf_text_add(text, "none");
-        for (int i = 0; i < SHOWN_RUNS && weft_spec_run(spec, rank, d, at, &run); i++) {
-            wf_text_add(text, "%s%" PRId64, i > 0 ? "," : "", run.start);
-            if (run.length > 1) wf_text_add(text, "-%" PRId64, run.start + run.length - 1);
-            at += run.length;
-        }
-        if (at < shard->shape[d]) wf_text_add(text, ",...");
-    }
-}
+enum { SHOWN_RANKS = 256 };
 
 /* Add "copy 1/4", "sum part 2/4", "values", or "nothing" for a rank that is not the owner. */
 static void add_holding(struct wf_text *text, const weft_spec *spec, const int32_t *coord)
@@ -253,7 +217,7 @@ static void add_rank(struct wf_text *text, const weft_spec *spec, int32_t rank)
     add_column(text, 16, &column);
     add_holding(&column, spec, coord);
     add_column(text, 16, &column);
-    add_runs(text, spec, rank, &shard);
+    describe_runs(spec, rank, text);
     wf_text_char(text, '\n');
 }
 

@@ -1,6 +1,7 @@
 /* describe.c - see describe.h. */
 #include "common/describe.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 /* ---- what the library prints ---- */
@@ -68,6 +69,27 @@ void describe_shape(int32_t dims, const int64_t *shape, struct wf_text *out)
     for (int32_t i = 0; i < dims; i++)
         wf_text_add(out, "%s%lld", i > 0 ? "," : "", (long long)shape[i]);
     wf_text_char(out, ']');
+}
+
+void describe_runs(const weft_spec *spec, int32_t rank, struct wf_text *out)
+{
+    enum { SHOWN_RUNS = 6 };
+    weft_shard shard;
+
+    weft_spec_shard(spec, rank, &shard);
+    if (shard.dims == 0) wf_text_add(out, shard.elements > 0 ? "the scalar" : "none");
+    for (int32_t d = 0; d < shard.dims; d++) {
+        int64_t at = 0;
+        weft_index_run run;
+        if (d > 0) wf_text_add(out, " x ");
+        if (shard.shape[d] == 0) wf_text_add(out, "none");
+        for (int i = 0; i < SHOWN_RUNS && weft_spec_run(spec, rank, d, at, &run); i++) {
+            wf_text_add(out, "%s%" PRId64, i > 0 ? "," : "", run.start);
+            if (run.length > 1) wf_text_add(out, "-%" PRId64, run.start + run.length - 1);
+            at += run.length;
+        }
+        if (at < shard.shape[d]) wf_text_add(out, ",...");
+    }
 }
 
 /* Add "dp", "dp, cp and tp", "axis 0" or "axes 0 and 1". */
@@ -145,5 +167,22 @@ void describe_json_shape(struct wf_json *json, const char *key, int32_t dims, co
     wf_json_begin(json, key, '[');
     for (int32_t i = 0; i < dims; i++)
         wf_json_int(json, NULL, shape[i]);
+    wf_json_end(json, ']');
+}
+
+void describe_json_runs(struct wf_json *json, const char *key, const weft_spec *spec, int32_t rank)
+{
+    wf_json_begin(json, key, '[');
+    for (int32_t d = 0; d < weft_spec_dims(spec); d++) {
+        weft_index_run run;
+        wf_json_begin(json, NULL, '[');
+        for (int64_t at = 0; weft_spec_run(spec, rank, d, at, &run); at += run.length) {
+            wf_json_begin(json, NULL, '[');
+            wf_json_int(json, NULL, run.start);
+            wf_json_int(json, NULL, run.length);
+            wf_json_end(json, ']');
+        }
+        wf_json_end(json, ']');
+    }
     wf_json_end(json, ']');
 }

@@ -9,7 +9,9 @@ void describe_mesh(const weft_mesh *mesh, struct wf_text *out);               /*
 void describe_spec(const weft_spec *spec, struct wf_text *out);               /* f32[4,6] S(0),R */
 void describe_placements(const weft_spec *spec, struct wf_text *out);         /* S(0),R */
 void describe_shape(int32_t dims, const int64_t *shape, struct wf_text *out); /* [4,6] */
-void describe_plan(const weft_plan *plan, struct wf_text *out);               /* all lines */
+/* The indices of RANK's shard, 0-3,8 x 0-15, of each dimension at most six runs; "none". */
+void describe_runs(const weft_spec *spec, int32_t rank, struct wf_text *out);
+void describe_plan(const weft_plan *plan, struct wf_text *out);           /* all lines */
 void describe_step(const weft_plan_step_info *step, struct wf_text *out); /* all-gather over tp */
 void describe_travel(const weft_plan_step_info *step,
                      struct wf_text *out); /* a rank receives ... */
@@ -18,5 +20,7 @@ void describe_travel(const weft_plan_step_info *step,
 void describe_json_mesh(struct wf_json *json, const char *key, const weft_mesh *mesh);
 void describe_json_placements(struct wf_json *json, const char *key, const weft_spec *spec);
 void describe_json_shape(struct wf_json *json, const char *key, int32_t dims, const int64_t *shape);
+/* The runs of RANK's shard: per dimension an array of [start, length]. */
+void describe_json_runs(struct wf_json *json, const char *key, const weft_spec *spec, int32_t rank);
 
 #endif

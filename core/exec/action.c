@@ -83,7 +83,8 @@ static weft_status set_readers(const struct weft_bound *bound, struct wf_action 
     struct wf_parts parts;
     weft_status status;
 
-    WF_TRY(wf_parts_serve(step->from, step->to, weft_comm_rank(bound->parent), NULL, &parts));
+    WF_TRY(wf_parts_serve(step->from, step->to, step->living, weft_comm_rank(bound->parent), NULL,
+                          &parts));
     status = wf_parts_renumber(&parts, bound->parent, action->comm);
     if (status == WEFT_OK) {
         action->readers = parts.ranks;

@@ -8,16 +8,17 @@
 
 /* ---- the ranks of a step ---- */
 
-/* Write the ranks of either mesh, each once, to OUT: those of the first, then those only in the
- * second.  Returns their number; 0: neither mesh has RANK. */
-static int32_t list_union(const weft_mesh *first, const weft_mesh *second, int32_t rank,
-                          int32_t *out)
+/* Write the ranks of either mesh of STEP, each once, to OUT: those of the first that are not lost,
+ * then those only in the second.  Returns their number; 0: neither mesh has RANK. */
+static int32_t list_union(const struct wf_step *step, int32_t rank, int32_t *out)
 {
+    const weft_mesh *first = step->from->layout.mesh, *second = step->to->layout.mesh;
     int32_t coord[WEFT_MAX_AXES], count = 0;
 
     if (!wf_mesh_coord(first, rank, coord) && !wf_mesh_coord(second, rank, coord)) return 0;
     for (int32_t i = 0; i < first->size; i++)
-        out[count++] = weft_mesh_rank_at(first, i);
+        if (step->living == 0 || weft_mesh_rank_at(first, i) < step->living)
+            out[count++] = weft_mesh_rank_at(first, i);
     for (int32_t i = 0; i < second->size; i++)
         if (!wf_mesh_coord(first, weft_mesh_rank_at(second, i), coord))
             out[count++] = weft_mesh_rank_at(second, i);
@@ -35,7 +36,7 @@ static weft_status set_comm(struct weft_bound *bound, const struct wf_bind_call 
     const weft_mesh *from = step->from->layout.mesh, *to = step->to->layout.mesh;
     int32_t rank = weft_comm_rank(call->parent);
     int32_t count = from == to ? wf_mesh_group(from, step->axes, rank, call->room)
-                               : list_union(from, to, rank, call->room);
+                               : list_union(step, rank, call->room);
 
     action->member = count > 0;
     if (count > 0 && !wf_step_is_local(step))
@@ -154,17 +155,26 @@ static weft_status refuse_size(const char *function, const weft_comm *comm, int3
                    function, last, last + 1, comm->name, comm->size, help);
 }
 
-weft_status wf_bind_check(const char *function, const weft_spec *from, const weft_spec *to,
-                          const weft_comm *comm)
+static weft_status check_living(const char *function, const weft_spec *from, const weft_spec *to,
+                                int32_t living, const weft_comm *comm)
 {
     const weft_mesh *meshes[] = {from->layout.mesh, to->layout.mesh};
     int32_t last = 0;
 
     for (size_t m = 0; m < WF_COUNT(meshes); m++)
-        for (int32_t i = 0; i < meshes[m]->size; i++)
-            if (weft_mesh_rank_at(meshes[m], i) > last) last = weft_mesh_rank_at(meshes[m], i);
+        for (int32_t i = 0; i < meshes[m]->size; i++) {
+            int32_t rank = weft_mesh_rank_at(meshes[m], i);
+            if (m == 0 && living != 0 && rank >= living) continue;
+            if (rank > last) last = rank;
+        }
     if (last >= comm->size) return refuse_size(function, comm, last);
     return WEFT_OK;
+}
+
+weft_status wf_bind_check(const char *function, const weft_spec *from, const weft_spec *to,
+                          const weft_comm *comm)
+{
+    return check_living(function, from, to, 0, comm);
 }
 
 static weft_status check_strides(const struct binding *b, const weft_plan *plan, int32_t rank)
@@ -371,7 +381,7 @@ weft_status wf_bind_read(const weft_plan *plan, const weft_bind_options *options
     if (out == NULL) return wf_fail_null(call->function, "out");
     WF_TRY(wf_options_read("weft_bind_options", options, &call->given, sizeof call->given));
     if (plan->members == NULL)
-        return wf_bind_check(call->function, plan->from, plan->to, call->parent);
+        return check_living(call->function, plan->from, plan->to, plan->living, call->parent);
     for (uint32_t i = 0; i < plan->member_count; i++)
         WF_TRY(wf_bind_check(call->function, plan->members[i].from, plan->members[i].to,
                              call->parent));

@@ -36,12 +36,12 @@ struct wf_parts {
 };
 
 /* The regions that RANK reads to hold its shard of TO.  STRIDES are those of that shard in memory,
- * in elements; NULL: row-major without gaps. */
-weft_status wf_parts_read(const weft_spec *from, const weft_spec *to, int32_t rank,
+ * in elements; NULL: row-major without gaps.  LIVING: as in struct wf_step. */
+weft_status wf_parts_read(const weft_spec *from, const weft_spec *to, int32_t living, int32_t rank,
                           const int64_t *strides, struct wf_parts *out) WF_NODISCARD;
 /* The regions that others read of RANK's shard of FROM, whose memory has STRIDES.  Each reader is a
  * block of its own, whether it reduces or not. */
-weft_status wf_parts_serve(const weft_spec *from, const weft_spec *to, int32_t rank,
+weft_status wf_parts_serve(const weft_spec *from, const weft_spec *to, int32_t living, int32_t rank,
                            const int64_t *strides, struct wf_parts *out) WF_NODISCARD;
 void wf_parts_free(struct wf_parts *parts);
 

@@ -264,12 +264,12 @@ static weft_status add_tensor(struct building *b, const weft_bind_options *given
     b->from = member->from->layout.dtype;
     b->dtype = message_dtype(member);
     b->to = member->to->layout.dtype;
-    WF_TRY(wf_parts_serve(member->from, member->to, rank,
+    WF_TRY(wf_parts_serve(member->from, member->to, 0, rank,
                           strides_of(given->batch_source_strides, tensor), &parts));
     status = add_sent(b, &parts);
     wf_parts_free(&parts);
     if (status != WEFT_OK) return status;
-    WF_TRY(wf_parts_read(member->from, member->to, rank,
+    WF_TRY(wf_parts_read(member->from, member->to, 0, rank,
                          strides_of(given->batch_target_strides, tensor), &parts));
     status = add_received(b, &parts);
     wf_parts_free(&parts);

@@ -258,7 +258,7 @@ static weft_status add_sent(const struct wf_step *step, int32_t rank, uint64_t *
 {
     struct wf_parts parts;
 
-    WF_TRY(wf_parts_read(step->from, step->to, rank, NULL, &parts));
+    WF_TRY(wf_parts_read(step->from, step->to, step->living, rank, NULL, &parts));
     for (uint64_t i = 0; i < parts.region_count; i++)
         for (uint32_t h = 0; h < parts.holders; h++) {
             int32_t source = parts.ranks[parts.regions[i].source + h];

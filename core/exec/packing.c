@@ -83,8 +83,8 @@ static weft_status set_out(struct weft_bound *bound, struct wf_action *action)
     struct wf_parts serve;
     weft_status status;
 
-    WF_TRY(wf_parts_serve(action->step->from, action->step->to, weft_comm_rank(bound->parent), NULL,
-                          &serve));
+    WF_TRY(wf_parts_serve(action->step->from, action->step->to, action->step->living,
+                          weft_comm_rank(bound->parent), NULL, &serve));
     status = wf_parts_renumber(&serve, bound->parent, action->comm);
     layout.peers = serve.ranks;
     if (status == WEFT_OK) {

@@ -6,7 +6,7 @@
 
 struct share {
     const weft_spec *from, *to;
-    int32_t rank;
+    int32_t rank, living;
     const int64_t *strides; /* of this rank's shard */
     struct wf_peer_query query;
     struct wf_shard mine;
@@ -95,14 +95,16 @@ static weft_status read_from(void *self, const int32_t *coord)
     struct share *s = self;
     const struct wf_layout *from = &s->from->layout;
     uint32_t block = s->out->rank_count;
-    int32_t holder[WEFT_MAX_AXES];
+    int32_t holder[WEFT_MAX_AXES], living[WEFT_MAX_AXES];
     int64_t strides[WEFT_MAX_DIMS];
     struct wf_shard theirs;
     int32_t a;
 
     memcpy(holder, coord, sizeof holder);
     do {
-        WF_TRY(add_rank(s, wf_mesh_rank(from->mesh, holder)));
+        memcpy(living, holder, sizeof living);
+        wf_copy_revive(from, s->living, living);
+        WF_TRY(add_rank(s, wf_mesh_rank(from->mesh, living)));
         for (a = from->mesh->axes - 1; a >= 0; a--) {
             if (!(s->reduced >> a & 1)) continue;
             if (++holder[a] < from->mesh->axis[a].size) break;
@@ -126,9 +128,11 @@ static weft_status serve_to(void *self, const int32_t *coord)
     if (!one_mesh(s)) {
         wf_copy_choose(s->from, s->to, reader, coord, reads);
         for (int32_t a = 0; a < s->from->layout.mesh->axes; a++)
-            if (placement_of(s->from, a)->kind == WEFT_PLACE_REPLICATE &&
-                reads[a] != s->query.coord[a])
-                return WEFT_OK;
+            if (placement_of(s->from, a)->kind != WEFT_PLACE_REPLICATE)
+                reads[a] = s->query.coord[a];
+        wf_copy_revive(&s->from->layout, s->living, reads);
+        for (int32_t a = 0; a < s->from->layout.mesh->axes; a++)
+            if (reads[a] != s->query.coord[a]) return WEFT_OK;
     }
     wf_shard_at(to, coord, &theirs);
     wf_row_major(to->dims, theirs.shape, strides);
@@ -150,10 +154,11 @@ static weft_status collect_peers(struct share *s, uint32_t skip,
     return status;
 }
 
-weft_status wf_parts_read(const weft_spec *from, const weft_spec *to, int32_t rank,
+weft_status wf_parts_read(const weft_spec *from, const weft_spec *to, int32_t living, int32_t rank,
                           const int64_t *strides, struct wf_parts *out)
 {
-    struct share s = {.from = from, .to = to, .rank = rank, .strides = strides, .out = out};
+    struct share s = {
+        .from = from, .to = to, .rank = rank, .living = living, .strides = strides, .out = out};
     const weft_mesh *mesh = to->layout.mesh;
     int32_t coord[WEFT_MAX_AXES];
     int64_t row_major[WEFT_MAX_DIMS];
@@ -192,10 +197,11 @@ static uint32_t reader_relation(const struct share *s, int32_t axis)
     return one_holder(s, axis) || owner_on(s->to, axis) >= 0 ? WF_PEER_ONE : WF_PEER_ANY;
 }
 
-weft_status wf_parts_serve(const weft_spec *from, const weft_spec *to, int32_t rank,
+weft_status wf_parts_serve(const weft_spec *from, const weft_spec *to, int32_t living, int32_t rank,
                            const int64_t *strides, struct wf_parts *out)
 {
-    struct share s = {.from = from, .to = to, .rank = rank, .strides = strides, .out = out};
+    struct share s = {
+        .from = from, .to = to, .rank = rank, .living = living, .strides = strides, .out = out};
     int64_t row_major[WEFT_MAX_DIMS];
 
     memset(out, 0, sizeof *out);

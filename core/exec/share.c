@@ -113,7 +113,7 @@ weft_status wf_share_of(const struct wf_step *step, int32_t rank, const int64_t 
     out->elements = shard.elements;
     out->fill = made_reduction(step);
     if (!wf_step_is_local(step)) {
-        WF_TRY(wf_parts_read(step->from, step->to, rank, out_strides, &out->parts));
+        WF_TRY(wf_parts_read(step->from, step->to, step->living, rank, out_strides, &out->parts));
         out->filled = out->parts.identity;
         return WEFT_OK;
     }

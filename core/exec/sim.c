@@ -117,15 +117,16 @@ static weft_status run_rank(const struct wf_step *step, int32_t rank, const void
     return status;
 }
 
-/* Only an empty shard may be NULL. */
+/* Only an empty shard, or that of a lost rank, may be NULL.  LIVING: as in struct wf_step. */
 static weft_status check_shards(const char *function, const char *list, const weft_spec *spec,
-                                const void *const *shards)
+                                int32_t living, const void *const *shards)
 {
     const weft_mesh *mesh = spec->layout.mesh;
     struct wf_shard shard;
 
     for (int32_t i = 0; i < mesh->size; i++) {
         if (shards[i] != NULL) continue;
+        if (living != 0 && weft_mesh_rank_at(mesh, i) >= living) continue;
         wf_shard_of(spec, weft_mesh_rank_at(mesh, i), &shard);
         if (shard.elements > 0)
             return wf_fail(WEFT_ERR_INVALID,
@@ -171,8 +172,8 @@ static weft_status run_split(const struct wf_step *step, const void *const *inpu
 weft_status wf_simulate_step(const char *function, const struct wf_step *step,
                              const void *const *inputs, void *const *outputs)
 {
-    WF_TRY(check_shards(function, "sources", step->from, inputs));
-    WF_TRY(check_shards(function, "targets", step->to, (const void *const *)outputs));
+    WF_TRY(check_shards(function, "sources", step->from, step->living, inputs));
+    WF_TRY(check_shards(function, "targets", step->to, 0, (const void *const *)outputs));
     if (wf_step_cast(step) == WEFT_CAST_NONE) return move_step(step, inputs, outputs);
     if (!wf_step_only_casts(step)) return run_split(step, inputs, outputs);
     return cast_step(step, inputs, outputs);

@@ -393,6 +393,7 @@ weft_status weft_plan_create_batch(size_t count, const weft_spec *const *from,
         return wf_fail(WEFT_ERR_INVALID, "weft_plan_create_batch: count is %zu; expected 1 to %d",
                        count, INT32_MAX);
     WF_TRY(wf_options_read("weft_plan_options", options, &given, sizeof given));
+    WF_TRY(wf_plan_refuse_holders("weft_plan_create_batch", &given));
     given.struct_size = sizeof given;
     batch.costs = given.costs != NULL ? given.costs : wf_cost_default();
     batch.members = wf_calloc(count, sizeof *batch.members);

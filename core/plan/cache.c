@@ -151,6 +151,7 @@ weft_status wf_plan_cache_find(struct wf_plan_cache *cache, const weft_spec *fro
                                 .without = options->without};
     uint64_t hash = hash_of(&question);
 
+    WF_TRY(wf_plan_refuse_holders("weft_plan_cache", options));
     for (int32_t at = cache->buckets[hash & cache->mask]; at != NOBODY; at = cache->kept[at].next) {
         if (cache->kept[at].hash != hash || !same_question(&cache->kept[at].question, &question))
             continue;

@@ -42,6 +42,7 @@ struct search {
     struct sides sources, targets;
     struct candidate best, runner_up;
     uint64_t least; /* least scratch of any candidate */
+    int32_t living; /* as in struct wf_step */
 };
 
 static void drop_sides(struct sides *sides)
@@ -325,6 +326,7 @@ static weft_status join_plans(const struct candidate *best, const weft_spec *fro
     step->from = weft_spec_retain(best->source->spec);
     step->to = weft_spec_retain(best->target->spec);
     put_steps(plan, best->target->plan, largest_shard(best->target->spec));
+    plan->living = best->exchange.living;
     wf_plan_add_up(plan);
     return wf_plan_finish_take(plan, out);
 }
@@ -369,8 +371,10 @@ static weft_status price_candidates(struct search *s, const weft_spec *from, con
     for (int i = 0; i < s->sources.count; i++)
         for (int j = 0; j < s->targets.count; j++) {
             const struct side *source = &s->sources.list[i], *target = &s->targets.list[j];
-            struct wf_step exchange = {
-                .kind = WEFT_STEP_EXCHANGE, .from = source->spec, .to = target->spec};
+            struct wf_step exchange = {.kind = WEFT_STEP_EXCHANGE,
+                                       .from = source->spec,
+                                       .to = target->spec,
+                                       .living = s->living};
             struct candidate candidate;
             price_exchange(costs, &exchange);
             candidate = combine_sides(source, target, &exchange, s->options->minimize);
@@ -427,10 +431,10 @@ static weft_status refuse_exchange(uint32_t without)
     return status;
 }
 
-static weft_status create_cross(const weft_spec *from, const weft_spec *to,
+static weft_status create_cross(const weft_spec *from, const weft_spec *to, int32_t living,
                                 const weft_plan_options *options, bool second, weft_plan **out)
 {
-    struct search s = {.options = options};
+    struct search s = {.options = options, .living = living};
     const struct candidate *chosen = second ? &s.runner_up : &s.best;
     weft_status status;
 
@@ -481,11 +485,20 @@ weft_status wf_plan_cross(const weft_spec *from, const weft_spec *to,
     weft_spec_release(&a);
     weft_spec_release(&b);
     /* Between meshes a partial may become one of another reduction, through its value. */
-    return status == WEFT_ERR_UNSUPPORTED ? create_cross(from, to, options, false, out) : status;
+    return status == WEFT_ERR_UNSUPPORTED ? create_cross(from, to, 0, options, false, out) : status;
 }
 
 weft_status wf_plan_cross_runner_up(const weft_spec *from, const weft_spec *to,
                                     const weft_plan_options *options, weft_plan **out)
 {
-    return create_cross(from, to, options, true, out);
+    return create_cross(from, to, 0, options, true, out);
+}
+
+weft_status wf_plan_exchange(const weft_spec *from, const weft_spec *to, int32_t living,
+                             const weft_plan_options *options, weft_plan **out)
+{
+    weft_plan_options exchange = *options;
+
+    exchange.planner = WEFT_PLANNER_EXCHANGE;
+    return create_cross(from, to, living, &exchange, false, out);
 }

@@ -77,6 +77,7 @@ weft_status weft_plan_lower_bound_ns(const weft_spec *from, const weft_placement
     WF_TRY(wf_require(placements, "weft_plan_lower_bound_ns: placements"));
     WF_TRY(wf_require(ns, "weft_plan_lower_bound_ns: ns"));
     WF_TRY(wf_options_read("weft_plan_options", options, &given, sizeof given));
+    WF_TRY(wf_plan_refuse_holders(function, &given));
     WF_TRY(wf_placements_check_fields(placements, from->layout.axes, function));
     status = set_target(from, placements, &target);
     if (status != WEFT_OK) return wf_fail_named(status, function);

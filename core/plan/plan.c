@@ -38,6 +38,7 @@ void wf_plan_add_up(weft_plan *plan)
         h = wf_hash_mix(wf_hash_mix(h, step->kind), step->axes);
         h = wf_hash_mix(h, weft_spec_hash(step->to));
     }
+    if (plan->living != 0) h = wf_hash_mix(h, (uint64_t)plan->living);
     plan->digest = h;
 }
 
@@ -174,6 +175,24 @@ static weft_status find_plan(const weft_spec *from, const weft_spec *to,
     return wf_plan_from_path(&problem, &path, out);
 }
 
+/* As find_plan, from the ranks that GIVEN->holders names. */
+static weft_status find_plan_of_holders(const weft_spec *from, const weft_spec *to,
+                                        const weft_plan_options *given, weft_plan **out)
+{
+    weft_plan_options rest = *given;
+    weft_spec *source = NULL;
+    weft_status status;
+    int32_t living;
+
+    rest.holder_count = 0;
+    rest.holders = NULL;
+    WF_TRY(wf_plan_source(from, to, given, &living, &source));
+    status = living == 0 ? find_plan(source, to, &rest, out)
+                         : wf_plan_exchange(source, to, living, &rest, out);
+    weft_spec_release(&source);
+    return status;
+}
+
 weft_status weft_plan_create(const weft_spec *from, const weft_spec *to,
                              const weft_plan_options *options, weft_plan **out)
 {
@@ -185,7 +204,10 @@ weft_status weft_plan_create(const weft_spec *from, const weft_spec *to,
     WF_TRY(wf_options_read("weft_plan_options", options, &given, sizeof given));
     given.struct_size = sizeof given;
     WF_TRY(check_request(from, to, &given));
-    WF_TRY(find_plan(from, to, &given, out));
+    if (given.holder_count > 0)
+        WF_TRY(find_plan_of_holders(from, to, &given, out));
+    else
+        WF_TRY(find_plan(from, to, &given, out));
     wf_plan_set_costs(*out, given.costs);
     return WEFT_OK;
 }

@@ -32,6 +32,7 @@ struct wf_step {
     weft_spec *from, *to; /* NULL: the common exchange of a batch */
     uint64_t sent, received, scratch, cost_ns;
     uint32_t tensor; /* index in the batch */
+    int32_t living;  /* ranks of FROM's mesh from this number on are lost; 0: none is */
 };
 
 /* One tensor of a batch. */
@@ -53,6 +54,7 @@ struct weft_plan {
     uint64_t peak;             /* scratch, estimated; 0 for a batch */
     _Atomic(uint64_t) scratch; /* counted or estimated; UINT64_MAX: not yet */
     atomic_bool scratch_exact; /* counted; set before it */
+    int32_t living;            /* ranks of FROM's mesh from this number on are lost; 0: none is */
     bool exact;                /* the bytes received are counted, not estimated */
     bool least;                /* shown to be the best of the plans that docs/planner.md lists */
     uint32_t member_count, together; /* tensors of a batch, and of its common exchange */
@@ -82,10 +84,25 @@ void wf_plan_add_step_names(struct wf_text *out, uint32_t kinds);
  * qualifies the plans: "" or " between the meshes". */
 weft_status wf_plan_refuse_memory(const char *which, uint64_t limit, uint64_t least) WF_NODISCARD;
 
+/* ---- holders.c ---- */
+
+/* FROM on the ranks that OPTIONS->holders names, where lost ranks have numbers from *LIVING on,
+ * above those of TO.  *LIVING is 0 if no rank is lost.  WEFT_ERR_NOT_FOUND: elements are lost.  The
+ * caller releases *OUT. */
+weft_status wf_plan_source(const weft_spec *from, const weft_spec *to,
+                           const weft_plan_options *options, int32_t *living,
+                           weft_spec **out) WF_NODISCARD;
+/* WEFT_ERR_UNSUPPORTED if OPTIONS has holders, which FUNCTION does not take. */
+weft_status wf_plan_refuse_holders(const char *function,
+                                   const weft_plan_options *options) WF_NODISCARD;
+
 /* ---- cross.c ---- */
 
 weft_status wf_plan_cross(const weft_spec *from, const weft_spec *to,
                           const weft_plan_options *options, weft_plan **out) WF_NODISCARD;
+/* The plan of one exchange from FROM, whose ranks from LIVING on are lost. */
+weft_status wf_plan_exchange(const weft_spec *from, const weft_spec *to, int32_t living,
+                             const weft_plan_options *options, weft_plan **out) WF_NODISCARD;
 /* The next best plan; WEFT_ERR_NOT_FOUND if no other plan exists. */
 weft_status wf_plan_cross_runner_up(const weft_spec *from, const weft_spec *to,
                                     const weft_plan_options *options, weft_plan **out) WF_NODISCARD;

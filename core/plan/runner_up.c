@@ -27,6 +27,7 @@ weft_status weft_plan_create_runner_up(const weft_plan *plan, const weft_plan_op
     WF_TRY(wf_require_kind(plan, WF_KIND_PLAN, "weft_plan_create_runner_up: plan"));
     WF_TRY(wf_require(out, "weft_plan_create_runner_up: out"));
     WF_TRY(wf_options_read("weft_plan_options", options, &given, sizeof given));
+    WF_TRY(wf_plan_refuse_holders("weft_plan_create_runner_up", &given));
     if (plan->members != NULL)
         return wf_fail(WEFT_ERR_INVALID, "weft_plan_create_runner_up: PLAN is a batch; ask for the "
                                          "runner-up of one tensor's plan (weft_plan_tensor_get)");
@@ -37,6 +38,8 @@ weft_status weft_plan_create_runner_up(const weft_plan *plan, const weft_plan_op
                                                ? "the plan has no steps, so no other is worth "
                                                  "comparing"
                                                : "only the planner `search` compares plans");
+    if (plan->living != 0)
+        return wf_fail(WEFT_ERR_NOT_FOUND, "ranks are lost, so there is no plan but one exchange");
     given.struct_size = sizeof given;
     given.memory_limit = 0;
     if (given.costs == NULL) given.costs = plan->costs;

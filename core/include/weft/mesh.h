@@ -138,6 +138,31 @@ WEFT_API WEFT_NODISCARD weft_status weft_mesh_concatenate(const weft_mesh *withi
                                                           const weft_mesh *first,
                                                           const weft_mesh *second, weft_mesh **out);
 
+/* What becomes of a mesh when ranks are lost (weft_mesh_follow). */
+enum weft_follow {
+    WEFT_FOLLOW_REPLACE = 0, /* new ranks take the coordinates of the lost ones */
+    WEFT_FOLLOW_DROP = 1,    /* the coordinates of one axis at which a rank is lost leave */
+    WEFT_FOLLOW_PACK = 2     /* the ranks that are left, in one axis */
+};
+
+/* Create the mesh that follows MESH in a job that has lost ranks.  The job has COUNT ranks now:
+ * OLD_RANKS[r] is the number that rank r had before, or -1 if rank r is new.  A rank of MESH whose
+ * number OLD_RANKS does not have is lost.  The other ranks stay in the order of MESH, with their
+ * numbers of now.
+ * WEFT_FOLLOW_REPLACE: the sizes stay.  The k-th smallest lost number of the job is replaced by the
+ * k-th new rank, so that meshes that share no rank still share none afterwards.
+ * WEFT_FOLLOW_DROP: AXIS, by name or index, loses each coordinate at which a rank is lost.
+ * WEFT_FOLLOW_PACK: AXIS is the name of the one axis.
+ * AXIS may be NULL unless coordinates are dropped.  Devices per host are kept if every rank keeps
+ * its number, and are not known otherwise.  Ranks need not agree on the result, because it follows
+ * from the arguments.  The caller releases *OUT.  WEFT_ERR_INVALID: OLD_RANKS repeats a rank, there
+ * are too few new ranks, or no rank is left.  WEFT_ERR_NOT_FOUND: MESH has no such axis.
+ * [OLD_RANKS: COUNT entries] */
+WEFT_API WEFT_NODISCARD weft_status weft_mesh_follow(const weft_mesh *mesh, size_t count,
+                                                     const int32_t *old_ranks,
+                                                     enum weft_follow policy, const char *axis,
+                                                     weft_mesh **out);
+
 /* ---- hosts ---- */
 
 /* Devices per host, as given at creation; 0: not known. */

@@ -40,7 +40,18 @@ typedef struct weft_plan_options {
     uint64_t memory_limit;        /* bytes of scratch per rank; 0: no limit */
     const weft_cost_table *costs; /* NULL: the built-in table "default" */
     uint32_t without;             /* bit k excludes steps of enum weft_step_kind k */
+    size_t holder_count;          /* 0: no rank is lost or has another number */
+    const int32_t *holders;       /* [holder_count entries] by rank of FROM's mesh; see below */
 } weft_plan_options;
+
+/* After a loss of ranks, the mesh of FROM has the ranks of before, and the mesh of TO those of
+ * after.  HOLDERS[r] is the rank of after that has the shard of rank r of FROM, or -1 if that shard
+ * is lost.  The plan has another source than FROM (weft_plan_get): the same layout on the ranks of
+ * after, in which lost ranks have numbers above all others.  If a rank of FROM's mesh is lost, the
+ * plan is one exchange.  It takes every element from a living rank that has it, and an element that
+ * a rank needs and has from that rank's own shard.  A source or target that is NULL for
+ * weft_simulate may be that of a lost rank.  Only weft_plan_create takes HOLDERS; the others refuse
+ * it with WEFT_ERR_UNSUPPORTED. */
 
 /* Create the plan that moves a tensor from layout FROM to layout TO.  FROM and TO must have the
  * same shape.  Their meshes may have different ranks.  If their dtypes differ, the plan casts:
@@ -51,7 +62,11 @@ typedef struct weft_plan_options {
  * WEFT_ERR_INVALID: the shapes differ, or every plan exceeds the memory limit.
  * WEFT_ERR_UNSUPPORTED: the cast is not offered, every plan needs a step that OPTIONS excludes, a
  * partial placement would have to become a partial of another reduction, or contributions would
- * have to be narrowed before their reduction.  The error text names the alternatives. */
+ * have to be narrowed before their reduction.  The error text names the alternatives.
+ * With OPTIONS->holders also: WEFT_ERR_INVALID: HOLDERS does not have every rank of FROM's mesh, or
+ * names a rank twice.  WEFT_ERR_NOT_FOUND: no living rank holds some of the elements; the text
+ * names the first one and their number.  WEFT_ERR_UNSUPPORTED: a rank is lost and the dtypes
+ * differ. */
 WEFT_API WEFT_NODISCARD weft_status weft_plan_create(const weft_spec *from, const weft_spec *to,
                                                      const weft_plan_options *options,
                                                      weft_plan **out);

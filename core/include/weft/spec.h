@@ -219,6 +219,30 @@ typedef struct weft_segment {
 WEFT_API bool weft_spec_segment(const weft_spec *spec, int32_t rank, const int64_t *strides,
                                 int64_t position, weft_segment *out);
 
+/* ---- lost ranks ---- */
+
+/* The elements that are lost together with some ranks. */
+typedef struct weft_lost_info {
+    size_t struct_size;
+    int64_t elements;             /* that are lost */
+    uint64_t bytes;               /* of these elements, each counted once */
+    size_t shards;                /* that are lost; different ones have no element in common */
+    int64_t first[WEFT_MAX_DIMS]; /* index of the first lost element in row-major order, if one is
+                                     lost; unused entries are 0 */
+} weft_lost_info;
+
+/* Find the elements of SPEC whose values the other ranks cannot form after the COUNT ranks in LOST
+ * are lost, and describe them in *INFO, whose struct_size the caller sets.  An element is lost if
+ * no other rank holds it, or if no other rank holds one of the contributions to it (P).  The lost
+ * elements are whole shards: the first info->shards entries of RANKS become a rank of LOST for each
+ * of them, and the others -1.  Call weft_spec_run or weft_spec_segment with such a rank for the
+ * elements of its shard.  A rank that LOST repeats counts once, and one outside the mesh holds
+ * nothing.  RANKS may be NULL.  Takes time for each rank in LOST.  WEFT_ERR_INVALID: a rank is
+ * negative.  [LOST, RANKS: COUNT entries] */
+WEFT_API WEFT_NODISCARD weft_status weft_spec_lost(const weft_spec *spec, size_t count,
+                                                   const int32_t *lost, int32_t *ranks,
+                                                   weft_lost_info *info);
+
 /* ---- conversions ---- */
 
 /* Compute the global shape from the local shapes of all ranks.  SHARDS[i * dims + d] is the size in

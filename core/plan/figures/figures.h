@@ -136,6 +136,9 @@ weft_status wf_exchange_add_sent(const struct wf_step *step, uint64_t *sent) WF_
  * own if it is in FROM's mesh; otherwise the replicas in turn. */
 void wf_copy_choose(const weft_spec *from, const weft_spec *to, int32_t rank,
                     const int32_t *target_coord, int32_t *coord);
+/* Change COORD of FROM's mesh to that of a living replica, if its rank is lost: ranks from LIVING
+ * on are; 0: none is.  Nothing changes if no replica lives. */
+void wf_copy_revive(const struct wf_layout *from, int32_t living, int32_t *coord);
 
 /* ---- count_ranks.c ---- */
 

@@ -185,8 +185,10 @@ static void add_readers_across(struct part *part, const struct wf_shard *has, co
         wf_mesh_coord_at(to->layout.mesh, i, target);
         wf_copy_choose(from, to, weft_mesh_rank_at(to->layout.mesh, i), target, source);
         for (int32_t a = 0; a < from->layout.mesh->axes; a++)
-            reads = reads && (from->layout.placements[a].kind != WEFT_PLACE_REPLICATE ||
-                              source[a] == coord[a]);
+            if (from->layout.placements[a].kind != WEFT_PLACE_REPLICATE) source[a] = coord[a];
+        wf_copy_revive(&from->layout, part->step->living, source);
+        for (int32_t a = 0; a < from->layout.mesh->axes; a++)
+            reads = reads && source[a] == coord[a];
         part->messages += part->weight;
         if (!reads || gets_identity(part, target)) continue;
         add_message(side, has, find_shard(part, &to->layout, target, &wants), &cuts, false);

@@ -7,6 +7,8 @@
  * once. */
 #include "figures.h"
 
+#include <string.h>
+
 /* One dimension of a step of one mesh. */
 struct given {
     struct wf_table table;   /* by coordinate of the sender */
@@ -227,6 +229,23 @@ void wf_copy_choose(const weft_spec *from, const weft_spec *to, int32_t rank,
     }
 }
 
+void wf_copy_revive(const struct wf_layout *from, int32_t living, int32_t *coord)
+{
+    const weft_mesh *mesh = from->mesh;
+    uint32_t axes = 0;
+    int64_t replicas = 1;
+
+    if (living == 0 || wf_mesh_rank(mesh, coord) < living) return;
+    for (int32_t a = 0; a < mesh->axes; a++)
+        if (from->placements[a].kind == WEFT_PLACE_REPLICATE) {
+            axes |= UINT32_C(1) << a;
+            replicas *= mesh->axis[a].size;
+        }
+    /* wf_coord_next begins again behind the last one */
+    for (int64_t i = 0; i < replicas && wf_mesh_rank(mesh, coord) >= living; i++)
+        (void)wf_coord_next(mesh, axes, coord);
+}
+
 static int32_t position_at(const weft_mesh *mesh, const int32_t *coord)
 {
     int32_t position = 0;
@@ -241,7 +260,7 @@ static void add_reader(const struct wf_step *step, int32_t rank, const int32_t *
                        uint64_t *sent)
 {
     const struct wf_layout *from = &step->from->layout, *to = &step->to->layout;
-    int32_t source[WEFT_MAX_AXES];
+    int32_t source[WEFT_MAX_AXES], holder[WEFT_MAX_AXES];
     uint32_t axes = 0, made = wf_step_made(step);
     struct wf_shard has, wants;
 
@@ -256,11 +275,13 @@ static void add_reader(const struct wf_step *step, int32_t rank, const int32_t *
     wf_shard_at(to, target, &wants);
     do {
         uint64_t common = 1;
-        if (wf_mesh_rank(from->mesh, source) == rank) continue;
-        wf_shard_at(from, source, &has);
+        memcpy(holder, source, sizeof holder);
+        wf_copy_revive(from, step->living, holder);
+        if (wf_mesh_rank(from->mesh, holder) == rank) continue;
+        wf_shard_at(from, holder, &has);
         for (int32_t d = 0; d < wf_table_dims(to) && common > 0; d++)
             common *= (uint64_t)wf_shards_common(&has, &wants, d);
-        sent[position_at(from->mesh, source)] += common;
+        sent[position_at(from->mesh, holder)] += common;
     } while (wf_coord_next(from->mesh, axes, source));
 }
 

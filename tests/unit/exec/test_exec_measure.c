@@ -54,7 +54,7 @@ static uint64_t listed_bytes(const struct wf_step *step, int32_t rank)
     uint64_t elements = 0;
 
     if (wf_step_is_local(step)) return 0;
-    ck_assert_int_eq(wf_parts_read(step->from, step->to, rank, NULL, &parts), WEFT_OK);
+    ck_assert_int_eq(wf_parts_read(step->from, step->to, 0, rank, NULL, &parts), WEFT_OK);
     for (uint64_t i = 0; i < parts.region_count; i++)
         for (uint32_t h = 0; h < parts.holders; h++)
             if (parts.ranks[parts.regions[i].source + h] != rank)
@@ -220,7 +220,7 @@ static void add_read(const weft_spec *from, const weft_spec *to, int32_t rank, u
 {
     struct wf_parts parts;
 
-    ck_assert_int_eq(wf_parts_read(from, to, rank, NULL, &parts), WEFT_OK);
+    ck_assert_int_eq(wf_parts_read(from, to, 0, rank, NULL, &parts), WEFT_OK);
     for (uint64_t i = 0; i < parts.region_count; i++)
         for (uint32_t h = 0; h < parts.holders; h++) {
             int32_t source = parts.ranks[parts.regions[i].source + h];

@@ -9,7 +9,7 @@ static struct wf_parts read_parts(const char *mesh, const char *from, const char
     weft_spec *a = spec_of(mesh, from), *b = spec_of(to_mesh, to);
     struct wf_parts parts;
 
-    ck_assert_int_eq(wf_parts_read(a, b, rank, NULL, &parts), WEFT_OK);
+    ck_assert_int_eq(wf_parts_read(a, b, 0, rank, NULL, &parts), WEFT_OK);
     weft_spec_release(&a);
     weft_spec_release(&b);
     return parts;
@@ -144,10 +144,10 @@ TEST(a_rank_outside_both_meshes_reads_and_serves_nothing)
     OWNED(weft_spec) *a = spec_of("2", "f32[8] S(0)"), *b = spec_of("2@2-3", "f32[8] S(0)");
     struct wf_parts parts;
 
-    ck_assert_int_eq(wf_parts_read(a, b, 7, NULL, &parts), WEFT_OK);
+    ck_assert_int_eq(wf_parts_read(a, b, 0, 7, NULL, &parts), WEFT_OK);
     ck_assert_uint_eq(parts.region_count, 0);
     wf_parts_free(&parts);
-    ck_assert_int_eq(wf_parts_serve(a, b, 7, NULL, &parts), WEFT_OK);
+    ck_assert_int_eq(wf_parts_serve(a, b, 0, 7, NULL, &parts), WEFT_OK);
     ck_assert_uint_eq(parts.region_count, 0);
     wf_parts_free(&parts);
 }
@@ -180,7 +180,7 @@ static struct traffic all_read(const weft_spec *from, const weft_spec *to)
 
     for (int32_t i = 0; i < weft_mesh_size(mesh); i++) {
         int32_t rank = weft_mesh_rank_at(mesh, i);
-        ck_assert_int_eq(wf_parts_read(from, to, rank, NULL, &parts), WEFT_OK);
+        ck_assert_int_eq(wf_parts_read(from, to, 0, rank, NULL, &parts), WEFT_OK);
         for (uint64_t r = 0; r < parts.region_count; r++)
             for (uint32_t h = 0; h < parts.holders; h++, sum.regions++)
                 sum.hash +=
@@ -198,7 +198,7 @@ static struct traffic all_served(const weft_spec *from, const weft_spec *to)
 
     for (int32_t i = 0; i < weft_mesh_size(mesh); i++) {
         int32_t rank = weft_mesh_rank_at(mesh, i);
-        ck_assert_int_eq(wf_parts_serve(from, to, rank, NULL, &parts), WEFT_OK);
+        ck_assert_int_eq(wf_parts_serve(from, to, 0, rank, NULL, &parts), WEFT_OK);
         for (uint64_t r = 0; r < parts.region_count; r++, sum.regions++)
             sum.hash += hash_region(rank, parts.ranks[parts.regions[r].target], &parts.regions[r]);
         wf_parts_free(&parts);
@@ -250,7 +250,7 @@ static void check_balance(const char *mesh, const char *from_text, const char *t
     for (int32_t i = 0; i < source->size; i++) {
         struct wf_parts parts;
         uint64_t sent = 0;
-        ck_assert_int_eq(wf_parts_serve(from, to, weft_mesh_rank_at(source, i), NULL, &parts),
+        ck_assert_int_eq(wf_parts_serve(from, to, 0, weft_mesh_rank_at(source, i), NULL, &parts),
                          WEFT_OK);
         for (uint64_t r = 0; r < parts.region_count; r++)
             sent += wf_region_elements(&parts.regions[r]);

@@ -1,0 +1,245 @@
+/* round.c - see round.h. */
+#include "round.h"
+
+static uint64_t bit(int32_t process)
+{
+    return UINT64_C(1) << process;
+}
+
+static int32_t count(uint64_t processes)
+{
+    return __builtin_popcountll(processes);
+}
+
+/* ---- the server ---- */
+
+void wf_round_open(struct wf_round_server *server, int32_t processes, int32_t ranks_min)
+{
+    *server = (struct wf_round_server){.phase = WF_ROUND_RUNNING,
+                                       .ranks_min = ranks_min,
+                                       .generation = 1,
+                                       .round = 1,
+                                       .members = processes < WF_ROUND_MOST ? bit(processes) - 1
+                                                                            : UINT64_MAX};
+}
+
+static uint64_t living(const struct wf_round_server *server)
+{
+    return server->members & ~server->lost;
+}
+
+static void send_to(const struct wf_round_server *server, uint64_t processes, uint32_t kind,
+                    wf_round_send *send, void *user)
+{
+    struct wf_round_message message = {
+        .kind = kind, .round = server->round, .members = server->decided, .step = server->step};
+
+    for (int32_t i = 0; i < WF_ROUND_MOST; i++)
+        if (processes & bit(i)) send(user, i, &message);
+}
+
+/* The newcomers are told too: they would wait for ever. */
+static void end_job(struct wf_round_server *server, wf_round_send *send, void *user)
+{
+    server->phase = WF_ROUND_ENDED;
+    send_to(server, living(server) | server->lobby, WF_ROUND_END, send, user);
+}
+
+static void stay(struct wf_round_server *server, wf_round_send *send, void *user)
+{
+    server->phase = WF_ROUND_RUNNING;
+    send_to(server, living(server), WF_ROUND_STAY, send, user);
+}
+
+/* Decide, once every living member has answered. */
+static void decide(struct wf_round_server *server, wf_round_send *send, void *user)
+{
+    uint64_t next = living(server) | server->lobby;
+
+    if (living(server) & ~server->answered) return;
+    if (living(server) == 0) {
+        end_job(server, send, user); /* nobody has the state */
+    } else if (count(next) < server->ranks_min) {
+        server->phase = WF_ROUND_WAITING;
+    } else if (next == server->members && !server->forced) {
+        stay(server, send, user);
+    } else {
+        server->phase = WF_ROUND_DECIDED;
+        server->decided = next;
+        server->confirmed = 0;
+        send_to(server, next, WF_ROUND_DECIDE, send, user);
+    }
+}
+
+static void ask(struct wf_round_server *server, wf_round_send *send, void *user)
+{
+    server->phase = WF_ROUND_ASKED;
+    server->round++;
+    server->answered = server->decided = server->step = 0;
+    send_to(server, living(server), WF_ROUND_ASK, send, user);
+    decide(server, send, user); /* if nobody is left to ask */
+}
+
+static void begin(struct wf_round_server *server, wf_round_send *send, void *user)
+{
+    if (server->decided & ~server->confirmed) return;
+    server->phase = WF_ROUND_RUNNING;
+    server->generation = server->round;
+    server->members = server->decided;
+    server->lobby &= ~server->decided;
+    server->forced = false;
+    send_to(server, server->members, WF_ROUND_GO, send, user);
+}
+
+void wf_round_lose(struct wf_round_server *server, int32_t process, wf_round_send *send, void *user)
+{
+    bool counts = ((server->members | server->lobby) & ~server->lost & bit(process)) != 0;
+    bool was_decided = (server->decided & bit(process)) != 0;
+
+    server->lost |= bit(process);
+    server->lobby &= ~bit(process);
+    if (!counts || server->phase == WF_ROUND_ENDED) return;
+    if (server->phase == WF_ROUND_DECIDED && was_decided)
+        ask(server, send, user);
+    else if (server->phase == WF_ROUND_RUNNING && (server->members & bit(process)))
+        ask(server, send, user);
+    else if (server->phase == WF_ROUND_ASKED || server->phase == WF_ROUND_WAITING)
+        decide(server, send, user);
+}
+
+void wf_round_join(struct wf_round_server *server, int32_t process, wf_round_send *send, void *user)
+{
+    if ((server->members | server->lost) & bit(process)) return;
+    server->lobby |= bit(process);
+    if (server->phase == WF_ROUND_WAITING) decide(server, send, user);
+    if (server->phase == WF_ROUND_ENDED) send_to(server, bit(process), WF_ROUND_END, send, user);
+}
+
+void wf_round_ask(struct wf_round_server *server, bool forced, wf_round_send *send, void *user)
+{
+    if (server->phase == WF_ROUND_ENDED) return;
+    server->forced = server->forced || forced;
+    if (server->phase == WF_ROUND_RUNNING && (server->forced || server->lobby != 0))
+        ask(server, send, user);
+}
+
+void wf_round_give_up(struct wf_round_server *server, wf_round_send *send, void *user)
+{
+    if (server->phase == WF_ROUND_WAITING) end_job(server, send, user);
+}
+
+void wf_round_take(struct wf_round_server *server, int32_t process,
+                   const struct wf_round_message *message, wf_round_send *send, void *user)
+{
+    if (server->lost & bit(process)) {
+        send_to(server, bit(process), WF_ROUND_EXPEL, send, user);
+        return;
+    }
+    if (message->kind == WF_ROUND_WANT && message->round == server->generation)
+        wf_round_ask(server, true, send, user);
+    if (message->round != server->round) return;
+    if (message->kind == WF_ROUND_ANSWER && server->phase == WF_ROUND_ASKED &&
+        (living(server) & bit(process))) {
+        server->answered |= bit(process);
+        if (message->step > server->step) server->step = message->step;
+        decide(server, send, user);
+    } else if (message->kind == WF_ROUND_CONFIRM && server->phase == WF_ROUND_DECIDED &&
+               (server->decided & bit(process))) {
+        server->confirmed |= bit(process);
+        begin(server, send, user);
+    }
+}
+
+/* ---- a member ---- */
+
+void wf_round_enter(struct wf_round_member *member, uint64_t generation, uint64_t members)
+{
+    *member =
+        (struct wf_round_member){.phase = generation == 0 ? WF_MEMBER_ANSWERED : WF_MEMBER_RUNNING,
+                                 .generation = generation,
+                                 .round = generation,
+                                 .members = members,
+                                 .called = generation == 0};
+}
+
+static void answer(struct wf_round_member *member, wf_round_send *send, void *user)
+{
+    struct wf_round_message message = {
+        .kind = WF_ROUND_ANSWER, .round = member->round, .step = member->step};
+
+    member->phase = WF_MEMBER_ANSWERED;
+    send(user, -1, &message);
+}
+
+void wf_round_call(struct wf_round_member *member, uint64_t step, wf_round_send *send, void *user)
+{
+    struct wf_round_message want = {.kind = WF_ROUND_WANT, .round = member->generation};
+
+    member->called = true;
+    member->step = step;
+    if (member->phase == WF_MEMBER_ASKED) answer(member, send, user);
+    if (member->phase == WF_MEMBER_RUNNING) send(user, -1, &want);
+}
+
+static void hear_ask(struct wf_round_member *member, uint64_t round, wf_round_send *send,
+                     void *user)
+{
+    if (round <= member->round) return;
+    member->round = round;
+    member->phase = WF_MEMBER_ASKED;
+    if (member->called) answer(member, send, user);
+}
+
+static void hear_decision(struct wf_round_member *member, const struct wf_round_message *message,
+                          wf_round_send *send, void *user)
+{
+    struct wf_round_message reply = {.kind = WF_ROUND_CONFIRM, .round = message->round};
+    bool is_newcomer = member->generation == 0 && message->round > member->round;
+
+    if (message->round != member->round && !is_newcomer) return;
+    member->round = message->round;
+    member->decided = message->members;
+    member->begin = message->step;
+    member->phase = WF_MEMBER_CONFIRMED;
+    send(user, -1, &reply);
+}
+
+static void hear_go(struct wf_round_member *member, uint64_t round)
+{
+    if (round != member->round || member->phase != WF_MEMBER_CONFIRMED) return;
+    member->generation = round;
+    member->members = member->decided;
+    member->step = member->begin;
+    member->called = false;
+    member->phase = WF_MEMBER_RUNNING;
+}
+
+void wf_round_hear(struct wf_round_member *member, const struct wf_round_message *message,
+                   wf_round_send *send, void *user)
+{
+    if (member->phase == WF_MEMBER_EXPELLED || member->phase == WF_MEMBER_ENDED) return;
+    switch (message->kind) {
+    case WF_ROUND_ASK:
+        hear_ask(member, message->round, send, user);
+        break;
+    case WF_ROUND_DECIDE:
+        hear_decision(member, message, send, user);
+        break;
+    case WF_ROUND_GO:
+        hear_go(member, message->round);
+        break;
+    case WF_ROUND_STAY:
+        if (message->round != member->round) break;
+        member->called = false;
+        member->phase = WF_MEMBER_RUNNING;
+        break;
+    case WF_ROUND_END:
+        member->phase = WF_MEMBER_ENDED;
+        break;
+    case WF_ROUND_EXPEL:
+        member->phase = WF_MEMBER_EXPELLED;
+        break;
+    default:
+        break;
+    }
+}

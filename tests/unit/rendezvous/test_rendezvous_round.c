@@ -1,0 +1,368 @@
+/* Rounds of a server and its members, over all interleavings of a few processes and over random
+ * ones of many: what is sent arrives in order, and everything else in any order. */
+#include "rendezvous/round.h"
+#include "support/random.h"
+#include "support/suite.h"
+
+#include <string.h>
+
+enum { MOST = 10, QUEUE = 40, GENERATIONS = 40 };
+
+struct queue {
+    struct wf_round_message at[QUEUE];
+    int32_t count;
+};
+
+/* A job, with what it may still suffer. */
+struct model {
+    struct wf_round_server server;
+    struct wf_round_member members[MOST];
+    struct queue to_member[MOST], to_server[MOST];
+    uint64_t stopped;              /* processes that do nothing any more */
+    uint64_t entered[GENERATIONS]; /* members of a generation that a process has begun; 0: none */
+    uint64_t begun_at[GENERATIONS];
+    int32_t processes, newcomers, losses, wants;
+};
+
+static void put(struct queue *queue, const struct wf_round_message *message)
+{
+    ck_assert_int_lt(queue->count, QUEUE);
+    queue->at[queue->count++] = *message;
+}
+
+static struct wf_round_message take(struct queue *queue)
+{
+    struct wf_round_message first = queue->at[0];
+
+    memmove(queue->at, queue->at + 1, (size_t)--queue->count * sizeof first);
+    memset(&queue->at[queue->count], 0, sizeof first); /* equal states are equal bytes */
+    return first;
+}
+
+static void send_to_member(void *user, int32_t to, const struct wf_round_message *message)
+{
+    struct model *m = user;
+
+    if (!(m->stopped >> to & 1)) put(&m->to_member[to], message);
+}
+
+/* The process that is at work. */
+struct sender {
+    struct model *model;
+    int32_t process;
+};
+
+static void send_to_server(void *user, int32_t to, const struct wf_round_message *message)
+{
+    struct sender *sender = user;
+
+    ck_assert_int_eq(to, -1);
+    put(&sender->model->to_server[sender->process], message);
+}
+
+/* ---- what must hold ---- */
+
+/* PROCESS has begun a generation: all that begin it have the same members and the same step. */
+static void check_begin(struct model *m, int32_t process, const struct wf_round_member *before)
+{
+    const struct wf_round_member *now = &m->members[process];
+
+    ck_assert_uint_lt(now->generation, GENERATIONS);
+    ck_assert_uint_gt(now->generation, before->generation);
+    ck_assert(now->members >> process & 1);
+    ck_assert_uint_ge(now->step, before->generation == 0 ? 0 : before->step);
+    if (m->entered[now->generation] == 0) {
+        m->entered[now->generation] = now->members;
+        m->begun_at[now->generation] = now->step;
+    }
+    ck_assert_uint_eq(m->entered[now->generation], now->members);
+    ck_assert_uint_eq(m->begun_at[now->generation], now->step);
+}
+
+/* The server has let a generation begin: all its members know who they are. */
+static void check_go(const struct model *m)
+{
+    for (int32_t i = 0; i < m->processes; i++) {
+        const struct wf_round_member *member = &m->members[i];
+        if (!(m->server.members >> i & 1)) continue;
+        ck_assert_uint_eq(member->phase, WF_MEMBER_CONFIRMED);
+        ck_assert_uint_eq(member->round, m->server.generation);
+        ck_assert_uint_eq(member->decided, m->server.members);
+    }
+    ck_assert((m->server.members & m->server.lost) == 0);
+}
+
+/* Nothing is under way: every process that is not lost runs in the one generation, of which nobody
+ * is lost, or all have ended. */
+static void check_rest(const struct model *m)
+{
+    bool ended = m->server.phase == WF_ROUND_ENDED;
+
+    ck_assert(ended || m->server.phase == WF_ROUND_RUNNING);
+    ck_assert(ended || (m->server.members & m->server.lost) == 0);
+    ck_assert(ended || __builtin_popcountll(m->server.members) >= m->server.ranks_min);
+    for (int32_t i = 0; i < m->processes; i++) {
+        const struct wf_round_member *member = &m->members[i];
+        if ((m->stopped | m->server.lost) >> i & 1) continue;
+        if (ended && ((m->server.members | m->server.lobby) >> i & 1)) {
+            ck_assert_uint_eq(member->phase, WF_MEMBER_ENDED);
+        } else if (m->server.members >> i & 1) {
+            ck_assert_uint_eq(member->phase, WF_MEMBER_RUNNING);
+            ck_assert_uint_eq(member->generation, m->server.generation);
+            ck_assert_uint_eq(member->members, m->server.members);
+            ck_assert(!member->called);
+        } else {
+            ck_assert_uint_eq(member->generation, 0); /* it waits for a place */
+        }
+    }
+}
+
+/* ---- what may happen ---- */
+
+enum action { HEAR, TAKE, CALL, WANT, STOP, NOTICE, EXPEL, JOIN, GROW, GIVE_UP, ACTIONS };
+
+static bool is_living(const struct model *m, int32_t process)
+{
+    return !((m->stopped | m->server.lost) >> process & 1);
+}
+
+/* A process that has not joined is one of the last. */
+static bool has_joined(const struct model *m, int32_t process)
+{
+    return process < m->processes - m->newcomers;
+}
+
+static bool is_possible(const struct model *m, enum action action, int32_t p)
+{
+    const struct wf_round_member *member = &m->members[p];
+    bool joined = has_joined(m, p), acts = joined && !(m->stopped >> p & 1);
+
+    switch (action) {
+    case HEAR:
+        return acts && m->to_member[p].count > 0;
+    case TAKE:
+        return m->to_server[p].count > 0; /* also what a process sent before it stopped */
+    case CALL:
+        return acts && member->phase == WF_MEMBER_ASKED && !member->called;
+    case WANT:
+        return acts && m->wants > 0 && member->phase == WF_MEMBER_RUNNING && !member->called;
+    case STOP:
+    case EXPEL: /* it is taken for dead, and lives */
+        return joined && m->losses > 0 && is_living(m, p);
+    case NOTICE:
+        return (m->stopped & ~m->server.lost) >> p & 1;
+    case JOIN:
+        return m->newcomers > 0 && p == m->processes - m->newcomers;
+    case GROW:
+        return p == 0 && m->server.phase == WF_ROUND_RUNNING && m->server.lobby != 0;
+    default:
+        return p == 0 && m->server.phase == WF_ROUND_WAITING && m->newcomers == 0;
+    }
+}
+
+static void hear(struct model *m, int32_t p)
+{
+    struct wf_round_message message = take(&m->to_member[p]);
+    struct wf_round_member before = m->members[p];
+
+    wf_round_hear(&m->members[p], &message, send_to_server, &(struct sender){m, p});
+    if (m->members[p].generation != before.generation) check_begin(m, p, &before);
+}
+
+static void act(struct model *m, enum action action, int32_t p)
+{
+    struct sender sender = {m, p};
+    struct wf_round_message message;
+    uint64_t generation = m->server.generation;
+
+    switch (action) {
+    case HEAR:
+        hear(m, p);
+        break;
+    case TAKE:
+        message = take(&m->to_server[p]);
+        wf_round_take(&m->server, p, &message, send_to_member, m);
+        break;
+    case WANT:
+        m->wants--;
+        wf_round_call(&m->members[p], m->members[p].step + 1, send_to_server, &sender);
+        break;
+    case CALL: /* some have completed one step more than others */
+        wf_round_call(&m->members[p], m->members[p].step + (uint64_t)(p & 1), send_to_server,
+                      &sender);
+        break;
+    case STOP:
+        m->losses--;
+        m->stopped |= UINT64_C(1) << p;
+        memset(&m->to_member[p], 0, sizeof m->to_member[p]);
+        break;
+    case EXPEL:
+        m->losses--;
+        wf_round_lose(&m->server, p, send_to_member, m);
+        break;
+    case NOTICE:
+        wf_round_lose(&m->server, p, send_to_member, m);
+        break;
+    case JOIN:
+        m->newcomers--;
+        wf_round_join(&m->server, p, send_to_member, m);
+        break;
+    case GROW:
+        wf_round_ask(&m->server, false, send_to_member, m);
+        break;
+    default:
+        wf_round_give_up(&m->server, send_to_member, m);
+    }
+    if (m->server.generation != generation) check_go(m);
+}
+
+static void open_model(struct model *m, int32_t ranks, int32_t ranks_min, int32_t newcomers)
+{
+    memset(m, 0, sizeof *m);
+    m->processes = ranks + newcomers;
+    m->newcomers = newcomers;
+    wf_round_open(&m->server, ranks, ranks_min);
+    for (int32_t i = 0; i < m->processes; i++)
+        wf_round_enter(&m->members[i], i < ranks ? 1 : 0, i < ranks ? m->server.members : 0);
+}
+
+/* ---- all interleavings ---- */
+
+struct seen {
+    uint64_t *hashes; /* open addressing; 0: free */
+    size_t room, count;
+};
+
+static uint64_t hash_of(const void *data, size_t bytes)
+{
+    uint64_t h = 1, word;
+
+    for (size_t at = 0; at + sizeof word <= bytes; at += sizeof word) {
+        memcpy(&word, (const char *)data + at, sizeof word);
+        h = wf_hash_mix(h, word);
+    }
+    return h | 1;
+}
+
+/* Equal states have equal numbers; what no action can reach any more is left out. */
+static uint64_t hash_model(const struct model *m)
+{
+    uint64_t h = hash_of(&m->server, sizeof m->server);
+
+    h = wf_hash_mix(h, m->stopped);
+    h = wf_hash_mix(h, (uint64_t)(m->newcomers * 64 + m->losses * 8 + m->wants));
+    for (int32_t i = 0; i < m->processes; i++) {
+        h = wf_hash_mix(h, hash_of(&m->members[i], sizeof m->members[i]));
+        for (int32_t k = 0; k < m->to_member[i].count; k++)
+            h = wf_hash_mix(h, hash_of(&m->to_member[i].at[k], sizeof m->to_member[i].at[k]));
+        h = wf_hash_mix(h, 7);
+        for (int32_t k = 0; k < m->to_server[i].count; k++)
+            h = wf_hash_mix(h, hash_of(&m->to_server[i].at[k], sizeof m->to_server[i].at[k]));
+        h = wf_hash_mix(h, 8);
+    }
+    for (int32_t g = 0; g < GENERATIONS; g++)
+        if (m->entered[g] != 0) h = wf_hash_mix(wf_hash_mix(h, m->entered[g]), m->begun_at[g]);
+    return h | 1;
+}
+
+static bool is_new(struct seen *seen, uint64_t hash)
+{
+    size_t at = hash & (seen->room - 1);
+
+    while (seen->hashes[at] != 0 && seen->hashes[at] != hash)
+        at = (at + 1) & (seen->room - 1);
+    if (seen->hashes[at] == hash) return false;
+    seen->hashes[at] = hash;
+    ck_assert_uint_lt(++seen->count, seen->room / 4 * 3);
+    return true;
+}
+
+/* An action that the job takes by itself; the others may happen or not. */
+static bool must_happen(enum action action)
+{
+    return action == HEAR || action == TAKE || action == CALL || action == NOTICE ||
+           action == GIVE_UP;
+}
+
+static void visit(const struct model *m, struct seen *seen)
+{
+    bool rests = true;
+
+    if (!is_new(seen, hash_model(m))) return;
+    for (int32_t p = 0; p < m->processes; p++)
+        for (enum action action = 0; action < ACTIONS; action++) {
+            struct model next;
+            if (!is_possible(m, action, p)) continue;
+            rests = rests && !must_happen(action);
+            next = *m;
+            act(&next, action, p);
+            visit(&next, seen);
+        }
+    if (rests && m->server.phase != WF_ROUND_WAITING) check_rest(m);
+}
+
+static void visit_all(int32_t ranks, int32_t ranks_min, int32_t newcomers, int32_t losses,
+                      int32_t wants)
+{
+    struct seen seen = {.room = (size_t)1 << 23};
+    struct model m;
+
+    seen.hashes = calloc(seen.room, sizeof *seen.hashes);
+    ck_assert_ptr_nonnull(seen.hashes);
+    open_model(&m, ranks, ranks_min, newcomers);
+    m.losses = losses;
+    m.wants = wants;
+    visit(&m, &seen);
+    fprintf(stderr, "%d ranks, %d newcomers, %d losses, %d wants: %zu states\n", ranks, newcomers,
+            losses, wants, seen.count);
+    free(seen.hashes);
+}
+
+TEST(all_interleavings_of_two_ranks)
+{
+    visit_all(2, 1, 0, 2, 1);
+    visit_all(2, 2, 1, 2, 0);
+}
+
+TEST(all_interleavings_of_three_ranks)
+{
+    visit_all(3, 1, 0, 2, 0);
+}
+
+TEST(all_interleavings_of_four_ranks)
+{
+    visit_all(4, 2, 0, 2, 0);
+}
+
+/* ---- random interleavings ---- */
+
+static void run_random(struct random *r)
+{
+    static struct model m;
+    int32_t ranks = random_in(r, 2, MOST - 3);
+
+    open_model(&m, ranks, random_in(r, 1, ranks), random_in(r, 0, 3));
+    m.losses = random_in(r, 0, 4);
+    m.wants = random_in(r, 0, 2);
+    for (;;) {
+        int32_t count = 0, chosen = 0, must = 0;
+        for (int32_t i = 0; i < m.processes * ACTIONS; i++) {
+            if (!is_possible(&m, (enum action)(i % ACTIONS), i / ACTIONS)) continue;
+            must += must_happen((enum action)(i % ACTIONS));
+            if (random_in(r, 0, count++) == 0) chosen = i;
+        }
+        if (must == 0 && m.server.phase != WF_ROUND_WAITING) check_rest(&m);
+        if (count == 0) break;
+        act(&m, (enum action)(chosen % ACTIONS), chosen / ACTIONS);
+    }
+    check_rest(&m);
+}
+
+TEST(random_interleavings)
+{
+    struct random r = random_begin("test_rendezvous_round");
+    int cases = test_cases(20000);
+
+    for (int i = 0; i < cases; i++)
+        run_random(&r);
+}
