@@ -1,5 +1,5 @@
 /* ucx_missing.c - stands for the UCX carrier in a build without UCX's headers. */
-#include "carriers.h"
+#include "network/carriers.h"
 #include "plug_host.h"
 
 weft_status net_ucx(const struct net_carrier **out)
