@@ -258,7 +258,111 @@ TEST(messages_match_by_kind)
     run(2, 300 * SECOND_NS, kinds);
 }
 
+#define THREADS  4
+#define MESSAGES 60
+
+struct talker {
+    struct net_group *group;
+    int32_t rank, number;
+};
+
+/* Each thread has a tag of its own.  Sizes are those of all protocols of a carrier. */
+static void *talk(void *argument)
+{
+    static const size_t sizes[] = {1, 5000, 200000};
+    const struct talker *talker = argument;
+    unsigned char *out = malloc(200000), *in = malloc(200000);
+
+    for (int i = 0; i < MESSAGES; i++) {
+        struct net_part sent = {.peer = 1 - talker->rank,
+                                .kind = NET_MESSAGE,
+                                .tag = (uint32_t)talker->number,
+                                .data = out,
+                                .bytes = sizes[(i + talker->number) % 3]};
+        struct net_part received = sent;
+        struct net_failure failure;
+        struct net_work *work;
+
+        received.data = in;
+        memset(out, talker->rank * 100 + talker->number + i % 7, sent.bytes);
+        ck_assert_msg(carrier()->start(talker->group, 1, &sent, 1, &received, &work, &failure) ==
+                          WEFT_OK,
+                      "%s", failure.text);
+        ck_assert_msg(carrier()->wait(talker->group, work, &failure) == WEFT_OK, "%s",
+                      failure.text);
+        ck_assert(all_bytes_are((1 - talker->rank) * 100 + talker->number + i % 7, in, sent.bytes));
+    }
+    free(out);
+    free(in);
+    return NULL;
+}
+
+static void all_threads_talk(struct world *world, int32_t rank, struct net_group *group)
+{
+    struct talker talkers[THREADS];
+    pthread_t ids[THREADS];
+
+    (void)world;
+    for (int i = 0; i < THREADS; i++) {
+        talkers[i] = (struct talker){group, rank, i};
+        ck_assert_int_eq(pthread_create(&ids[i], NULL, talk, &talkers[i]), 0);
+    }
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(ids[i], NULL);
+}
+
+TEST(threads_of_a_rank_share_the_connections)
+{
+    run(2, 300 * SECOND_NS, all_threads_talk);
+}
+
 /* ---- what fails ---- */
+
+static void other_length(struct world *world, int32_t rank, struct net_group *group)
+{
+    struct net_failure failure;
+    char data[8] = "";
+
+    if (rank == 0) {
+        weft_status status = message(group, false, 1, 7, data, 8, &failure);
+
+        /* Gloo waits, until either side closes the connection. */
+        ck_assert_int_ne(status, WEFT_OK);
+        ck_assert_int_eq(failure.peer, 1);
+        if (tests_ucx()) {
+            ck_assert_int_eq(status, WEFT_ERR_MISMATCH);
+            ck_assert_str_eq(failure.text, "it sent a message of 4 bytes; expected 8");
+        }
+    } else {
+        (void)message(group, true, 0, 7, data, 4, &failure);
+    }
+    pthread_barrier_wait(&world->barrier);
+}
+
+TEST(a_message_of_another_length_is_not_received)
+{
+    run(2, SECOND_NS, other_length);
+}
+
+#define LARGE ((size_t)32 << 20)
+
+static void send_to_the_leaving(struct world *world, int32_t rank, struct net_group *group)
+{
+    struct net_failure failure;
+    char *data;
+
+    (void)world;
+    if (rank == 1) return; /* closes */
+    data = calloc(1, LARGE);
+    ck_assert_int_eq(message(group, true, 1, 7, data, LARGE, &failure), WEFT_ERR_PEER);
+    ck_assert_int_eq(failure.peer, 1);
+    free(data);
+}
+
+TEST(a_large_message_to_a_peer_that_leaves_ends)
+{
+    run(2, 300 * SECOND_NS, send_to_the_leaving);
+}
 
 static void silence(struct world *world, int32_t rank, struct net_group *group)
 {
