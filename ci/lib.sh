@@ -106,6 +106,7 @@ ninja-build: command -v ninja
 pkg-config: command -v pkg-config
 python3: command -v python3
 libgloo-dev?: test -e /usr/include/gloo/config.h
+libucx-dev?: test -e /usr/include/ucp/api/ucp.h
 LIST
 }
 

@@ -63,7 +63,7 @@ weft_deb(weft_file libweft-file${version} libs "checkpoints of tensors in distri
 get_target_property(version weft_parallel SOVERSION)
 weft_deb(weft_parallel libweft-parallel${version} libs "operators and training systems on distributed tensors: library"
          LIBRARY DEPENDS weft)
-weft_deb(plugin-gloo-cpu weft-plugin-gloo-cpu libs "weft's backend for CPUs")
+weft_deb(plugin-gloo-cpu weft-plugin-gloo-cpu libs "weft's backend for CPUs" SUGGESTS libucx0)
 weft_deb(plugin-nccl weft-plugin-nccl libs "weft's backend for NVIDIA GPUs, over NCCL" DEPENDS weft SUGGESTS libnccl2)
 weft_deb(plugin-nvshmem weft-plugin-nvshmem libs "weft's backend for NVIDIA GPUs, over NVSHMEM" DEPENDS weft)
 weft_deb(plugin-rccl weft-plugin-rccl libs "weft's backend for AMD GPUs, over RCCL" DEPENDS weft SUGGESTS librccl1)

@@ -1,6 +1,7 @@
 /* cpu_device.c - the host's memory as a device. */
 #include "cpu_comm.h"
 #include "kernel/cpu_level.h"
+#include "network/carriers.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -11,6 +12,7 @@ weft_status cpu_probe(weft_probe *out)
 {
     weft_probe probe = {.score = 100, .device_count = 1};
 
+    (void)net_describe(probe.library, sizeof probe.library);
     plug_give_struct(out, &probe, sizeof probe);
     return WEFT_OK;
 }
@@ -26,6 +28,7 @@ weft_status cpu_device_open(const weft_device_options *given, void **out)
         return plug_fail(WEFT_ERR_INVALID, "device is %d; the host has one device, number 0",
                          (int)options.device);
     PLUG_TRY(cpu_level_check());
+    PLUG_TRY(net_choice_check());
     device = plug_alloc(sizeof *device);
     if (device == NULL) return plug_fail_memory(sizeof *device);
     status = cpu_heap_create(&device->heap);

@@ -3,7 +3,6 @@
 #include "kernel/cpu_kernel.h"
 #include "cpu_pull.h"
 #include "memory/cpu_symm.h"
-#include "network/carriers.h"
 
 static const weft_device_table device_table = {
     .struct_size = sizeof(weft_device_table),
@@ -84,7 +83,7 @@ static const weft_symm_table symm_table = {
     .barrier = cpu_symm_barrier,
 };
 
-static weft_plugin plugin = {
+static const weft_plugin plugin = {
     .struct_size = sizeof(weft_plugin),
     .abi_major = WEFT_ABI_MAJOR,
     .abi_minor = WEFT_ABI_MINOR,
@@ -92,6 +91,7 @@ static weft_plugin plugin = {
     .name = "gloo-cpu",
     .version = WEFT_CPU_VERSION,
     .build = WEFT_CPU_VERSION,
+    .description = "shared memory between the ranks of a host, UCX or Gloo between hosts",
     .device = &device_table,
     .comm = &comm_table,
     .symm = &symm_table,
@@ -101,9 +101,5 @@ static weft_plugin plugin = {
 const weft_plugin *weft_plugin_entry(const weft_host *host)
 {
     plug_host_set(host);
-    plugin.description =
-        net_gloo_expected()
-            ? "shared memory between the ranks of a host, Gloo between hosts"
-            : "shared memory between the ranks of a host; one host only, without Gloo";
     return &plugin;
 }

@@ -83,6 +83,8 @@ uint32_t cpu_hosts_address_choose(const struct cpu_hosts_addresses *all, size_t 
                                   int32_t count, int32_t own);
 /* "10.0.0.1" */
 void cpu_hosts_address_print(const struct cpu_hosts_address *address, char *text, size_t bytes);
+/* The name of this host's interface that has the printed ADDRESS; "" if none has it. */
+void cpu_hosts_interface_find(const char *address, char *name, size_t bytes);
 
 /* ---- hosts_fail.c ---- */
 

@@ -196,3 +196,20 @@ void cpu_hosts_address_print(const struct cpu_hosts_address *address, char *text
 {
     if (inet_ntop(address->family, address->bytes, text, (socklen_t)bytes) == NULL) text[0] = '\0';
 }
+
+void cpu_hosts_interface_find(const char *wanted, char *name, size_t bytes)
+{
+    struct ifaddrs *list;
+
+    snprintf(name, bytes, "%s", "");
+    if (getifaddrs(&list) != 0) return;
+    for (const struct ifaddrs *at = list; at != NULL && name[0] == '\0'; at = at->ifa_next) {
+        struct cpu_hosts_address address;
+        char text[INET6_ADDRSTRLEN];
+
+        if (!convert(at, &address)) continue;
+        cpu_hosts_address_print(&address, text, sizeof text);
+        if (strcmp(wanted, text) == 0) snprintf(name, bytes, "%s", at->ifa_name);
+    }
+    freeifaddrs(list);
+}

@@ -73,9 +73,9 @@ weft_status cpu_hosts_arrange(struct cpu_comm *comm, const unsigned char *attach
 
 weft_status cpu_hosts_possible(void)
 {
-    const struct net_carrier *carrier;
+    struct net_offer offer;
 
-    return net_gloo(&carrier);
+    return net_offer_find(&offer);
 }
 
 /* ---- creation ---- */
@@ -90,6 +90,7 @@ struct card {
     struct cpu_outcome outcome;
     struct cpu_hosts_addresses addresses;
     uint64_t key, stage_bytes; /* rank 0's values are used */
+    struct net_offer offer;
 };
 
 static void *take(unsigned char **room, size_t bytes)
@@ -142,9 +143,10 @@ static weft_status describe(struct cpu_comm *comm, struct card *card)
 
     PLUG_TRY(allocate(comm));
     list_ranks(comm);
-    status = net_gloo(&comm->other_hosts->carrier);
+    status = net_offer_find(&card->offer);
     if (status != WEFT_OK && comm->apart[0] != '\0')
-        return plug_fail(status, "%s, and Gloo, which would connect them, is missing", comm->apart);
+        return plug_fail(status, "%s, and nothing connects them: %s", comm->apart,
+                         plug_last_text());
     if (status != WEFT_OK) return status;
     PLUG_TRY(cpu_random(&card->key, sizeof card->key));
     PLUG_TRY(plug_knob_bytes("WEFT_GLOO_STAGE", STAGE_BYTES, &card->stage_bytes));
@@ -176,6 +178,18 @@ static weft_status check_cards(const struct cpu_comm *comm, const struct card *m
     return WEFT_OK;
 }
 
+static weft_status choose_carrier(struct cpu_comm *comm, const struct card *cards)
+{
+    struct cpu_hosts *hosts = comm->other_hosts;
+    char why[256];
+
+    PLUG_TRY(net_choose(&cards->offer, sizeof *cards, comm->size, comm->names, &hosts->carrier, why,
+                        sizeof why));
+    plug_log(3, "communicator \"%s\": %s serves between hosts: %s", comm->name,
+             hosts->carrier->library, why);
+    return WEFT_OK;
+}
+
 static weft_status listen(struct cpu_comm *comm, const struct card *cards)
 {
     struct cpu_hosts *hosts = comm->other_hosts;
@@ -187,10 +201,12 @@ static weft_status listen(struct cpu_comm *comm, const struct card *cards)
                               .wanted = wanted,
                               .timeout_ns = network_timeout(comm)};
     struct net_failure failure;
-    char address[64];
+    char address[64], interface[64];
 
     cpu_hosts_address_print(&cards[comm->rank].addresses.list[chosen], address, sizeof address);
+    cpu_hosts_interface_find(address, interface, sizeof interface);
     ranks.address = address;
+    ranks.interface = interface;
     for (int32_t rank = 0; rank < comm->size; rank++)
         wanted[rank] = comm->host_of[rank] != hosts->own;
     plug_log(3, "communicator \"%s\": %d hosts; the address of this host is %s", comm->name,
@@ -255,6 +271,7 @@ static weft_status join(struct cpu_comm *comm, const struct card *card, const st
     if (all == NULL) return plug_fail_memory(size * sizeof *all);
     hosts->stage_bytes = cards[0].stage_bytes;
     status = check_cards(comm, card, cards);
+    if (status == WEFT_OK) status = choose_carrier(comm, cards);
     if (status == WEFT_OK) status = listen(comm, cards);
     cpu_outcome_set(comm, &mine.outcome, status);
     if (status == WEFT_OK) mine.address_bytes = hosts->carrier->address_bytes(hosts->network);

@@ -44,6 +44,7 @@ json "$weft" run -n 3 --no-prefix "$weft" bench batch --budget-ms 1 --tensors 2 
     'len(it["rows"]) == 5 and it["rows"][0]["ranks"] == 3'
 # ranks that a launcher started, which here pretends that each has a host of its own
 each_its_host() { "$weft" run -n 2 sh -c "WEFT_HOST_ID=host\$WEFT_RANK exec \"\$@\"" sh "$@"; }
+export WEFT_CPU_NETWORK=gloo
 WEFT_GLOO_LIB=/nonexistent.so expect 3 "without Gloo, gloo-cpu serves one host only" \
     each_its_host "$weft" bench coll --budget-ms 1 --sizes 8
 open=$(mktemp -d)
@@ -52,5 +53,10 @@ chmod 0777 "$open"
 WEFT_GLOO_LIB=$open/libgloo.so expect 3 "gloo-cpu serves one host only: $open belongs to user $(id -u) and has mode 0777" \
     each_its_host "$weft" bench coll --budget-ms 1 --sizes 8
 rm -r "$open"
+unset WEFT_CPU_NETWORK
+WEFT_CPU_NETWORK=ucx WEFT_UCX_LIB=/nonexistent.so expect 3 "UCX" each_its_host "$weft" bench coll --budget-ms 1 --sizes 8
+WEFT_GLOO_LIB=/nonexistent.so WEFT_UCX_LIB=/nonexistent.so expect 3 "without UCX and Gloo, gloo-cpu serves one host only" \
+    each_its_host "$weft" bench coll --budget-ms 1 --sizes 8
+WEFT_CPU_NETWORK=tcp expect 1 "WEFT_CPU_NETWORK is \"tcp\"; expected \"auto\", \"ucx\" or \"gloo\"" coll --sizes 8
 expect 0 "example:" coll --help
 finish

@@ -46,6 +46,8 @@ struct ranks_options {
 
 /* Run all ranks.  Returns the number of ranks that failed, including killed ones. */
 int ranks_run(const struct ranks_options *options);
+/* The network to test: WEFT_TEST_NETWORK, or "gloo". */
+const char *ranks_network(void);
 
 /* Another communicator over all ranks. */
 weft_status ranks_comm(struct rank *rank, const char *name, void **comm);

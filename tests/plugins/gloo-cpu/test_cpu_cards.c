@@ -78,6 +78,7 @@ TEST(addresses_of_memory_are_checked)
 
     ranks_knob("WEFT_GLOO_LIB", GLOO_LIBRARY);
     ranks_knob("WEFT_GLOO_INTERFACE", "lo");
+    ranks_knob("WEFT_CPU_NETWORK", ranks_network());
     ck_assert_int_eq(ranks_run(&options), 0);
 }
 
@@ -92,7 +93,8 @@ static void forge_cards(struct rank *rank)
     } wrong[] = {{count, 4, 0},          {count, 4, HOSTS_ADDRESSES + 1},
                  {count, 4, UINT32_MAX}, {first, 1, 0},
                  {first, 1, 255},        {first + 1, 1, 33},
-                 {first + 1, 1, 255},    {end + 8, 8, 0}};
+                 {first + 1, 1, 255},    {end + 8, 8, 0},
+                 {end + 16, 4, 3},       {end + 16, 4, UINT32_MAX}};
 
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         RANK_CHECK(make_forged(rank, 3, wrong[i].at, wrong[i].bytes, wrong[i].value) ==
@@ -111,6 +113,7 @@ TEST(addresses_on_the_network_are_checked)
     if (GLOO_LIBRARY[0] == '\0') return;
     ranks_knob("WEFT_GLOO_LIB", GLOO_LIBRARY);
     ranks_knob("WEFT_GLOO_INTERFACE", "lo");
+    ranks_knob("WEFT_CPU_NETWORK", ranks_network());
     ck_assert_int_eq(ranks_run(&options), 0);
 }
 

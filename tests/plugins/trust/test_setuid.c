@@ -51,9 +51,9 @@ static bool make_base(void)
 static void set_environment(const char *backend)
 {
     static const char *const libraries[] = {
-        "WEFT_GLOO_LIB",     "WEFT_NCCL_LIB",     "WEFT_RCCL_LIB",
-        "WEFT_CUDA_LIB",     "WEFT_HIP_LIB",      "WEFT_NVSHMEM_LIB",
-        "WEFT_NCCL_KERNELS", "WEFT_RCCL_KERNELS", "WEFT_NVSHMEM_KERNELS"};
+        "WEFT_GLOO_LIB",        "WEFT_NCCL_LIB",    "WEFT_RCCL_LIB",     "WEFT_CUDA_LIB",
+        "WEFT_HIP_LIB",         "WEFT_NVSHMEM_LIB", "WEFT_NCCL_KERNELS", "WEFT_RCCL_KERNELS",
+        "WEFT_NVSHMEM_KERNELS", "WEFT_UCX_LIB"};
 
     clearenv();
     for (size_t i = 0; i < sizeof libraries / sizeof libraries[0]; i++)

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Two hosts, as network namespaces with a cable between them, and two ranks on each.
 #
-#   namespaces.sh WEFT    exits 77, with the reason, where namespaces are not permitted
+#   namespaces.sh WEFT NETWORK    exits 77, with the reason, where namespaces are not permitted
 set -u
-weft=$1
+weft=$1 network=$2
 a=weft-a-$$ b=weft-b-$$
 work=$(mktemp -d)
 failures=0
@@ -31,6 +31,10 @@ ip -n "$b" addr add 198.51.100.2/24 dev "wb$$"
 for n in "$a" "$b"; do ip -n "$n" link set lo up; done
 ip -n "$a" link set "wa$$" up
 ip -n "$b" link set "wb$$" up
+# UCX does not use an interface until the kernel has seen that its cable is connected.
+until ip -n "$a" link show "wa$$" | grep -q "state UP" && ip -n "$b" link show "wb$$" | grep -q "state UP"; do
+    sleep 0.1
+done
 
 # start LOG ENVIRONMENT... : four ranks of `weft bench coll`; the even ones are on the first host.
 port=29500
@@ -43,7 +47,8 @@ start() {
     for rank in 0 1 2 3; do
         if ((rank % 2)); then host=$b; else host=$a; fi
         ip netns exec "$host" env WEFT_RANK=$rank WEFT_SIZE=4 WEFT_TOKEN=0123456789abcdef \
-            WEFT_RENDEZVOUS=198.51.100.1:$port WEFT_LOG=info "$@" >"$log.$rank" 2>&1 &
+            WEFT_RENDEZVOUS=198.51.100.1:$port WEFT_LOG=info \
+            WEFT_CPU_NETWORK="$network" "$@" >"$log.$rank" 2>&1 &
         pids+=($!)
     done
 }

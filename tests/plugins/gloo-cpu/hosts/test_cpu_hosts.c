@@ -27,6 +27,7 @@ static int run(struct ranks_options options, bool threads, void (*body)(struct r
     options.body = body;
     ranks_knob("WEFT_GLOO_LIB", GLOO_LIBRARY);
     ranks_knob("WEFT_GLOO_INTERFACE", "lo");
+    ranks_knob("WEFT_CPU_NETWORK", ranks_network());
     return ranks_run(&options);
 }
 

@@ -270,6 +270,7 @@ static void run_hosts(bool threads, const char *stage)
     }
     ranks_knob("WEFT_GLOO_LIB", GLOO_LIBRARY);
     ranks_knob("WEFT_GLOO_INTERFACE", "lo");
+    ranks_knob("WEFT_CPU_NETWORK", ranks_network());
     ranks_knob("WEFT_GLOO_STAGE", stage);
     ck_assert_int_eq(ranks_run(&options), 0);
 }

@@ -1,0 +1,17 @@
+# UCX as a carrier (network.h), compiled into the plugin, which opens UCX's library when it is probed.
+# Without UCX's headers the carrier is left out, and the plugin says so.
+set(has_ucx OFF)
+option(WEFT_UCX "Let gloo-cpu use the UCX library, for ranks on several hosts" ON)
+find_path(UCX_INCLUDE_DIR ucp/api/ucp.h)
+if(WEFT_UCX AND UCX_INCLUDE_DIR)
+  file(STRINGS ${UCX_INCLUDE_DIR}/ucp/api/ucp_version.h ucx_version REGEX "define UCP_API_(MAJOR|MINOR)")
+  string(REGEX REPLACE "[^0-9]+" "." ucx_version "${ucx_version}")
+  if(ucx_version VERSION_LESS ".1.13")
+    message(STATUS "gloo-cpu: without UCX, as 1.13 or later is needed, and ${UCX_INCLUDE_DIR} has ${ucx_version}")
+  else()
+    set(has_ucx ON)
+  endif()
+else()
+  message(STATUS "gloo-cpu: without the UCX library (libucx-dev)")
+endif()
+set(WEFT_HAS_UCX ${has_ucx} CACHE INTERNAL "gloo-cpu can use UCX")

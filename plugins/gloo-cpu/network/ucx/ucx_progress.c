@@ -1,0 +1,121 @@
+/* ucx_progress.c - waiting.
+ *
+ * The first thread that waits makes progress for all, and the others sleep until something changes.
+ * It spins, then yields, then sleeps until UCX has an event.  It never holds the lock between two
+ * steps, so that other threads can start messages. */
+#include "ucx.h"
+
+#include "cpu_spin.h"
+
+#include <poll.h>
+#include <sched.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SLEEP_NS INT64_C(20000000) /* at most; events that UCX does not report are rare */
+
+int64_t ucx_deadline(int64_t timeout_ns)
+{
+    int64_t now = (int64_t)plug_now();
+
+    if (timeout_ns < 0) return -1;
+    return timeout_ns < INT64_MAX - now ? now + timeout_ns : INT64_MAX;
+}
+
+void ucx_wake(struct net_group *group)
+{
+    ssize_t ignored = write(group->wake[1], "", 1); /* a full pipe wakes, too */
+
+    (void)ignored;
+}
+
+/* How long to sleep, in nanoseconds. */
+static int64_t nap(int64_t deadline)
+{
+    int64_t left = deadline < 0 ? SLEEP_NS : deadline - (int64_t)plug_now();
+
+    if (left < 0) return 0;
+    return left < SLEEP_NS ? left : SLEEP_NS;
+}
+
+static void follow(struct net_group *group, int64_t deadline)
+{
+    struct timespec until;
+    int64_t end;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &until);
+    end = (int64_t)until.tv_nsec + nap(deadline);
+    until.tv_sec += end / 1000000000;
+    until.tv_nsec = end % 1000000000;
+    group->followers++;
+    (void)pthread_cond_timedwait(&group->changed, &group->lock, &until);
+    group->followers--;
+}
+
+static void sleep_until_event(struct net_group *group, int64_t deadline)
+{
+    struct pollfd files[2] = {{.fd = group->efd, .events = POLLIN},
+                              {.fd = group->wake[0], .events = POLLIN}};
+    ucs_status_t status = ucx.ucp_worker_arm(group->worker);
+    struct timespec time = {.tv_nsec = (long)nap(deadline)};
+    char bytes[64];
+
+    if (status != UCS_OK) return; /* UCX has events */
+    group->leader_sleeps = true;
+    pthread_mutex_unlock(&group->lock);
+    (void)ppoll(files, 2, &time, NULL);
+    pthread_mutex_lock(&group->lock);
+    group->leader_sleeps = false;
+    if (files[1].revents != 0)
+        while (read(group->wake[0], bytes, sizeof bytes) == (ssize_t)sizeof bytes) {
+        }
+}
+
+static void let_others_in(struct net_group *group, bool spins)
+{
+    pthread_mutex_unlock(&group->lock);
+    if (spins)
+        cpu_relax();
+    else
+        sched_yield();
+    pthread_mutex_lock(&group->lock);
+}
+
+static void lead(struct net_group *group, bool (*done)(const void *), const void *argument,
+                 int64_t deadline)
+{
+    uint64_t spin_ns = cpu_spin_has_room() ? CPU_SPIN_NS : 0, idle_since = 0;
+
+    for (;;) {
+        uint64_t now, idle;
+        bool moved = ucx.ucp_worker_progress(group->worker) != 0;
+
+        if (done(argument) || group->is_dead) return;
+        now = plug_now();
+        if (deadline >= 0 && (int64_t)now >= deadline) return;
+        if (moved || idle_since == 0) idle_since = now;
+        idle = now - idle_since;
+        if (idle < spin_ns + CPU_YIELD_NS)
+            let_others_in(group, idle < spin_ns);
+        else
+            sleep_until_event(group, deadline);
+    }
+}
+
+bool ucx_wait(struct net_group *group, bool (*done)(const void *), const void *argument,
+              int64_t deadline)
+{
+    while (!done(argument)) {
+        if (group->is_dead) return false;
+        if (group->has_leader) {
+            follow(group, deadline);
+        } else {
+            group->has_leader = true;
+            lead(group, done, argument, deadline);
+            group->has_leader = false;
+            if (group->followers > 0) pthread_cond_broadcast(&group->changed);
+        }
+        if (deadline >= 0 && (int64_t)plug_now() >= deadline) return done(argument);
+    }
+    return true;
+}
