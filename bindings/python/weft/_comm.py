@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from operator import index
 from typing import TYPE_CHECKING, Literal
 
 from . import _weft
 
 if TYPE_CHECKING:
     from ._weft import _Array, _Collective, _Reduction, _StreamLike
+
+
+def _rank(root: int) -> int:
+    try:
+        return index(root)
+    except TypeError:
+        raise TypeError(f"root must be an int, not {root!r}") from None
 
 
 @_weft.use
@@ -95,23 +103,24 @@ class Comm(_weft.Comm):
 
     def broadcast(self, array: _Array, root: int = 0, stream: _StreamLike = None) -> None:
         """The root's array on all ranks."""
+        root = _rank(root)
         self.collective("broadcast", array if self.rank == root else None, array, "sum", root, None, None, 0, stream)
 
     def reduce(
         self, send: _Array, recv: _Array | None = None, op: _Reduction = "sum", root: int = 0, stream: _StreamLike = None
     ) -> None:
         """Reduce to the root; recv is used there only."""
-        self.collective("reduce", send, recv, op, root, None, None, 0, stream)
+        self.collective("reduce", send, recv, op, _rank(root), None, None, 0, stream)
 
     def gather(
         self, send: _Array, recv: _Array | None = None, root: int = 0, stream: _StreamLike = None
     ) -> None:
         """The arrays of all ranks, one after the other, on the root."""
-        self.collective("gather", send, recv, "sum", root, None, None, 0, stream)
+        self.collective("gather", send, recv, "sum", _rank(root), None, None, 0, stream)
 
     def scatter(self, send: _Array, recv: _Array, root: int = 0, stream: _StreamLike = None) -> None:
         """Part i of the root's send on rank i."""
-        self.collective("scatter", send, recv, "sum", root, None, None, 0, stream)
+        self.collective("scatter", send, recv, "sum", _rank(root), None, None, 0, stream)
 
     def all_gather_v(
         self, send: _Array, recv: _Array, counts: Sequence[int], stream: _StreamLike = None
