@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterator, Sequence
 from operator import index
 from typing import TYPE_CHECKING, Literal
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from . import _weft
 
 if TYPE_CHECKING:
+    from ._layouts import Mesh
     from ._weft import _Array, _Collective, _Reduction, _StreamLike
 
 
@@ -71,6 +73,23 @@ class Comm(_weft.Comm):
         fails_with_parent, the new communicator and this one fail together.
         """
         return super().create(ranks, name=name, timeout=timeout, native=native, fails_with_parent=fails_with_parent)
+
+    def along(
+        self, mesh: Mesh, axes: str | int, name: str | None = None, *, timeout: float = 0
+    ) -> Comm | None:
+        """The communicator of the ranks along axes of a mesh that has this rank; None on a rank that is not in the mesh.
+
+        axes lists axes by name or number, such as "tp", "dp,tp" or 0.  Later calls for the same ranks in the same order
+        return the same communicator, and name and timeout, in seconds, are those of the first.  It fails independently
+        of this one.  Collective over the ranks of the mesh, which all give the same mesh and axes.
+        """
+        return super().along(mesh, axes, name, timeout=timeout)
+
+    @property
+    def timeout(self) -> float:  # type: ignore[override]
+        """The time limit of every wait, in seconds; math.inf: no limit."""
+        nanoseconds = super().timeout
+        return math.inf if nanoseconds < 0 else nanoseconds / 1e9
 
     def support(  # type: ignore[override]
         self, collective: _Collective, dtype: str, op: _Reduction = "sum"

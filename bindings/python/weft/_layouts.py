@@ -245,7 +245,7 @@ class Plan(_weft.Plan):
 
     @property
     def scratch_bytes(self) -> int:
-        """Scratch of the rank that needs most."""
+        """Another name of peak_bytes."""
         return self.peak_bytes
 
     @property
