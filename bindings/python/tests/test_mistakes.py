@@ -323,3 +323,21 @@ def test_every_class_has_a_text_of_its_own(alone, simulated):
     assert repr(group) == "<weft.FSDPGroup, closed>"
     fsdp.close()
     del thing, tensor, move, group
+
+
+def test_a_context_names_the_objects_that_use_it():
+    context = weft.Context(simulated_ranks=2)
+    spec = weft.spec("f32[4] S(0)", "2")
+    tensors = [weft.Tensor(context, spec, "w"), weft.Tensor(context, spec)]
+    stream = weft.Stream(context)
+    with pytest.raises(RuntimeError, match=r"3 of its objects are in use: weft.Stream, weft.Tensor f32\[4\] S\(0\), weft.Tensor 'w' f32\[4\] S\(0\); delete"):
+        context.close()
+    del stream
+    tensors += [weft.Tensor(context, spec, str(number)) for number in range(4)]
+    with pytest.raises(RuntimeError, match="6 of its objects are in use: weft.Tensor '3' .*, weft.Tensor '0' f32.*, and 2 more; delete them"):
+        context.close()
+    del tensors[1:4]
+    with pytest.raises(RuntimeError, match="3 of its objects are in use: weft.Tensor '3' .*, weft.Tensor '2' .*, weft.Tensor 'w' f32.*; delete them"):
+        context.close()
+    tensors.clear()
+    context.close()
