@@ -148,6 +148,12 @@ def test_docstrings_say_something():
         weft.dtype_bytes("f31")
 
 
+def test_axes_have_communicators_without_arguments_that_c_refuses():
+    assert list(inspect.signature(weft.Comm.along).parameters) == ["self", "mesh", "axes", "name", "timeout"]
+    with weft.Context() as context:
+        assert context.world.along(weft.mesh("tp=1"), "tp", timeout=3) is not None
+
+
 def test_the_limit_of_a_communicator_is_in_seconds():
     with weft.Context(timeout=3) as context:
         assert context.world.timeout == 3.0

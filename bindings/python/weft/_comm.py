@@ -74,7 +74,7 @@ class Comm(_weft.Comm):
         """
         return super().create(ranks, name=name, timeout=timeout, native=native, fails_with_parent=fails_with_parent)
 
-    def along(
+    def along(  # type: ignore[override]
         self, mesh: Mesh, axes: str | int, name: str | None = None, *, timeout: float = 0
     ) -> Comm | None:
         """The communicator of the ranks along axes of a mesh that has this rank; None on a rank that is not in the mesh.
