@@ -8,6 +8,7 @@ import re
 import textwrap
 
 import values
+from python_texts import TEXTS
 
 EXCEPTIONS = {"NO_MEMORY": "OutOfMemoryError", "SYSTEM": "SystemCallError"}  # that are not called as their status
 INNER = ("weft_alloc", "weft_free", "weft_memory_copy", "weft_memory_fill", "weft_fail", "weft_dtype_bytes")  # used inside of other calls
@@ -35,6 +36,7 @@ PHRASES = [(re.compile(pattern), new) for pattern, new in (
     # handles that are NULL
     (r"[;,]? ?(?:and )?(?:-1 and 0|NULL and 0|-1|0|NULL|false),? (?:and )?for NULL(?=[.;,]|$)", ""),
     (r",? and for NULL(?=[.;,])", ""),
+    (r"\s*False for NULL\.", ""),
     (r"\s*Accepts NULL[^.]*\.|\s*For NULL [^.]*\.", ""),
     (r", or (?:[A-Z]+ )?is NULL(?=\.)", ""),
     (r"(?<=, )([A-Z]+) is NULL or (?=has)", r"\1 "),
@@ -217,10 +219,13 @@ def words_of(generator):
 
 def figures(generator, text, rows):
     """A struct says more than `the figures`."""
-    if text != "The figures.":
+    if not re.match(r"The figures\b", text):
         return text
     about = generator.api["structs"].get(rows[-1].record.removesuffix("_out"), {}).get("text")
-    return plain(about) if about else "The figures, by name."
+    if about:
+        return plain(about)
+    names = [row.name for row in generator.maker.records[rows[-1].record] if row.name and row.kind not in ("UNUSED", "COUNT")]
+    return re.sub(r"^The figures[^.]*\.", f"A dictionary of {', '.join(f'`{name}`' for name in names)}.", text)
 
 
 def before(generator, member):
@@ -232,6 +237,8 @@ def before(generator, member):
 
 def contract(generator, member, rows, result):
     """The docstring of a member."""
+    if member.function in TEXTS:
+        return wrapped(tidy(words_of(generator).replaced(named(TEXTS[member.function], member, rows), rows, member.handle)))
     text = plain(member.one["text"])
     text = re.sub(r"^The same(?:, | (?=for |with ))", lambda _: f"As {before(generator, member)}, ", text)
     if values.refused(member.one, result) is not None:
@@ -253,6 +260,9 @@ def contract(generator, member, rows, result):
 def field(generator, member, row, text):
     """The docstring of a property that is a field of a struct."""
     words = words_of(generator)
+    known = TEXTS.get(f"{member.one['arguments'][-1]['type'].split(' ')[0]}.{row.c_name}")
+    if known is not None:
+        return wrapped(tidy(known))
     text = plain(text).removeprefix(f"{row.c_name}: ")
     if row.is_absent:
         text = values.ABSENT.sub("None: ", text)
@@ -271,6 +281,13 @@ def field(generator, member, row, text):
 def described(generator, text):
     """The docstring of a class, from the text of its handle."""
     return wrapped(tidy(words_of(generator).replaced(plain(text))))
+
+
+def check_texts(generator):
+    """Texts for what is in no header."""
+    known = set(generator.api["functions"])
+    known |= {f"{struct}.{field['name']}" for struct, one in generator.api["structs"].items() for field in one["fields"]}
+    return [f"python_texts.py: {name} is in no header" for name in TEXTS if name not in known]
 
 
 def names(generator):

@@ -350,7 +350,7 @@ class Generator:
                 lines += [f'    {{"{member.name}", VECTOR(member_{member.function}){flags},',
                           f"     {c_text(stubs.docstring(self, member, rows, result), 5)}}},"]
         if unique:
-            lines += [f'    {{"close", {field}_close, METH_NOARGS, "close($self, /)\\n--\\n\\nRelease the object now."}},',
+            lines += [f'    {{"close", {field}_close, METH_NOARGS, "close($self, /)\\n--\\n\\nRelease what the object has now, not when it is deleted.  Later calls of it raise RuntimeError."}},',
                       '    {"__enter__", handle_enter, METH_NOARGS, NULL},',
                       f'    {{"__exit__", {field}_exit, METH_VARARGS, NULL}},']
         lines += ["    {0}};", ""]

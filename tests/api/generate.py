@@ -69,6 +69,7 @@ NUMBERS = {
     ("weft_recorder_print", "size"): "64", ("weft_record_print", "size"): "64", ("weft_comm_report_print", "size"): "64",
     ("weft_tensor_narrow", "start"): "0", ("weft_tensor_narrow", "length"): "1",
     ("weft_reorder_create", "count"): "3", ("weft_cost_table_compute_ns", "flops"): "1",
+    ("weft_cost_table_product_ns", "flops"): "1", ("weft_cost_table_product_ns", "elements"): "1",
     ("weft_schedule_create", "ranks"): "2", ("weft_schedule_create", "chunks"): "0",
     ("weft_schedule_create", "microbatches"): "4", ("weft_schedule_lower", "flags"): "0",
     ("*", "count"): "4",

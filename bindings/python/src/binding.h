@@ -39,9 +39,11 @@ extern struct binding binding;
     PyObject *keeps;                /* what must outlive the handle; may be NULL */                \
     Py_ssize_t calls;               /* that run without the GIL */                                 \
     Py_ssize_t users;               /* open handles that keep it */                                \
-    bool is_borrowed;               /* RAW is not released */
+    struct handle_object *before;   /* of the objects that its context counts */                   \
+    struct handle_object *after;                                                                   \
+    bool is_borrowed; /* RAW is not released */
 
-typedef struct {
+typedef struct handle_object {
     HANDLE_HEAD(void)
 } handle_object;
 
@@ -60,6 +62,7 @@ typedef struct {
 typedef struct context_object {
     HANDLE_HEAD(weft_context)    /* without a context and what it keeps */
     Py_ssize_t used;             /* objects that need the context */
+    handle_object *last;         /* of those; NULL: there is none */
     weft_dl_device device;       /* where its backend works */
     int groups;                  /* groups of calls that have begun */
     PyObject *held;              /* a list of the arrays that their calls use; may be NULL */

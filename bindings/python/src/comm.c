@@ -17,7 +17,9 @@ struct call {
     weft_collective_args args;
     struct array send, recv;
     bool has_send, has_recv;
-    struct arena arena; /* of counts and offsets */
+    uint64_t send_used, recv_used; /* elements that the call uses on this rank */
+    size_t size;                   /* of the communicator */
+    struct arena arena;            /* of counts and offsets */
 };
 
 /* Open the array OBJECT, unless it is None; *IS_OPEN says whether. */
@@ -110,13 +112,65 @@ static int check_sizes(struct call *call, const weft_comm *comm)
         count = call->args.count = send_part > 0   ? send / send_part
                                    : recv_part > 0 ? recv / recv_part
                                                    : 0;
+    call->send_used = send_part * count;
+    call->recv_used = recv_part * count;
     if (is_even ? (send_part == 0 || send == send_part * count) &&
                       (recv_part == 0 || recv == recv_part * count)
                 : send >= send_part && recv >= recv_part)
         return 0;
     PyErr_Format(PyExc_ValueError,
                  "send has %llu elements and recv %llu; this rank needs %llu and %llu", send, recv,
-                 send_part * count, recv_part * count);
+                 call->send_used, call->recv_used);
+    return -1;
+}
+
+/* Where this rank's own part of SIDE, which has a part for each rank, begins. */
+static uintptr_t own_part(const struct call *call, const struct array *side, int32_t rank,
+                          const uint64_t *offsets)
+{
+    uint64_t first = offsets != NULL ? offsets[rank] : (uint64_t)rank * call->args.count;
+
+    return (uintptr_t)side->data + first * weft_dtype_bytes(call->args.dtype);
+}
+
+/* In place, as comm.h says: both are the same memory, or one is this rank's part of the other. */
+static bool is_in_place(const struct call *call, int32_t rank)
+{
+    const weft_collective_args *args = &call->args;
+    uintptr_t send = (uintptr_t)call->send.data, recv = (uintptr_t)call->recv.data;
+
+    switch (args->collective) {
+    case WEFT_COLL_ALL_GATHER:
+    case WEFT_COLL_ALL_GATHER_V:
+    case WEFT_COLL_GATHER:
+    case WEFT_COLL_GATHER_V:
+        return send == own_part(call, &call->recv, rank, args->recv_offsets);
+    case WEFT_COLL_REDUCE_SCATTER:
+    case WEFT_COLL_REDUCE_SCATTER_V:
+    case WEFT_COLL_SCATTER:
+    case WEFT_COLL_SCATTER_V:
+        return recv == own_part(call, &call->send, rank, args->send_offsets);
+    case WEFT_COLL_ALL_TO_ALL_V:
+        return send == recv && memcmp(args->send_counts, args->recv_counts,
+                                      call->size * sizeof *args->send_counts) == 0;
+    default:
+        return send == recv;
+    }
+}
+
+/* The elements that the call uses of both arrays are apart, or it is in place. */
+static int check_apart(const struct call *call, const weft_comm *comm)
+{
+    uintptr_t send = (uintptr_t)call->send.data, recv = (uintptr_t)call->recv.data;
+    size_t element = weft_dtype_bytes(call->args.dtype);
+
+    if (call->send_used == 0 || call->recv_used == 0 || send + call->send_used * element <= recv ||
+        recv + call->recv_used * element <= send || is_in_place(call, weft_comm_rank(comm)))
+        return 0;
+    PyErr_SetString(PyExc_ValueError,
+                    "send overlaps a part of recv; give arrays with memory of their own, or in "
+                    "place the same array, or this rank's own part where one has a part for each "
+                    "rank");
     return -1;
 }
 
@@ -129,7 +183,6 @@ static PyObject *comm_collective(PyObject *self, PyObject *args, PyObject *kwarg
     PyObject *stream = Py_None, *name, *reduction = NULL, *result = NULL;
     weft_comm *comm = self_of(self)->raw;
     context_object *context = self_of(self)->context;
-    size_t size = (size_t)weft_comm_size(comm);
     unsigned long long count = 0;
     weft_stream *on, *owned;
     weft_status status;
@@ -139,17 +192,18 @@ static PyObject *comm_collective(PyObject *self, PyObject *args, PyObject *kwarg
                                      &recv, &reduction, &root, &send_counts, &recv_counts, to_u64,
                                      &count, &stream))
         return NULL;
+    call.size = (size_t)weft_comm_size(comm);
     call.args.root = root;
     call.args.count = count;
     if (read_names(name, reduction, &call.args) == 0 &&
         side_open(send, false, "send", context, &call.send, &call.has_send) == 0 &&
         side_open(recv, true, "recv", context, &call.recv, &call.has_recv) == 0 &&
         set_sides(&call) == 0 &&
-        read_counts(send_counts, size, &call.arena, &call.args.send_counts,
+        read_counts(send_counts, call.size, &call.arena, &call.args.send_counts,
                     &call.args.send_offsets) == 0 &&
-        read_counts(recv_counts, size, &call.arena, &call.args.recv_counts,
+        read_counts(recv_counts, call.size, &call.arena, &call.args.recv_counts,
                     &call.args.recv_offsets) == 0 &&
-        check_sizes(&call, comm) == 0 &&
+        check_sizes(&call, comm) == 0 && check_apart(&call, comm) == 0 &&
         place_stream(stream, any_of(&call), context, &on, &owned) == 0) {
         call.args.stream = on;
         WAIT_BEGIN

@@ -123,6 +123,35 @@ static void context_dealloc(PyObject *self)
     object_free(self);
 }
 
+/* The objects that use the context, the last one first; those that end now are left out. */
+static PyObject *list_users(const context_object *context)
+{
+    PyObject *list = PyList_New(0);
+
+    for (handle_object *one = context->last; list != NULL && one != NULL; one = one->before)
+        if (one->raw != NULL && Py_REFCNT((PyObject *)one) > 0 &&
+            PyList_Append(list, (PyObject *)one) < 0)
+            Py_CLEAR(list);
+    return list;
+}
+
+/* A RuntimeError that names the objects that use the context.  Returns NULL. */
+static PyObject *refuse_close(const context_object *context)
+{
+    PyObject *users = list_users(context);
+    PyObject *names = users != NULL ? package_call("weft._texts", "kinds_of", "(O)", users) : NULL;
+
+    if (names != NULL)
+        PyErr_Format(PyExc_RuntimeError,
+                     "the context cannot be closed: %zd of its objects are in use: %U; delete them "
+                     "first, also arrays of their memory: write `del x`, or use them in a function "
+                     "that is called in the `with` block",
+                     context->used, names);
+    Py_XDECREF(users);
+    Py_XDECREF(names);
+    return NULL;
+}
+
 static PyObject *context_close(PyObject *self, PyObject *unused)
 {
     (void)unused;
@@ -132,14 +161,7 @@ static PyObject *context_close(PyObject *self, PyObject *unused)
         return NULL;
     }
     Py_CLEAR(self_of(self)->held);
-    if (self_of(self)->used > 0) {
-        PyErr_Format(PyExc_RuntimeError,
-                     "the context cannot be closed: %zd of its tensors, streams, moves and "
-                     "communicators are in use; delete them first, also arrays of their memory: "
-                     "write `del x`, or use them in a function that is called in the `with` block",
-                     self_of(self)->used);
-        return NULL;
-    }
+    if (self_of(self)->used > 0) return refuse_close(self_of(self));
     release(self_of(self));
     Py_RETURN_NONE;
 }

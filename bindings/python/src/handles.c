@@ -24,7 +24,12 @@ void *handle_of(PyObject *object, const struct handle_class *class, const char *
 
 void join_context(PyObject *object, context_object *context)
 {
-    ((handle_object *)object)->context = (context_object *)Py_NewRef((PyObject *)context);
+    handle_object *self = (handle_object *)object;
+
+    self->context = (context_object *)Py_NewRef((PyObject *)context);
+    self->before = context->last;
+    if (self->before != NULL) self->before->after = self;
+    context->last = self;
     context->used++;
 }
 
@@ -113,6 +118,10 @@ static void leave_context(handle_object *self)
 
     self->context = NULL;
     if (context == NULL) return;
+    if (self->before != NULL) self->before->after = self->after;
+    if (self->after != NULL) self->after->before = self->before;
+    if (context->last == self) context->last = self->before;
+    self->before = self->after = NULL;
     context->used--;
     Py_DECREF((PyObject *)context);
 }

@@ -173,3 +173,43 @@ def test_a_rank_that_ends_is_named(tmp_path):
     outputs = [process.communicate(timeout=60)[0] for process in processes]
     assert "survivor: PeerError 1 " in outputs[0] and "rank 1" in outputs[0], outputs
     assert "KeyError: 'lost'" in outputs[1]
+
+
+def test_arrays_that_overlap_are_refused_unless_they_are_in_place(ranks):
+    ranks(2, """
+        import numpy as np
+        import pytest
+        import weft
+        with weft.Context() as context:
+            comm = weft.Comm(context)
+            big, mine, other = np.arange(48, dtype=np.float32), slice(4 * comm.rank, 4 * comm.rank + 4), slice(2, 6)
+            wrong = [
+                lambda: comm.all_reduce(big[:40], big[8:]), lambda: comm.all_reduce(big[8:], big[:40]), lambda: comm.all_gather(big[other], big[:8]),
+                lambda: comm.reduce_scatter(big[:8], big[other]), lambda: comm.all_to_all(big[:8], big[4:12]),
+                lambda: comm.all_gather_v(big[other], big[:8], [4, 4]), lambda: comm.reduce_scatter_v(big[:8], big[other], [4, 4]),
+                lambda: comm.all_to_all_v(big[:8], [4, 4], big[4:12], [4, 4]),
+            ]
+            if comm.rank == 0:
+                wrong += [lambda: comm.reduce(big[:8], big[4:12]), lambda: comm.gather(big[other], big[:8]), lambda: comm.scatter(big[:8], big[other])]
+            for call in wrong:
+                with pytest.raises(ValueError, match="send overlaps a part of recv"):
+                    call()
+            assert (big == np.arange(48)).all()
+            comm.all_reduce(big[:4], big[4:8])  # side by side
+            comm.all_reduce(big[:4], big[:4])
+            assert big[:8].tolist() == [0, 2, 4, 6, 0, 2, 4, 6], big
+            big[:8] = comm.rank
+            comm.all_gather(big[mine], big[:8])
+            assert big[:8].tolist() == [0] * 4 + [1] * 4, big
+            comm.all_gather_v(big[mine], big[:8], [4, 4])
+            comm.all_to_all(big[:8], big[:8])
+            assert big[:8].tolist() == [comm.rank] * 8, big
+            comm.all_to_all_v(big[:8], [4, 4], big[:8], [4, 4])
+            comm.reduce_scatter(big[:8], big[mine])
+            assert big[mine].tolist() == [2 * comm.rank] * 4, big
+            comm.reduce_scatter_v(big[:8], big[mine], [4, 4])
+            comm.gather(big[mine], big[:8])
+            comm.scatter(big[:8], big[mine])
+            comm.reduce(big[:8], big[:8] if comm.rank == 0 else big[4:12])  # recv is used on the root only
+            del comm, wrong, call
+        """)

@@ -2,6 +2,7 @@
 
 import builtins
 import inspect
+import math
 import pydoc
 import re
 
@@ -125,3 +126,36 @@ def test_main_entry_points_have_an_example(place):
 def test_a_docstring_says_what_it_compares_with():
     assert [place for place, text in DOCSTRINGS if re.match(r"The same(?:,| for | with )", text)] == []
     assert _weft.Context._save_begin.__doc__.startswith("As weft.save, while the caller goes on")
+
+def test_values_that_c_tells_of_together_have_texts_of_their_own():
+    for place, names in (
+        (weft.FSDPGroup, ("bytes_gathered", "bytes_kept", "bytes_gradients", "bytes_sums", "bytes_peak")), (weft.Experts, ("first", "here")),
+        (weft.AttentionPlan, ("work_largest", "work_total")), (weft.ops.Backward, ("inputs", "outputs")),
+        (weft.Spec, ("order_to_strides", "strides_to_order")), (weft.Plan, ("peak_bytes", "scratch_bytes")),
+    ):  # fmt: skip
+        texts = [getattr(place, name).__doc__ for name in names]
+        assert len(set(texts)) == len(names) and all(texts), (place, texts)
+
+
+def test_docstrings_say_something():
+    for place, text in DOCSTRINGS:
+        body = text.rpartition("--\n\n")[2]
+        assert not re.match(r"The figures\b|Release the object now|The tensors\.$", body), place
+        assert not re.search(r"\bNone for None\b|[Ff]alse for None|\bBY_COSTS\b|this header|\bis released\b.*which frees", body, re.S), (place, body)
+    assert "chunks=0" in _weft.Overlap.concurrent.__doc__
+    assert "ValueError" in _weft.dtype_bytes.__doc__
+    with pytest.raises(ValueError, match="dtype"):
+        weft.dtype_bytes("f31")
+
+
+def test_axes_have_communicators_without_arguments_that_c_refuses():
+    assert list(inspect.signature(weft.Comm.along).parameters) == ["self", "mesh", "axes", "name", "timeout"]
+    with weft.Context() as context:
+        assert context.world.along(weft.mesh("tp=1"), "tp", timeout=3) is not None
+
+
+def test_the_limit_of_a_communicator_is_in_seconds():
+    with weft.Context(timeout=3) as context:
+        assert context.world.timeout == 3.0
+    with weft.Context(timeout=math.inf) as context:
+        assert weft.Comm(context).timeout == math.inf

@@ -155,3 +155,10 @@ def test_errors_of_vendors_have_a_code():
     with pytest.raises(weft.Error) as caught:
         weft.mesh("x")
     assert caught.value.vendor is None
+
+
+def test_counts_are_those_of_the_ranks_of_the_mesh():
+    assert weft.spec("f32[7] S(0)", "dp=2").counts() == ((4, 3), (0, 4))
+    assert weft.spec("f32[7] S(0)", "2@5,3").counts() == ((4, 3), (0, 4))
+    assert weft.spec("f32[7] S(0)", "2@5,3").counts([3, 4, 5]) == ((3, 0, 4), (0, 3, 3))
+    assert weft.spec("f32[7] S(0)", "dp=2").counts([]) == ((), ())

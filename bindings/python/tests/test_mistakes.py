@@ -230,8 +230,18 @@ def test_mistakes_name_the_argument(alone, tmp_path):
         (lambda: weft.Move(alone, spec, spec), TypeError, "sources must be a list of weft.Spec"),
         (lambda: weft.mesh("dp=2").rank_at("tp"), TypeError, "position must be an int, not 'tp'"),
         (lambda: weft.Spec.from_shards(weft.mesh("2"), "f32", "S(0)", 1, [(3,), (4,)]), TypeError, r"an entry of shards must be an int, not \(3,\)"),
-        (lambda: weft.Schedule("gpipe", 2, 2).simulate(costs=[{"fwd": 1}]), TypeError, "an entry of costs has no 'fwd'"),
+        (lambda: weft.Schedule("gpipe", 2, 2).simulate(costs=[{"fwd": 1}]), TypeError, "an entry of costs has no 'fwd'; its keys are forward, input, .*parameters"),
         (lambda: weft.Pipeline(alone, spec.mesh, 0, weft.Schedule("gpipe", 1, 1), [], None, print), TypeError, "forward must be a function"),
+        (lambda: weft.Random("a"), TypeError, "seed must be an int, not 'a'"),
+        (lambda: weft.Random(1, 2.5), TypeError, "offset must be an int, not 2.5"),
+        (lambda: weft.reorder([1]), TypeError, "nodes must be a list of weft.Node, not of 1"),
+        (lambda: weft.reorder([weft.Node()], "best"), ValueError, "method is 'best'; expected one of 'iterative', "),
+        (lambda: weft.style_layouts("col", "weight", spec, 0), ValueError, "style is 'col'; expected one of 'column', "),
+        (lambda: weft.style_layouts("row", "w", spec, 0), ValueError, "part is 'w'; expected one of 'weight', "),
+        (lambda: weft.ops.apply("relu", [tensor], None), TypeError, "kernel must be a function of a weft.ops.Run, not None"),
+        (lambda: weft.spec(spec.mesh, "f32[4] S(0)"), TypeError, r"text and mesh are swapped; .*: \('f32\[4\] S\(0\)', '1'\)"),
+        (lambda: weft.spec("tp=1", "f32[4] S(0)"), TypeError, "text and mesh are swapped"),
+        (lambda: weft.plan("f32[4]", "S(0)", "dp=1", "R"), TypeError, r"mesh is 'S\(0\)' and source is 'dp=1'; give the mesh first"),
         (lambda: tensor.fill("x"), TypeError, "value must be a number, not 'x'"),
         (lambda: weft.plan("f32[4]", "2", ["S(0)"], "R"), TypeError, "source must be a str"),
         (lambda: weft.init(timeot=3), TypeError, r"init\(\) got an unexpected keyword argument 'timeot'"),
@@ -239,6 +249,54 @@ def test_mistakes_name_the_argument(alone, tmp_path):
         (lambda: weft.save(tmp_path / "x", {"x": tensor}, replce=True, context=alone), TypeError, "save.* did you mean 'replace'"),
     ):  # fmt: skip
         with pytest.raises(error, match=text):
+            call()
+    del tensor, call
+
+
+def test_a_move_whose_mesh_and_placements_are_swapped_says_so(alone, simulated):
+    x = np.ones(4, np.float32)
+    for shape in (None, (4,)):
+        with pytest.raises(TypeError, match=r"mesh is 'S\(0\)' and source is 'dp=1'; give the mesh first, then the placements"):
+            weft.redistribute(x, "S(0)", "dp=1", "R", shape, context=alone)
+        with pytest.raises(weft.ParseError, match="mesh \"S"):
+            weft.redistribute(x, "S(0)", "R", "R", shape, context=alone)
+    with pytest.raises(weft.UnsupportedError, match="weft.redistribute moves the array of one rank.*; move a weft.Tensor, which has"):
+        weft.redistribute(x, "4", "S(0)", "R", context=simulated)
+
+
+def test_roots_are_ints(alone):
+    comm, x = weft.Comm(alone), np.ones(4, np.float32)
+    for root in (x, "0", None, 0.0):
+        for call in (lambda: comm.broadcast(x, root), lambda: comm.reduce(x, root=root), lambda: comm.gather(x, x, root),
+                     lambda: comm.scatter(x, x, root)):  # fmt: skip
+            with pytest.raises(TypeError, match="root must be an int, not "):
+                call()
+    comm.broadcast(x, np.int64(0))
+    del comm, call
+
+
+def test_a_writer_names_the_tensors_that_it_has(tmp_path):
+    with weft.Writer(tmp_path / "x", [("pack", "u8", (4,)), ("y", "u8", (4,))]) as writer:
+        with pytest.raises(weft.NotFoundError, match="the checkpoint has no tensor 'pyck'; did you mean 'pack'?"):
+            writer.write("pyck", b"abcd")
+        with pytest.raises(LookupError, match="the checkpoint has no tensor 'weight'; its tensors are 'pack', 'y'$"):
+            writer.write("weight", b"abcd")
+        writer.write("pack", b"abcd")
+        writer.write("y", b"abcd")
+
+
+def test_placements_of_all_tensors_are_named_as_they_were_given(file, alone):
+    with pytest.raises(weft.ParseError, match=r'^placements "\* S\(0\)", position 1: expected one of'):
+        weft.load(file, "* S(0)", "1", context=alone)
+
+
+def test_formats_that_are_only_read_are_refused(file, tmp_path, alone):
+    tensor = weft.Tensor(alone, weft.spec("f32[4] R", "1"))
+    for call in (
+        lambda: weft.save(tmp_path / "y", {"x": tensor}, format="dcp", context=alone), lambda: weft.reshard(file, tmp_path / "y", format="dcp"),
+        lambda: weft.Writer(tmp_path / "y", [("x", "f32", (4,))], format="dcp"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match="format is 'dcp'; expected one of: safetensors, huggingface, ranks, npy"):
             call()
     del tensor, call
 
@@ -265,3 +323,21 @@ def test_every_class_has_a_text_of_its_own(alone, simulated):
     assert repr(group) == "<weft.FSDPGroup, closed>"
     fsdp.close()
     del thing, tensor, move, group
+
+
+def test_a_context_names_the_objects_that_use_it():
+    context = weft.Context(simulated_ranks=2)
+    spec = weft.spec("f32[4] S(0)", "2")
+    tensors = [weft.Tensor(context, spec, "w"), weft.Tensor(context, spec)]
+    stream = weft.Stream(context)
+    with pytest.raises(RuntimeError, match=r"3 of its objects are in use: weft.Stream, weft.Tensor f32\[4\] S\(0\), weft.Tensor 'w' f32\[4\] S\(0\); delete"):
+        context.close()
+    del stream
+    tensors += [weft.Tensor(context, spec, str(number)) for number in range(4)]
+    with pytest.raises(RuntimeError, match="6 of its objects are in use: weft.Tensor '3' .*, weft.Tensor '0' f32.*, and 2 more; delete them"):
+        context.close()
+    del tensors[1:4]
+    with pytest.raises(RuntimeError, match="3 of its objects are in use: weft.Tensor '3' .*, weft.Tensor '2' .*, weft.Tensor 'w' f32.*; delete them"):
+        context.close()
+    tensors.clear()
+    context.close()

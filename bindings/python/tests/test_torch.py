@@ -138,6 +138,12 @@ def test_dtensors_are_converted_and_moved(torchrun_text):
         # another mesh, memory that is shared
         line = init_device_mesh("cpu", (4,))
         x = distribute_tensor(whole, mesh, [Shard(0), Shard(1)])
+        for wrong, text in ((lambda: wt.redistribute(x, mesh, Shard(1)), "placements must be a list, one for each axis"),
+                            (lambda: wt.redistribute(x, "tp=2", [Shard(1)]), "device_mesh must be a DeviceMesh, not 'tp=2'"),
+                            (lambda: wt.full_tensor(x, 1), "ranks must be a list of ranks of the job, such as [0], not 1")):
+            try: wrong()
+            except TypeError as error: assert text in str(error), error
+            else: raise AssertionError(text)
         moved = wt.redistribute(x, line, [Shard(1)])
         assert torch.equal(moved.full_tensor(), whole)
         some = wt.full_tensor(x, ranks=[0, 3])

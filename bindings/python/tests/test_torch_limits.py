@@ -153,3 +153,17 @@ def test_collectives_that_are_waited_for_later_keep_their_order(torchrun_text): 
     dist.barrier()
     dist.destroy_process_group()
     """)
+
+
+def test_a_job_that_failed_is_not_joined_again(torchrun_text):  # noqa: F811
+    torchrun_text(2, PROGRAM + """
+    dist.init_process_group("weft")
+    try: dist.all_reduce(torch.ones(4 + rank))
+    except weft.MismatchError: pass
+    else: raise AssertionError("no error")
+    dist.destroy_process_group()
+    try: dist.init_process_group("weft")
+    except weft.MismatchError as error: assert str(error).startswith("the job failed before: all_reduce"), error
+    else: raise AssertionError("it was joined")
+    os._exit(0)
+    """)

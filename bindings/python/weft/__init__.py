@@ -135,7 +135,7 @@ def plan(
     for name, text in (("tensor", tensor), ("source", source), ("target", target)):
         if not isinstance(text, str):
             raise TypeError(f"{name} must be a str, such as {'bf16[4096,4096]' if name == 'tensor' else 'S(0),R'!r}, not {text!r}")
-    begin = Spec(f"{tensor} {source}", mesh)
+    begin = Spec(f"{tensor} {source}", _mesh_of(mesh, source))
     return Plan(begin, begin.with_(target), minimize=minimize, memory_limit=memory_limit, costs=costs)
 
 
@@ -169,9 +169,10 @@ def _shapes_of_all(context: Context, mesh: Mesh, local: tuple[int, ...]) -> byte
     """Per rank of the mesh, the number of dimensions and the shape of its shard, padded to _DIMS.  Collective."""
     size = mesh.size
     pair = context._layouts.get(mesh)
+    if pair is None:
+        _refuse_simulated(context)
     try:
         if pair is None:
-            _refuse_simulated(context)
             line = Mesh(f"{size}@{','.join(map(str, mesh.ranks))}")
             rows = Tensor(context, Spec(f"i64[{size},{1 + _DIMS}] S(0)", line), _SHAPES)
             pair = context._layouts[mesh] = (rows, rows.full())
@@ -222,11 +223,27 @@ def _ends(mesh: Mesh | str, source: str, target: str, dtype: str, shape: Spec | 
     for name, text in (("source", source), ("target", target)):
         if not isinstance(text, str):
             raise TypeError(f'{name} must be placements in one str, such as "S(0),R", not {text!r}')
-    begin = shape if isinstance(shape, Spec) else Spec(f"{dtype}[{','.join(map(str, shape))}] {source}", mesh)
+    begin = shape if isinstance(shape, Spec) else Spec(f"{dtype}[{','.join(map(str, shape))}] {source}", _mesh_of(mesh, source))
     return begin, begin.with_(target)
 
 
-_mesh = mesh  # which an argument of redistribute hides
+_mesh = mesh  # which arguments hide
+
+
+def _mesh_of(mesh: Mesh | str, source: str) -> Mesh:
+    """The mesh of a move.  TypeError if the placements are given in its place."""
+    try:
+        return _mesh(mesh)
+    except ParseError:  # noqa: F405
+        try:
+            Mesh(source)
+        except (ParseError, TypeError):  # noqa: F405
+            is_swapped = False
+        else:
+            is_swapped = True
+        if is_swapped:
+            raise TypeError(f"mesh is {mesh!r} and source is {source!r}; give the mesh first, then the placements") from None
+        raise
 
 
 @_overload
@@ -263,7 +280,7 @@ def redistribute(
     dtype, local = describe(x)
     whole: Spec | tuple[int, ...] = ()
     if shape is None:
-        mesh = _mesh(mesh)
+        mesh = _mesh_of(mesh, source)
         if type(source) is str and type(target) is str:
             whole = _source_of(context, mesh, source, dtype, local)
     else:

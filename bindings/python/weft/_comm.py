@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterator, Sequence
+from operator import index
 from typing import TYPE_CHECKING, Literal
 
 from . import _weft
 
 if TYPE_CHECKING:
+    from ._layouts import Mesh
     from ._weft import _Array, _Collective, _Reduction, _StreamLike
+
+
+def _rank(root: int) -> int:
+    try:
+        return index(root)
+    except TypeError:
+        raise TypeError(f"root must be an int, not {root!r}") from None
 
 
 @_weft.use
@@ -64,6 +74,23 @@ class Comm(_weft.Comm):
         """
         return super().create(ranks, name=name, timeout=timeout, native=native, fails_with_parent=fails_with_parent)
 
+    def along(  # type: ignore[override]
+        self, mesh: Mesh, axes: str | int, name: str | None = None, *, timeout: float = 0
+    ) -> Comm | None:
+        """The communicator of the ranks along axes of a mesh that has this rank; None on a rank that is not in the mesh.
+
+        axes lists axes by name or number, such as "tp", "dp,tp" or 0.  Later calls for the same ranks in the same order
+        return the same communicator, and name and timeout, in seconds, are those of the first.  It fails independently
+        of this one.  Collective over the ranks of the mesh, which all give the same mesh and axes.
+        """
+        return super().along(mesh, axes, name, timeout=timeout)
+
+    @property
+    def timeout(self) -> float:  # type: ignore[override]
+        """The time limit of every wait, in seconds; math.inf: no limit."""
+        nanoseconds = super().timeout
+        return math.inf if nanoseconds < 0 else nanoseconds / 1e9
+
     def support(  # type: ignore[override]
         self, collective: _Collective, dtype: str, op: _Reduction = "sum"
     ) -> Literal["native", "emulated", "none"]:
@@ -95,23 +122,24 @@ class Comm(_weft.Comm):
 
     def broadcast(self, array: _Array, root: int = 0, stream: _StreamLike = None) -> None:
         """The root's array on all ranks."""
+        root = _rank(root)
         self.collective("broadcast", array if self.rank == root else None, array, "sum", root, None, None, 0, stream)
 
     def reduce(
         self, send: _Array, recv: _Array | None = None, op: _Reduction = "sum", root: int = 0, stream: _StreamLike = None
     ) -> None:
         """Reduce to the root; recv is used there only."""
-        self.collective("reduce", send, recv, op, root, None, None, 0, stream)
+        self.collective("reduce", send, recv, op, _rank(root), None, None, 0, stream)
 
     def gather(
         self, send: _Array, recv: _Array | None = None, root: int = 0, stream: _StreamLike = None
     ) -> None:
         """The arrays of all ranks, one after the other, on the root."""
-        self.collective("gather", send, recv, "sum", root, None, None, 0, stream)
+        self.collective("gather", send, recv, "sum", _rank(root), None, None, 0, stream)
 
     def scatter(self, send: _Array, recv: _Array, root: int = 0, stream: _StreamLike = None) -> None:
         """Part i of the root's send on rank i."""
-        self.collective("scatter", send, recv, "sum", root, None, None, 0, stream)
+        self.collective("scatter", send, recv, "sum", _rank(root), None, None, 0, stream)
 
     def all_gather_v(
         self, send: _Array, recv: _Array, counts: Sequence[int], stream: _StreamLike = None

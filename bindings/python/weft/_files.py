@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from . import _arrays, _weft
-from ._errors import MismatchError, NotFoundError
+from ._errors import MismatchError, NotFoundError, ParseError, nearest
 from ._layouts import Mesh, Spec
 from ._tensors import Tensor
 from ._weft import Context, LayoutFile, Rules, Saving
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
         context: Context | None
 
 _Path: TypeAlias = str | bytes | os.PathLike[str] | os.PathLike[bytes]
-_Format: TypeAlias = Literal["safetensors", "huggingface", "ranks", "dcp-safetensors", "dcp", "npy"]
+_Format: TypeAlias = Literal["safetensors", "huggingface", "ranks", "npy"]  # that weft writes
 _Entry: TypeAlias = tuple[str, str, Sequence[int]] | tuple[str, str, Sequence[int], str | None]
 
 
@@ -164,6 +165,7 @@ class Writer(_weft.Writer):
         file_bytes: int = 0,
         metadata: Mapping[str, str] | None = None,
     ) -> Writer:
+        _check_format(format)
         entries = [_checked(entry) for entry in entries]
         made = super().__new__(
             cls, path, entries, format=format, replace=replace, mesh=mesh, file_bytes=file_bytes, metadata=None if metadata is None else dict(metadata))  # fmt: skip
@@ -175,7 +177,9 @@ class Writer(_weft.Writer):
     def write(self, name: str, array: Any, offset: Sequence[int] | None = None) -> None:  # type: ignore[override]
         """Write the box of a tensor that begins at offset, with the shape of the array."""
         if name not in self._entries:
-            raise KeyError(f"the checkpoint has no tensor {name!r}")
+            known = list(self._entries)
+            raise NotFoundError(
+                f"weft.Writer.write: the checkpoint has no tensor {name!r}{nearest(str(name), known) or _listed(known)}")
         (number, dims, dtype), (found, shape) = self._entries[name], _weft.describe(array)
         if _weft._dtype_parse(dtype) != found:
             raise TypeError(f"tensor {name} is {dtype}, the array {found}")
@@ -189,6 +193,19 @@ class Writer(_weft.Writer):
                 self.commit()
         finally:
             self.close()
+
+
+def _listed(names: list[str]) -> str:
+    """`; its tensors are "a" and "b"`, and how many more."""
+    shown = ", ".join(map(repr, names[:8]))
+    return f"; its tensors are {shown}{f' and {len(names) - 8} more' if len(names) > 8 else ''}"
+
+
+def _check_format(format: str | None) -> None:  # noqa: A002
+    """ValueError for a format that weft does not write."""
+    written = get_args(_Format)
+    if format is not None and format not in written:
+        raise ValueError(f"format is {format!r}; expected one of: {', '.join(written)}")
 
 
 def _checked(entry: Any) -> Any:
@@ -209,6 +226,15 @@ def checkpoint(path: _Source) -> Checkpoint:
     return path if isinstance(path, Checkpoint) else Checkpoint(path)
 
 
+def _for_all(placements: str, mesh: Mesh) -> LayoutFile:
+    """The layout in which all tensors have these placements."""
+    try:
+        return LayoutFile.parse(f"mesh {mesh}\n* {placements}\n")
+    except ParseError as error:  # of a line that the user has not written
+        error.args = (re.sub(r"^.*?(?=placements \")", "", str(error)),)
+        raise
+
+
 def layout(text: LayoutFile | str | os.PathLike[str], mesh: Mesh | None = None) -> LayoutFile:
     """The layout of a text or a file: a text has a line `mesh ...`, or is placements for all tensors."""
     if isinstance(text, LayoutFile):
@@ -218,7 +244,7 @@ def layout(text: LayoutFile | str | os.PathLike[str], mesh: Mesh | None = None) 
         return LayoutFile.parse(text, mesh)
     if "/" not in text and "." not in text:
         if mesh is not None:
-            return LayoutFile.parse(f"mesh {mesh}\n* {text}\n")
+            return _for_all(text, mesh)
         if not os.path.exists(text):
             raise ValueError(f"'{text}' is not a file; if it is placements of all tensors, give their mesh")
     return LayoutFile(text, mesh)
@@ -301,6 +327,7 @@ def load_into(
 
 
 def _save_arguments(tensors: _Tensors, options: Any) -> tuple[Context, list[Tensor], dict[str, Any]]:
+    _check_format(options.get("format"))
     if isinstance(tensors, Tensor) or not isinstance(tensors, (Mapping, Sequence)):
         raise TypeError(f"tensors must be a dictionary of tensors by name, such as {{'x': tensor}}, or a list of them, not {tensors!r}")
     if isinstance(tensors, Mapping):
@@ -312,7 +339,8 @@ def _save_arguments(tensors: _Tensors, options: Any) -> tuple[Context, list[Tens
 def save(path: _Path, tensors: _Tensors, **options: Unpack[_SaveOptions]) -> None:
     """Write tensors of any layouts, a dictionary by name or a list, to a checkpoint.  Collective.
 
-    The options are names, layout, format, replace, file_bytes, metadata, stream, jobs and context.
+    The options are names, layout, format, replace, file_bytes, metadata, stream, jobs and context.  format is
+    "safetensors", "huggingface", "ranks" or "npy".
 
     >>> import tempfile, weft
     >>> with weft.Context() as context, tempfile.TemporaryDirectory() as folder:  # a job of one rank
@@ -364,6 +392,7 @@ def reshard(
     checksums, keep, resume, memory, jobs, progress (called with the bytes done and in all), dry (nothing is written)
     and predict (the figures have predicted_ns, the time of a sample of the run).
     """
+    _check_format(options.get("format"))
     if placements is not None:
         options["layout"] = _target(placements, mesh)
     options["progress"] = options.get("progress") or _go_on

@@ -79,6 +79,12 @@ class Mesh(_weft.Mesh):
         return f"weft.mesh({str(self)!r})"
 
 
+def _refuse_swapped(text: Any, mesh: Any) -> None:
+    """TypeError for Spec(mesh, text)."""
+    if isinstance(text, Mesh) or (isinstance(text, str) and isinstance(mesh, str) and "[" in mesh and "[" not in text):
+        raise TypeError(f"text and mesh are swapped; give the layout first, then the mesh: ({str(mesh)!r}, {str(text)!r})")
+
+
 @_weft.use
 class Spec(_weft.Spec):
     """The layout of a tensor on a mesh.  Equal layouts are equal objects.
@@ -91,6 +97,7 @@ class Spec(_weft.Spec):
     __slots__ = ()
 
     def __new__(cls, text: str, mesh: Mesh | str) -> Spec:
+        _refuse_swapped(text, mesh)
         return super().__new__(cls, Mesh(mesh) if isinstance(mesh, str) else mesh, text)
 
     @property
@@ -118,6 +125,17 @@ class Spec(_weft.Spec):
         """The bytes of a rank's shard, without gaps; 0 for a rank outside the mesh."""
         self._check_rank(rank)
         return super().shard_bytes(rank)
+
+    def counts(self, ranks: Sequence[int] | None = None) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The numbers of elements that ranks hold, and for each the sum of those before it: (counts, offsets).
+
+        Without ranks, those of the mesh in its order.  Comm.all_gather_v takes the counts.
+
+        >>> import weft
+        >>> weft.spec("f32[7] S(0)", "dp=2").counts()
+        ((4, 3), (0, 4))
+        """
+        return super().counts(self.mesh.ranks if ranks is None else ranks)
 
     def _check_rank(self, rank: int) -> None:
         if rank < 0:
@@ -227,7 +245,7 @@ class Plan(_weft.Plan):
 
     @property
     def scratch_bytes(self) -> int:
-        """Scratch of the rank that needs most."""
+        """Another name of peak_bytes."""
         return self.peak_bytes
 
     @property

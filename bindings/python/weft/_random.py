@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from operator import index
+from typing import Any, SupportsIndex
 
 from ._tensors import Tensor
 
@@ -18,10 +19,12 @@ class Random:
 
     def __init__(self, seed: int, offset: int = 0) -> None:
         for name, number in (("seed", seed), ("offset", offset)):
+            if not isinstance(number, SupportsIndex):
+                raise TypeError(f"{name} must be an int, not {number!r}")
             if not 0 <= number < 2**64:
                 raise ValueError(f"{name} is {number}; expected a number from 0 to 2**64 - 1")
-        self.seed = seed
-        self.offset = offset
+        self.seed = index(seed)
+        self.offset = index(offset)
 
     def __repr__(self) -> str:
         return f"weft.Random({self.seed}, {self.offset})"
@@ -31,27 +34,27 @@ class Random:
         self.offset += 1
 
     def uniform(self, tensor: Tensor, low: float = 0.0, high: float = 1.0) -> None:
-        """low <= x < high."""
+        """Fill a tensor with numbers that are equally likely in low <= x < high."""
         self._draw(tensor.uniform, low, high)
 
     def normal(self, tensor: Tensor, mean: float = 0.0, deviation: float = 1.0) -> None:
-        """The normal distribution."""
+        """Fill a tensor with numbers of the normal distribution with this mean and standard deviation."""
         self._draw(tensor.normal, mean, deviation)
 
     def truncated_normal(
         self, tensor: Tensor, mean: float = 0.0, deviation: float = 1.0, low: float = -2.0, high: float = 2.0
     ) -> None:
-        """The normal distribution within limits."""
+        """Fill a tensor with numbers of the normal distribution; no number is below low or above high."""
         self._draw(tensor.truncated_normal, mean, deviation, low, high)
 
     def bernoulli(self, tensor: Tensor, probability: float = 0.5) -> None:
-        """1 with a probability, else 0."""
+        """Fill a tensor with ones, each with this probability, and zeros."""
         self._draw(tensor.bernoulli, probability)
 
     def dropout(self, tensor: Tensor, probability: float = 0.5) -> None:
-        """A mask for dropout."""
+        """Fill a tensor with the factors of a dropout: 0 with this probability, else 1 / (1 - probability)."""
         self._draw(tensor.dropout, probability)
 
     def integers(self, tensor: Tensor, low: int = 0, high: int = 2) -> None:
-        """low <= x < high."""
+        """Fill a tensor with integers that are equally likely in low <= x < high."""
         self._draw(tensor.integers, low, high)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from . import _weft
 from ._texts import fields
@@ -55,9 +55,11 @@ class Reordered(NamedTuple):
     digest: int
 
 
-def reorder(
-    nodes: Iterable[Node], method: Literal["iterative", "raise", "sink", "list"] = "iterative", memory_limit: int = 0
-) -> Reordered:
+_Method: TypeAlias = Literal["iterative", "raise", "sink", "list"]
+METHODS: tuple[_Method, ...] = get_args(_Method)
+
+
+def reorder(nodes: Iterable[Node], method: _Method = "iterative", memory_limit: int = 0) -> Reordered:
     """Another order of a program, in which more compute runs between starts of collectives and waits for them.
 
     The methods are "iterative", "raise", "sink" and "list".  memory_limit is in bytes; 0: as much as the given order
@@ -68,7 +70,13 @@ def reorder(
     >>> weft.reorder(nodes).order
     [0, 1, 3, 2]
     """
-    given = [node._asdict() for node in nodes]
+    if method not in METHODS:
+        raise ValueError(f"method is {method!r}; expected one of {', '.join(map(repr, METHODS))}")
+    given = []
+    for node in nodes:
+        if not isinstance(node, Node):
+            raise TypeError(f"nodes must be a list of weft.Node, not of {node!r}")
+        given.append(node._asdict())
     made = _weft._Reorder(given, pass_=method, memory_limit=memory_limit)
     figures = made.info
     collectives = [made.collective(index) for index in range(figures.pop("collectives"))]

@@ -9,6 +9,8 @@ from . import _weft
 
 _Name: TypeAlias = Literal["gpipe", "1f1b", "interleaved", "looped-bfs", "zb1p", "zbv", "dualpipev"]  # Schedule.known()
 
+KEYS = ("forward", "input", "weight", "send_forward", "send_backward", "unshard", "reduce", "activation", "parameters")  # of costs
+
 
 @_weft.use
 class Schedule(_weft.Schedule):
@@ -49,4 +51,7 @@ class Schedule(_weft.Schedule):
 
         Its keys are forward, input, weight, send_forward, send_backward, unshard, reduce, activation and parameters.
         """
+        for key in (key for one in costs or () if isinstance(one, Mapping) for key in one):
+            if key not in KEYS:
+                raise TypeError(f"an entry of costs has no {key!r}; its keys are {', '.join(KEYS)}")
         return _weft.Timeline(self, costs=costs, memory_limit=memory_limit)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from . import _weft
 from ._layouts import Spec
@@ -24,6 +24,9 @@ def style_layouts(
     >>> print(*weft.style_layouts("row", "output", y, "tp", passed="S(1)"), sep="; ")
     f32[8,16] P(sum); f32[8,16] S(1); f32[8,16] S(1); f32[8,16] R
     """
+    for name, value, known in (("style", style, get_args(_Style)), ("part", part, get_args(_Part))):
+        if value not in known:
+            raise ValueError(f"{name} is {value!r}; expected one of {', '.join(map(repr, known))}")
     return spec._style_layouts(
         part, spec.mesh.axis(axis), kind=style, embedding=embedding, sequence_dim=sequence_dim, given=given, passed=passed)
 

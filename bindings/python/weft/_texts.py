@@ -32,6 +32,16 @@ def text_of(thing: Any) -> str:
     return f"<{', '.join([f'{module}.{kind.__name__}', *facts])}>"
 
 
+def kinds_of(things: list[Any]) -> str:
+    """weft.Tensor "w" f32[4] S(0), weft.Stream, and 3 more: what objects are, without a call that could wait."""
+    texts = []
+    for thing in things[:MOST]:
+        names = [repr(thing.name), str(thing.spec)] if type(thing).__name__ == "Tensor" else []
+        texts.append(" ".join([f"weft.{type(thing).__name__}", *(name for name in names if name not in ("''", "None"))]))
+    more = len(things) - MOST
+    return ", ".join(texts) + (f", and {more} more" if more > 0 else "")
+
+
 def _facts(thing: Any) -> list[tuple[str, Any]]:
     """Texts and numbers of the object itself and of its `info`."""
     found = {name: getattr(thing, name, None) for name in ("name", "dtype", "shape", "mesh", "count")}

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 Shard = _weft.Shard
 
 __all__ = [
-    "apply", "apply_phases", "check", "propose", "strategies", "Choice", "Backward", "Run", "Shard", "moves", "register", "remove",
+    "apply", "apply_phases", "check", "propose", "strategies", "Choice", "Backward", "Run", "Shard", "register", "remove",
     "rules", "explain", "format", "names", "digest", "fallback_count", "cache_clear",
 ]  # fmt: skip
 
@@ -250,6 +250,8 @@ def strategies(
 
 
 def _kernel(function: _Kernel) -> Callable[[dict[str, Any]], object]:
+    if not callable(function):
+        raise TypeError(f"kernel must be a function of a weft.ops.Run, not {function!r}")
     return lambda run: function(
         Run(run["name"], run["rank"], run["inputs"], run["outputs"], _attrs(run["attrs"]), run["count"], run["stream"]))
 
@@ -282,8 +284,9 @@ def apply(
     neg 1 (2,) (2,)
     f32[4] S(0)
     """
+    run = _kernel(kernel)
     call = {**_call(name, None, attrs, outputs, mixed_dtypes, mesh), **_apply_options(moves, options)}
-    return cast("tuple[Tensor, ...]", _context_of(context, inputs)._op_apply(inputs, _kernel(kernel), stream, **call))
+    return cast("tuple[Tensor, ...]", _context_of(context, inputs)._op_apply(inputs, run, stream, **call))
 
 
 def apply_phases(

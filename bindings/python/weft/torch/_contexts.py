@@ -40,6 +40,7 @@ def join(rank: int, size: int, limit: float) -> Job:
     global _job
     for kind, context in list(_made.items()):
         if not context.closed and _place(context) == (rank, size):
+            _refuse_failed(context)
             continue
         if not context.closed:
             _close(context)
@@ -47,6 +48,17 @@ def join(rank: int, size: int, limit: float) -> Job:
         _limits.pop(kind, None)
     _job = (rank, size, limit)
     return _job
+
+
+def _refuse_failed(context: weft.Context) -> None:
+    """The error of a job that failed: its ranks cannot go on, and they need not all know it."""
+    try:
+        weft.Comm(context).check()
+    except weft.UnsupportedError:  # of simulated ranks
+        pass
+    except weft.Error as error:
+        error.args = (f"the job failed before: {error}; start its processes again",)
+        raise
 
 
 def limit_of(device: torch.device) -> float | None:

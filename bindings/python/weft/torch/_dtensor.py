@@ -24,6 +24,8 @@ PLACEMENT = re.compile(r"(?P<kind>R|SS|S|P)(?:\((?P<values>[^)]*)\))?(?:\[(?P<tu
 
 def to_mesh(device_mesh: DeviceMesh) -> weft.Mesh:
     """The mesh of weft with the ranks and the names of a DeviceMesh."""
+    if not isinstance(device_mesh, DeviceMesh):
+        raise TypeError(f"device_mesh must be a DeviceMesh, not {device_mesh!r}; to_device_mesh makes one of a mesh of weft")
     ranks = device_mesh.mesh
     names = device_mesh.mesh_dim_names
     sizes = "x".join(map(str, ranks.shape))
@@ -60,6 +62,8 @@ def to_placements(
     >>> to_placements([Shard(0), Replicate()])
     'S(0),R'
     """
+    if not isinstance(placements, Sequence) or isinstance(placements, str):
+        raise TypeError(f"placements must be a list, one for each axis of the mesh, such as [Shard(0)], not {placements!r}")
     turns, texts = _turns(shard_order), []
     for axis, placement in enumerate(placements):
         if isinstance(placement, _StridedShard):

@@ -1,6 +1,7 @@
 """Redistribution as an operator of PyTorch, with a fake kernel and its gradient."""
 
 from collections.abc import Sequence
+from operator import index
 from typing import Protocol
 
 import torch
@@ -81,6 +82,11 @@ def full_tensor(tensor: DTensor, ranks: Sequence[int] | None = None) -> torch.Te
     Ranks that are neither in the mesh nor in `ranks` need not call it.
     """
     source = to_spec(tensor)
+    if ranks is not None:
+        try:
+            ranks = list(map(index, ranks))
+        except TypeError:
+            raise TypeError(f"ranks must be a list of ranks of the job, such as [0], not {ranks!r}") from None
     mesh = source.mesh if ranks is None else weft.mesh(f"{len(ranks)}@{','.join(map(str, ranks))}")
     placements = ",".join("R" for _ in mesh.shape)
     target = source.with_(placements, mesh=mesh)
