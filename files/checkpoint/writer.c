@@ -138,9 +138,12 @@ static weft_status choose_format(weft_checkpoint_writer *writer, const char *pat
             WEFT_ERR_INVALID,
             "weft does not write format %u (%s); it writes safetensors, huggingface, ranks and npy",
             writer->format, name != NULL ? name : "unknown");
-    if ((writer->format == WEFT_FILE_RANKS) != (options->mesh != NULL))
-        return wf_fail(WEFT_ERR_INVALID, "a mesh is given, but the format is not that of files per "
-                                         "rank; or the other way round");
+    if (writer->format == WEFT_FILE_RANKS && options->mesh == NULL)
+        return wf_fail(WEFT_ERR_INVALID, "format is ranks, files per rank, which needs a `mesh`");
+    if (writer->format != WEFT_FILE_RANKS && options->mesh != NULL)
+        return wf_fail(
+            WEFT_ERR_INVALID,
+            "`mesh` is set, but format is %s; only format ranks, files per rank, has one", name);
     if (writer->format == WEFT_FILE_RANKS &&
         (wf_ends_with(path, ".safetensors") || wf_ends_with(path, ".npy")))
         return wf_fail(WEFT_ERR_INVALID,

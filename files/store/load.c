@@ -62,7 +62,7 @@ static weft_status check_tensor(const struct load *load, size_t index, const wef
     if (wf_file_dtype(tensor->dtype)->dtype != (uint32_t)weft_spec_dtype(spec))
         return wf_fail(WEFT_ERR_INVALID, "it is %s, but the checkpoint has %s",
                        wf_dtype_name(weft_spec_dtype(spec)), wf_file_dtype(tensor->dtype)->name);
-    return wf_spec_check(tensor, spec);
+    return wf_spec_check(tensor, spec, "the tensor to load into");
 }
 
 /* List the pieces of TENSOR, which has number INDEX in FROM. */

@@ -240,7 +240,8 @@ TEST(wrong_tensors_are_refused)
     REFUSED(create("w", twice, 1, &options), WEFT_ERR_INVALID,
             "does not write format 77 (unknown); it writes safetensors");
     options.format = WEFT_FILE_RANKS;
-    REFUSED(create("w", twice, 1, &options), WEFT_ERR_INVALID, "mesh");
+    REFUSED(create("w", twice, 1, &options), WEFT_ERR_INVALID,
+            "format is ranks, files per rank, which needs a `mesh`");
     REFUSED(create("none/w", twice, 1, NULL), WEFT_ERR_SYSTEM, "No such file");
     ck_assert(!path_exists(folder_path(&folder, "w.weft-partial")));
     OK(create("w", twice, 1, NULL));
