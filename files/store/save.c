@@ -81,6 +81,11 @@ static struct wf_store_digest digest_of(const struct wf_save *save)
     return digest;
 }
 
+static const char *name_of(const void *state, size_t index)
+{
+    return ((const struct wf_save *)state)->entries[index].name;
+}
+
 static weft_status open_files(struct wf_save *save, enum wf_outputs_mode mode)
 {
     const weft_save_options *given = &save->options;
@@ -232,7 +237,8 @@ weft_status wf_save_prepare(struct wf_save *save, const char *path, weft_tensor 
     uint64_t all;
 
     if (status == WEFT_OK) digest = digest_of(save);
-    WF_TRY(wf_store_compare(&save->call, "save", status, &digest));
+    WF_TRY(wf_store_compare(&save->call, "save", status, &digest,
+                            &(struct wf_store_words){path, count, name_of, save}));
     status = open_and_list(save, copies);
     return wf_store_meet(&save->call, status, 0, &all);
 }

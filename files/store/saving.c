@@ -123,7 +123,7 @@ weft_status weft_save_begin(weft_context *context, const char *path, size_t coun
         saving->save.call = call;
         status = wf_save_prepare(&saving->save, path, tensors, count, options, true);
     } else { /* the other ranks learn of it */
-        status = wf_store_compare(&call, "save", status, &(struct wf_store_digest){0});
+        status = wf_store_compare(&call, "save", status, &(struct wf_store_digest){0}, NULL);
     }
     status = wf_store_end(&call, status);
     if (status != WEFT_OK) {

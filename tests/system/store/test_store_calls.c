@@ -283,7 +283,12 @@ static weft_status refuse_saves(weft_context *context, weft_tensor *tensor)
     FAILS(weft_save(context, in_folder("new"), 2, twice, &named), WEFT_ERR_INVALID,
           "1 names (name_count) for 2 tensors");
     FAILS(weft_save(context, in_folder(rank == 3 ? "other" : "new"), 1, &tensor, NULL),
-          WEFT_ERR_MISMATCH, "rank 0 and rank 3 save with different paths");
+          WEFT_ERR_MISMATCH, "rank 0 and rank 3 save with different paths: \"/");
+    HOLDS(strstr(weft_last_error(), "/new\" and \"/") != NULL);
+    HOLDS(strstr(weft_last_error(), "/other\"") != NULL);
+    named.names = (const char *const[]){rank == 2 ? "two" : "one"};
+    FAILS(weft_save(context, in_folder("new"), 1, &tensor, &named), WEFT_ERR_MISMATCH,
+          "with the same in another order; tensor 0 is \"one\" and \"two\"");
     FAILS(weft_save_begin(context, in_folder("new"), 1, rank == 1 ? NULL : &tensor, NULL, &saving),
           WEFT_ERR_INVALID, "rank 1:");
     FAILS(weft_save_begin(context, in_folder("new"), 1, &tensor, NULL, rank == 1 ? NULL : &saving),

@@ -82,7 +82,8 @@ static weft_status refuse_all(weft_context *context, const weft_checkpoint *from
     FAILS(weft_load_into(context, rank == 2 ? NULL : from, 1, &good, NULL), WEFT_ERR_INVALID,
           "rank 2: weft_load_into: from is NULL");
     FAILS(weft_load_into(context, from, rank == 1 ? 0 : 1, &good, NULL), WEFT_ERR_MISMATCH,
-          "rank 0 and rank 1 load with different tensors");
+          "rank 0 and rank 1 load with different tensors, or with the same in another order; only "
+          "rank 0 has tensor 0, \"w\"");
     weft_tensor_release(&good);
     weft_tensor_release(&short_one);
     weft_tensor_release(&half);
