@@ -142,8 +142,9 @@ static weft_status find_tensor(const weft_checkpoint *checkpoint, const char *fu
                                size_t index, const struct wf_tensor **out)
 {
     if (index >= checkpoint->tensor_count)
-        return wf_fail(WEFT_ERR_NOT_FOUND, "%s: index is %zu, but the checkpoint has %zu tensors",
-                       function, index, checkpoint->tensor_count);
+        return wf_fail(WEFT_ERR_NOT_FOUND, "%s: index is %zu, but the checkpoint has %zu tensor%s",
+                       function, index, checkpoint->tensor_count,
+                       checkpoint->tensor_count == 1 ? "" : "s");
     *out = &checkpoint->tensors[index];
     return WEFT_OK;
 }

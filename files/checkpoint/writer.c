@@ -328,8 +328,8 @@ weft_status weft_checkpoint_writer_write(weft_checkpoint_writer *writer, size_t 
         wf_require_kind(writer, WF_KIND_CHECKPOINT_WRITER, "weft_checkpoint_writer_write: writer"));
     WF_TRY(wf_require(source, "weft_checkpoint_writer_write: source"));
     if (index >= writer->count)
-        return wf_fail(WEFT_ERR_INVALID, "%s: index is %zu, but the checkpoint has %zu tensors",
-                       function, index, writer->count);
+        return wf_fail(WEFT_ERR_INVALID, "%s: index is %zu, but the checkpoint has %zu tensor%s",
+                       function, index, writer->count, writer->count == 1 ? "" : "s");
     if (writer->output.committed)
         return wf_fail(WEFT_ERR_INVALID, "%s: the checkpoint was committed before", function);
     tensor = &writer->tensors[index];

@@ -252,7 +252,8 @@ TEST(wrong_tensors_are_refused)
     ck_assert_uint_eq(weft_checkpoint_writer_box_bytes(writer, 0, offset, two), 0);
     ck_assert_uint_eq(weft_checkpoint_writer_box_bytes(writer, 1, NULL, NULL), 0);
     REFUSED(weft_checkpoint_writer_write(writer, 1, NULL, NULL, "ab"), WEFT_ERR_INVALID,
-            "index is 1");
+            "index is 1, but the checkpoint has 1 tensor");
+    ck_assert_ptr_null(strstr(weft_last_error(), "tensors"));
     REFUSED(weft_checkpoint_writer_write(writer, 0, offset, two, "ab"), WEFT_ERR_INVALID,
             "has 2 elements in dimension 0, but the box has 2 from 1 on");
     weft_checkpoint_writer_release(&writer);
