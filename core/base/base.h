@@ -98,11 +98,12 @@ weft_status wf_items_read(const char *name, size_t count, const void *items, siz
  */
 weft_status wf_items_check(const char *name, size_t size, size_t bytes) WF_NODISCARD;
 /* Copy the fields of GIVEN, which may be NULL, to OUT, which has BYTES and holds the defaults.
- * WEFT_ERR_INVALID: its struct_size, a size_t, was not set.  WEFT_ERR_VERSION: it sets a field that
- * lies past BYTES.  NAME is the struct's. */
+ * WEFT_ERR_INVALID: its struct_size, a size_t, is below that of the struct's first version.
+ * WEFT_ERR_VERSION: it sets a field that lies past BYTES.  NAME is the struct's. */
 weft_status wf_options_read(const char *name, const void *given, void *out,
                             size_t bytes) WF_NODISCARD;
-/* The same for a struct of the plugin ABI, whose struct_size is a uint32_t.  GIVEN is not NULL. */
+/* The same for a struct of the plugin ABI, whose struct_size is a uint32_t of any size that was
+ * set. GIVEN is not NULL. */
 weft_status wf_abi_options_read(const char *name, const void *given, void *out,
                                 size_t bytes) WF_NODISCARD;
 

@@ -4,12 +4,14 @@
 
 #include <string.h>
 
-/* Copy GIVEN, of SIZE bytes with its struct_size of HEAD bytes, to OUT, of BYTES.  The size of a
- * struct is a multiple of the alignment of its fields: another size would cut a field. */
+/* Copy GIVEN, of SIZE bytes, at least LEAST, with its struct_size of HEAD bytes, to OUT, of BYTES.
+ * The size of a struct is a multiple of the alignment of its fields: another size would cut a
+ * field.
+ */
 static weft_status read_options(const char *name, const void *given, size_t size, size_t head,
-                                void *out, size_t bytes)
+                                size_t least, void *out, size_t bytes)
 {
-    if (size < head || size > 65536 || size % head != 0)
+    if (size < least || size > 65536 || size % head != 0)
         return wf_fail(WEFT_ERR_INVALID, "%s.struct_size is %zu; set it to sizeof(%s)", name, size,
                        name);
     for (size_t i = bytes; i < size; i++)
@@ -22,13 +24,15 @@ static weft_status read_options(const char *name, const void *given, size_t size
     return WEFT_OK;
 }
 
+/* A struct that grows keeps the size of its first version as the least one: a smaller size, such as
+ * that of a pointer, would drop options in silence. */
 weft_status wf_options_read(const char *name, const void *given, void *out, size_t bytes)
 {
     size_t size;
 
     if (given == NULL) return WEFT_OK;
     memcpy(&size, given, sizeof size);
-    return read_options(name, given, size, sizeof size, out, bytes);
+    return read_options(name, given, size, sizeof size, bytes, out, bytes);
 }
 
 weft_status wf_abi_options_read(const char *name, const void *given, void *out, size_t bytes)
@@ -36,7 +40,7 @@ weft_status wf_abi_options_read(const char *name, const void *given, void *out, 
     uint32_t size;
 
     memcpy(&size, given, sizeof size);
-    return read_options(name, given, size, sizeof size, out, bytes);
+    return read_options(name, given, size, sizeof size, sizeof size, out, bytes);
 }
 
 static weft_status fail_item(const char *name, size_t size)
@@ -50,7 +54,7 @@ weft_status wf_items_check(const char *name, size_t size, size_t bytes)
     return size == bytes ? WEFT_OK : fail_item(name, size);
 }
 
-/* A struct that grows keeps the size of its first version as the least one. */
+/* The least size is that of wf_options_read. */
 weft_status wf_items_read(const char *name, size_t count, const void *items, size_t size,
                           size_t bytes, void **copy)
 {
@@ -63,7 +67,7 @@ weft_status wf_items_read(const char *name, size_t count, const void *items, siz
     made = wf_calloc(count, bytes);
     if (made == NULL) return wf_fail_memory(count * bytes);
     for (size_t i = 0; i < count && status == WEFT_OK; i++)
-        status = read_options(name, (const char *)items + i * size, size, sizeof(void *),
+        status = read_options(name, (const char *)items + i * size, size, sizeof(void *), bytes,
                               made + i * bytes, bytes);
     if (status != WEFT_OK) {
         wf_free(made);

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 weft_status wf_room_find(const weft_device_table *table, void *device, const void *memory,
@@ -224,6 +225,54 @@ static weft_status check_overlap(const struct question *q, const weft_collective
         (const void *)(recv->at + recv->first * q->element), in_place_form(args->collective));
 }
 
+/* A block of elements. */
+struct block {
+    uint64_t first, end;
+    int32_t rank;
+};
+
+static int compare_blocks(const void *a, const void *b)
+{
+    const struct block *x = a, *y = b;
+
+    return x->first != y->first ? (x->first < y->first ? -1 : 1)
+                                : (x->rank > y->rank) - (x->rank < y->rank);
+}
+
+/* Two blocks of SIDE overlap: BEFORE, and AFTER, which begins later. */
+static weft_status refuse_blocks(const struct question *q, const struct side *side,
+                                 const struct block *before, const struct block *after)
+{
+    return wf_fail(WEFT_ERR_INVALID,
+                   "%s on %s: on rank %d, the blocks of %s of ranks %d and %d overlap: %" PRIu64
+                   " elements at offset %" PRIu64 ", and %" PRIu64 " at offset %" PRIu64,
+                   q->function, q->comm->name, q->comm->context->rank, side->name, before->rank,
+                   after->rank, before->end - before->first, before->first,
+                   after->end - after->first, after->first);
+}
+
+/* No element of RECV is written twice. */
+static weft_status check_blocks(const struct question *q, const struct side *recv)
+{
+    weft_status status = WEFT_OK;
+    struct block *blocks;
+    int32_t count = 0;
+
+    if (recv->counts == NULL) return WEFT_OK;
+    blocks = wf_calloc((size_t)q->comm->size, sizeof *blocks);
+    if (blocks == NULL) return wf_fail_memory((size_t)q->comm->size * sizeof *blocks);
+    for (int32_t i = 0; i < q->comm->size; i++)
+        if (recv->counts[i] > 0)
+            blocks[count++] =
+                (struct block){recv->offsets[i], recv->offsets[i] + recv->counts[i], i};
+    qsort(blocks, (size_t)count, sizeof *blocks, compare_blocks);
+    for (int32_t i = 1; i < count && status == WEFT_OK; i++)
+        if (blocks[i].first < blocks[i - 1].end)
+            status = refuse_blocks(q, recv, &blocks[i - 1], &blocks[i]);
+    wf_free(blocks);
+    return status;
+}
+
 /* ---- the calls ---- */
 
 /* Set the range of SIDE, whose blocks are set. */
@@ -292,7 +341,9 @@ static weft_status check_sides(struct question *q, const weft_collective_args *a
     q->function = function;
     WF_TRY(check_side(q, send));
     WF_TRY(check_side(q, recv));
-    return q->comm->checked ? check_overlap(q, args, send, recv) : WEFT_OK;
+    if (!q->comm->checked) return WEFT_OK;
+    WF_TRY(check_blocks(q, recv));
+    return check_overlap(q, args, send, recv);
 }
 
 weft_status wf_buffers_check_collective(weft_comm *comm, const weft_collective_args *args)

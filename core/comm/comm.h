@@ -249,6 +249,8 @@ weft_status wf_memory_give(weft_context *context, void *pointer, weft_stream *st
  * After a long wait, log every rank's position. */
 weft_status wf_context_waited(weft_context *context, const char *function, const char *stream,
                               int64_t timeout_ns);
+/* WEFT_ERR_INVALID: TIMEOUT_NS of FUNCTION is negative, but not WEFT_FOREVER. */
+weft_status wf_limit_check(const char *function, int64_t timeout_ns) WF_NODISCARD;
 /* Fail the communicators of CONTEXT if its streams may be waiting for their work. */
 void wf_streams_stop(weft_context *context);
 

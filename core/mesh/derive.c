@@ -89,7 +89,7 @@ weft_status wf_mesh_slice(const weft_mesh *mesh, int32_t count, const int32_t *a
     int32_t origin[WEFT_MAX_AXES] = {0};
 
     if (!wf_mesh_coord(mesh, rank, origin))
-        return wf_fail(WEFT_ERR_NOT_FOUND, "the slice has rank %d, which is not in the mesh", rank);
+        return wf_fail(WEFT_ERR_NOT_FOUND, "rank %d is not in the mesh", rank);
     for (int32_t i = 0; i < count; i++) {
         origin[axes[i]] = 0;
         add_group(&to, mesh, 1, &axes[i]);
@@ -105,7 +105,7 @@ weft_status weft_mesh_slice(const weft_mesh *mesh, const char *axes, int32_t ran
     WF_TRY(wf_require(axes, "weft_mesh_slice: axes"));
     WF_TRY(wf_require(out, "weft_mesh_slice: out"));
     WF_TRY(wf_mesh_read_axes(mesh, axes, list, &count));
-    return wf_mesh_slice(mesh, count, list, rank, out);
+    return wf_fail_named(wf_mesh_slice(mesh, count, list, rank, out), "weft_mesh_slice");
 }
 
 /* NAME, or the joined names of the axes, written into BUFFER, which has room for eight names. */

@@ -18,17 +18,20 @@ weft_status wf_plan_refuse_memory(const char *which, uint64_t limit, uint64_t le
     weft_status status;
 
     if (least == UINT64_MAX) /* sums of bytes are capped there */
-        return wf_fail(
-            WEFT_ERR_INVALID,
-            "no plan%s stays within %llu bytes of scratch, and no limit is high enough: each "
-            "needs at least 2^64 - 1 bytes; make the tensor smaller",
-            which, (unsigned long long)limit);
+        return wf_fail(WEFT_ERR_INVALID,
+                       "no plan%s stays within memory_limit, %llu byte%s of scratch, and no limit "
+                       "is high enough: each "
+                       "needs at least 2^64 - 1 bytes; make the tensor smaller",
+                       which, (unsigned long long)limit, limit == 1 ? "" : "s");
     wf_text_bytes(&bytes, least);
     status = wf_text_status(&bytes);
     if (status == WEFT_OK)
-        status = wf_fail(WEFT_ERR_INVALID,
-                         "no plan%s stays within %llu bytes of scratch; the minimum is %llu (%s)",
-                         which, (unsigned long long)limit, (unsigned long long)least, bytes.data);
+        status =
+            wf_fail(WEFT_ERR_INVALID,
+                    "no plan%s stays within memory_limit, %llu byte%s of scratch; the minimum is "
+                    "%llu (%s)",
+                    which, (unsigned long long)limit, limit == 1 ? "" : "s",
+                    (unsigned long long)least, bytes.data);
     wf_text_free(&bytes);
     return status;
 }

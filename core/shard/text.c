@@ -100,6 +100,8 @@ weft_status weft_shape_parse(const char *text, int32_t *dims, int64_t *shape)
         WF_TRY(read_bracketed(&r, &count, sizes));
     else
         WF_TRY(read_sizes(&r, strchr(text, ',') != NULL ? ',' : 'x', &count, sizes));
+    if (count == 1 && strchr("x,]", wf_scan_peek(&r.scan)) == NULL)
+        return wf_scan_fail(&r.scan, r.kind, "expected 'x' or ','");
     WF_TRY(expect_end(&r));
     memcpy(shape, sizes, (size_t)count * sizeof *shape);
     *dims = count;
@@ -465,6 +467,9 @@ static weft_status read_dtype(struct reader *r, uint32_t *out)
     if (!wf_scan_name(&r->scan, &name, &length))
         return wf_scan_fail(&start, r->kind, "expected a dtype such as f32");
     if (wf_dtype_find(name, length, out)) return WEFT_OK;
+    if (length == 1 || wf_scan_peek(&r->scan) == '(') /* a placement */
+        return wf_scan_fail(&start, r->kind,
+                            "expected a dtype and a shape first, as in f32[4096,4096] S(0)");
     return wf_dtype_refuse(&start, r->kind, length);
 }
 

@@ -101,9 +101,7 @@ weft_status weft_tensor_from_host(weft_tensor *tensor, const void *host, uint64_
 
     WF_TRY(check_host(tensor, host, bytes, stream, what));
     if (bytes > bytes_of(tensor) && bytes_of(tensor) > 0)
-        return refuse_bytes(tensor, bytes,
-                            "; to distribute an array, set a tensor that one rank holds whole, "
-                            "such as O(0), and move it",
+        return refuse_bytes(tensor, bytes, "; to distribute an array, call weft_tensor_from_full",
                             what);
     WF_TRY(wf_tensor_check_writable(tensor, what));
     wf_tensor_use(tensor, stream);

@@ -83,6 +83,25 @@ static weft_status check_pair(const weft_tensor *tensor, const weft_tensor *targ
     return wf_fail_about(status, function, about);
 }
 
+/* No target is a target of another pair, or moved by another one. */
+static weft_status check_targets(uint32_t count, weft_tensor *const *tensors,
+                                 weft_tensor *const *targets, const char *function)
+{
+    for (uint32_t i = 0; i < count; i++)
+        targets[i]->listed = i;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t target = targets[i]->listed, source = tensors[i]->listed;
+
+        if (target != i)
+            return wf_fail(WEFT_ERR_INVALID, "%s: pairs %u and %u have the same target", function,
+                           i, target);
+        if (source < count && source != i && targets[source] == tensors[i])
+            return wf_fail(WEFT_ERR_INVALID, "%s: the tensor of pair %u is the target of pair %u",
+                           function, i, source);
+    }
+    return WEFT_OK;
+}
+
 /* Write the moves to LIST.  *DENSE: no target has gaps. */
 static weft_status set_items(struct wf_tensor_list *list, uint32_t count,
                              weft_tensor *const *tensors, weft_tensor *const *targets,
@@ -93,11 +112,13 @@ static weft_status set_items(struct wf_tensor_list *list, uint32_t count,
 
     list->count = 0;
     list->memo = (struct wf_list_memo){0};
+    for (uint32_t i = 0; i < count; i++)
+        WF_TRY(check_pair(tensors[i], targets[i], i, context, function));
+    WF_TRY(check_targets(count, tensors, targets, function));
     for (uint32_t i = 0; i < count; i++) {
         weft_tensor *tensor = tensors[i], *target = targets[i];
         weft_move_item *item = &list->items[i];
 
-        WF_TRY(check_pair(tensor, target, i, context, function));
         *item =
             (weft_move_item){tensor->name, tensor->spec, tensor->held, target->spec, target->held};
         list->tensors[i] = tensor;

@@ -63,6 +63,7 @@ struct weft_tensor {
     weft_stream *stream; /* of the last work that was posted; the memory is freed after it */
 
     struct wf_tensor_list *last_list; /* that begins with this tensor; NULL: none yet */
+    uint32_t listed; /* as the target of this pair, in the last list that had it as a target */
 
     struct wf_dependent dependent; /* of the world communicator */
     char ended[WF_CAUSE];

@@ -64,8 +64,8 @@ weft_status wf_view_refuse(const weft_tensor *tensor, uint32_t axes)
 static weft_status check_dim(const weft_tensor *tensor, const char *name, int32_t dim)
 {
     if (dim >= 0 && dim < tensor->spec->layout.dims) return WEFT_OK;
-    return wf_fail(WEFT_ERR_INVALID, "%s is %d, but the tensor has %d dimensions", name, dim,
-                   tensor->spec->layout.dims);
+    return wf_fail(WEFT_ERR_INVALID, "%s is %d, but the tensor has %d dimension%s", name, dim,
+                   tensor->spec->layout.dims, tensor->spec->layout.dims == 1 ? "" : "s");
 }
 
 /* ---- a part of a dimension ---- */

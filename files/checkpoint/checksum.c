@@ -113,9 +113,10 @@ weft_status weft_checkpoint_checksum(const weft_checkpoint *checkpoint, size_t i
     WF_TRY(wf_require_kind(checkpoint, WF_KIND_CHECKPOINT, "weft_checkpoint_checksum: checkpoint"));
     WF_TRY(wf_require(out, "weft_checkpoint_checksum: out"));
     if (index >= checkpoint->tensor_count)
-        return wf_fail(WEFT_ERR_NOT_FOUND,
-                       "weft_checkpoint_checksum: index is %zu, but the checkpoint has %zu tensors",
-                       index, checkpoint->tensor_count);
+        return wf_fail(
+            WEFT_ERR_NOT_FOUND,
+            "weft_checkpoint_checksum: index is %zu, but the checkpoint has %zu tensor%s", index,
+            checkpoint->tensor_count, checkpoint->tensor_count == 1 ? "" : "s");
     tensor = &checkpoint->tensors[index];
     status = tensor->bytes > 0 ? sum_tensor(checkpoint, tensor, &sum) : WEFT_OK;
     if (status != WEFT_OK)

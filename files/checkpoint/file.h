@@ -371,7 +371,8 @@ void wf_part_of_piece(const struct wf_tensor *tensor, const struct wf_piece *pie
 int32_t wf_tensor_fast_dim(const weft_checkpoint *checkpoint, const struct wf_tensor *tensor);
 
 /* SPEC has the shape of TENSOR, elements of its size, and no partial placement. */
-weft_status wf_spec_check(const struct wf_tensor *tensor, const weft_spec *spec) WF_NODISCARD;
+weft_status wf_spec_check(const struct wf_tensor *tensor, const weft_spec *spec,
+                          const char *what) WF_NODISCARD;
 
 /* Read PART of TENSOR to TARGET. */
 weft_status wf_checkpoint_read_tensor(const weft_checkpoint *checkpoint,

@@ -160,6 +160,7 @@ weft_status weft_checkpoint_open(const char *path, weft_checkpoint **out)
 
     WF_TRY(wf_require(path, "weft_checkpoint_open: path"));
     WF_TRY(wf_require(out, "weft_checkpoint_open: out"));
+    if (path[0] == '\0') return wf_fail(WEFT_ERR_INVALID, "weft_checkpoint_open: path is empty");
     if (stat(path, &info) != 0)
         return wf_fail(errno == ENOENT || errno == ENOTDIR ? WEFT_ERR_NOT_FOUND : WEFT_ERR_SYSTEM,
                        "weft_checkpoint_open: %s: %s", path, kit_error_text(errno));

@@ -142,8 +142,9 @@ static weft_status find_tensor(const weft_checkpoint *checkpoint, const char *fu
                                size_t index, const struct wf_tensor **out)
 {
     if (index >= checkpoint->tensor_count)
-        return wf_fail(WEFT_ERR_NOT_FOUND, "%s: index is %zu, but the checkpoint has %zu tensors",
-                       function, index, checkpoint->tensor_count);
+        return wf_fail(WEFT_ERR_NOT_FOUND, "%s: index is %zu, but the checkpoint has %zu tensor%s",
+                       function, index, checkpoint->tensor_count,
+                       checkpoint->tensor_count == 1 ? "" : "s");
     *out = &checkpoint->tensors[index];
     return WEFT_OK;
 }
@@ -191,7 +192,7 @@ weft_status weft_checkpoint_read(const weft_checkpoint *checkpoint, size_t index
     return named(wf_checkpoint_read_tensor(checkpoint, tensor, &part, target), function, tensor);
 }
 
-weft_status wf_spec_check(const struct wf_tensor *tensor, const weft_spec *spec)
+weft_status wf_spec_check(const struct wf_tensor *tensor, const weft_spec *spec, const char *what)
 {
     const struct wf_file_dtype *dtype = wf_file_dtype(tensor->dtype);
     uint32_t wanted = weft_spec_dtype(spec);
@@ -204,11 +205,11 @@ weft_status wf_spec_check(const struct wf_tensor *tensor, const weft_spec *spec)
     for (int32_t d = 0; d < dims && same_shape; d++)
         same_shape = shape[d] == tensor->shape[d];
     if (wf_spec_is_partial(spec))
-        return wf_fail(WEFT_ERR_INVALID, "spec has a partial placement; a file has none");
+        return wf_fail(WEFT_ERR_INVALID, "%s has a partial placement; a file has none", what);
     if (same_shape && 8 * wf_dtype_bytes(wanted) == (dtype->bits < 8 ? 8 : dtype->bits))
         return WEFT_OK;
     wf_shape_add_text(tensor->dims, tensor->shape, &text);
-    wf_text_add(&text, ", but spec is %s", wf_dtype_name(wanted));
+    wf_text_add(&text, ", but %s is %s", what, wf_dtype_name(wanted));
     wf_shape_add_text(dims, shape, &text);
     status = wf_text_status(&text);
     if (status == WEFT_OK) status = wf_fail(WEFT_ERR_INVALID, "it is %s%s", dtype->name, text.data);
@@ -228,7 +229,7 @@ weft_status weft_checkpoint_read_shard(const weft_checkpoint *checkpoint, size_t
     WF_TRY(wf_require_kind(spec, WF_KIND_SPEC, "weft_checkpoint_read_shard: spec"));
     WF_TRY(wf_require(target, "weft_checkpoint_read_shard: target"));
     WF_TRY(find_tensor(checkpoint, function, index, &tensor));
-    WF_TRY(named(wf_spec_check(tensor, spec), function, tensor));
+    WF_TRY(named(wf_spec_check(tensor, spec, "spec"), function, tensor));
     wf_part_of_shard(&part, spec, rank);
     return named(wf_checkpoint_read_tensor(checkpoint, tensor, &part, target), function, tensor);
 }

@@ -138,9 +138,12 @@ static weft_status choose_format(weft_checkpoint_writer *writer, const char *pat
             WEFT_ERR_INVALID,
             "weft does not write format %u (%s); it writes safetensors, huggingface, ranks and npy",
             writer->format, name != NULL ? name : "unknown");
-    if ((writer->format == WEFT_FILE_RANKS) != (options->mesh != NULL))
-        return wf_fail(WEFT_ERR_INVALID, "a mesh is given, but the format is not that of files per "
-                                         "rank; or the other way round");
+    if (writer->format == WEFT_FILE_RANKS && options->mesh == NULL)
+        return wf_fail(WEFT_ERR_INVALID, "format is ranks, files per rank, which needs a `mesh`");
+    if (writer->format != WEFT_FILE_RANKS && options->mesh != NULL)
+        return wf_fail(
+            WEFT_ERR_INVALID,
+            "`mesh` is set, but format is %s; only format ranks, files per rank, has one", name);
     if (writer->format == WEFT_FILE_RANKS &&
         (wf_ends_with(path, ".safetensors") || wf_ends_with(path, ".npy")))
         return wf_fail(WEFT_ERR_INVALID,
@@ -325,8 +328,8 @@ weft_status weft_checkpoint_writer_write(weft_checkpoint_writer *writer, size_t 
         wf_require_kind(writer, WF_KIND_CHECKPOINT_WRITER, "weft_checkpoint_writer_write: writer"));
     WF_TRY(wf_require(source, "weft_checkpoint_writer_write: source"));
     if (index >= writer->count)
-        return wf_fail(WEFT_ERR_INVALID, "%s: index is %zu, but the checkpoint has %zu tensors",
-                       function, index, writer->count);
+        return wf_fail(WEFT_ERR_INVALID, "%s: index is %zu, but the checkpoint has %zu tensor%s",
+                       function, index, writer->count, writer->count == 1 ? "" : "s");
     if (writer->output.committed)
         return wf_fail(WEFT_ERR_INVALID, "%s: the checkpoint was committed before", function);
     tensor = &writer->tensors[index];

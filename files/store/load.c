@@ -62,7 +62,7 @@ static weft_status check_tensor(const struct load *load, size_t index, const wef
     if (wf_file_dtype(tensor->dtype)->dtype != (uint32_t)weft_spec_dtype(spec))
         return wf_fail(WEFT_ERR_INVALID, "it is %s, but the checkpoint has %s",
                        wf_dtype_name(weft_spec_dtype(spec)), wf_file_dtype(tensor->dtype)->name);
-    return wf_spec_check(tensor, spec);
+    return wf_spec_check(tensor, spec, "the tensor to load into");
 }
 
 /* List the pieces of TENSOR, which has number INDEX in FROM. */
@@ -93,6 +93,21 @@ static weft_status find_source(const struct load *load, size_t i, size_t *index)
                            "tensors[%zu] has no name; create it with one, or give `names`", i);
     }
     return name != NULL ? weft_checkpoint_find(load->from, name, index) : WEFT_OK;
+}
+
+static const char *name_of(const void *state, size_t index)
+{
+    const struct load *load = state;
+
+    if (load->options.names != NULL) return load->options.names[index];
+    return load->layout != NULL ? load->from->tensors[index].name
+                                : weft_tensor_name(load->tensors[index]);
+}
+
+static weft_status compare(struct load *load, weft_status status)
+{
+    return wf_store_compare(&load->call, "load", status, &load->digest,
+                            &(struct wf_store_words){NULL, load->count, name_of, load});
 }
 
 static weft_status take_tensors(struct load *load)
@@ -207,7 +222,7 @@ weft_status weft_load(weft_context *context, const weft_checkpoint *from,
     wf_store_begin(&load.call, context, WEFT_RECORD_LOAD, "weft_load");
     status = prepare(&load, options, out);
     wf_store_set_bytes(&load.call, load.pieces.bytes);
-    status = wf_store_compare(&load.call, "load", status, &load.digest);
+    status = compare(&load, status);
     if (status == WEFT_OK) {
         if (load.options.names == NULL && weft_rank(context) == 0) wf_checkpoint_warn(from, layout);
         status = wf_pieces_run(&load.pieces, true, read_piece, &load);
@@ -247,7 +262,7 @@ weft_status weft_load_into(weft_context *context, const weft_checkpoint *from, s
     wf_store_begin(&load.call, context, WEFT_RECORD_LOAD, "weft_load_into");
     status = prepare_into(&load, count, tensors, options);
     wf_store_set_bytes(&load.call, load.pieces.bytes);
-    status = wf_store_compare(&load.call, "load", status, &load.digest);
+    status = compare(&load, status);
     if (status == WEFT_OK) status = wf_store_meet(&load.call, fill_tensors(&load), 0, &all);
     release_tensors(&load);
     return end(&load, status);

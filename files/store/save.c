@@ -81,6 +81,11 @@ static struct wf_store_digest digest_of(const struct wf_save *save)
     return digest;
 }
 
+static const char *name_of(const void *state, size_t index)
+{
+    return ((const struct wf_save *)state)->entries[index].name;
+}
+
 static weft_status open_files(struct wf_save *save, enum wf_outputs_mode mode)
 {
     const weft_save_options *given = &save->options;
@@ -95,15 +100,32 @@ static weft_status open_files(struct wf_save *save, enum wf_outputs_mode mode)
     return wf_writer_create(save->path, save->count, save->entries, &options, mode, &save->writer);
 }
 
+static weft_status check_format(const weft_save_options *options)
+{
+    const char *name = weft_file_format_name((enum weft_file_format)options->format);
+
+    if (options->format == WEFT_FILE_RANKS && options->layout == NULL)
+        return wf_fail(WEFT_ERR_INVALID, "format is ranks, files per rank, which needs a `layout`");
+    if (options->layout == NULL || options->format == WEFT_FILE_ANY ||
+        options->format == WEFT_FILE_RANKS || name == NULL)
+        return WEFT_OK;
+    return wf_fail(WEFT_ERR_INVALID,
+                   "`layout` is set, but format is %s; only format ranks, files per rank, has one",
+                   name);
+}
+
 /* This rank's part, before the ranks compare. */
 static weft_status check(struct wf_save *save, const char *path, weft_tensor *const *tensors,
                          size_t count, const weft_save_options *options)
 {
     WF_TRY(wf_require(path, "path"));
-    if (count > 0) WF_TRY(wf_require(tensors, "tensors"));
+    if (count == 0)
+        return wf_fail(WEFT_ERR_INVALID, "count is 0; a checkpoint has at least one tensor");
+    WF_TRY(wf_require(tensors, "tensors"));
     WF_TRY(wf_options_read("weft_save_options", options, &save->options, sizeof save->options));
     if (save->options.layout != NULL)
         WF_TRY(wf_require_kind(save->options.layout, WF_KIND_LAYOUT, "weft_save_options: layout"));
+    WF_TRY(check_format(&save->options));
     if (save->options.name_count != (save->options.names != NULL ? count : 0))
         return wf_fail(WEFT_ERR_INVALID,
                        "the options have %zu names (name_count) for %zu tensors; expected one per "
@@ -215,7 +237,8 @@ weft_status wf_save_prepare(struct wf_save *save, const char *path, weft_tensor 
     uint64_t all;
 
     if (status == WEFT_OK) digest = digest_of(save);
-    WF_TRY(wf_store_compare(&save->call, "save", status, &digest));
+    WF_TRY(wf_store_compare(&save->call, "save", status, &digest,
+                            &(struct wf_store_words){path, count, name_of, save}));
     status = open_and_list(save, copies);
     return wf_store_meet(&save->call, status, 0, &all);
 }

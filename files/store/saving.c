@@ -123,7 +123,7 @@ weft_status weft_save_begin(weft_context *context, const char *path, size_t coun
         saving->save.call = call;
         status = wf_save_prepare(&saving->save, path, tensors, count, options, true);
     } else { /* the other ranks learn of it */
-        status = wf_store_compare(&call, "save", status, &(struct wf_store_digest){0});
+        status = wf_store_compare(&call, "save", status, &(struct wf_store_digest){0}, NULL);
     }
     status = wf_store_end(&call, status);
     if (status != WEFT_OK) {
@@ -192,6 +192,11 @@ weft_status weft_saving_wait(weft_saving *saving, int64_t timeout_ns)
     bool ended;
 
     WF_TRY(check_saving(saving, "weft_saving_wait"));
+    if (timeout_ns < WEFT_FOREVER)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "weft_saving_wait: timeout_ns is %lld; it must be 0, positive or "
+                       "WEFT_FOREVER",
+                       (long long)timeout_ns);
     pthread_mutex_lock(&saving->guard);
     ended = saving->ended || (timeout_ns != 0 && wait_for_long(saving, timeout_ns));
     saving->was_told = saving->was_told || ended;

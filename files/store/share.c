@@ -35,8 +35,87 @@ void wf_store_free(struct wf_store_call *call)
     weft_answers_release(&call->compared);
 }
 
+/* ---- ranks that differ ---- */
+
+enum { WORDS_MOST = 1 << 18 }; /* bytes that a rank tells the others */
+
+/* The path, or the names, each followed by a zero byte.  *OUT is NULL if there is no memory. */
+static size_t list_words(const struct wf_store_words *words, bool paths, char **out)
+{
+    size_t bytes = 0, count = paths ? 1 : words->count;
+
+    *out = wf_alloc(WORDS_MOST);
+    for (size_t i = 0; *out != NULL && i < count; i++) {
+        const char *word = paths ? words->path : words->name(words->state, i);
+        size_t length = strlen(word) + 1;
+
+        if (length > WORDS_MOST - bytes) break;
+        memcpy(*out + bytes, word, length);
+        bytes += length;
+    }
+    return bytes;
+}
+
+/* The next word of ANSWERS[RANK] at *AT; NULL: none. */
+static const char *next_word(const weft_answers *answers, int32_t rank, size_t *at)
+{
+    const char *word = (const char *)weft_answers_data(answers, rank) + *at;
+
+    if (*at >= weft_answers_bytes(answers, rank)) return NULL;
+    *at += strlen(word) + 1;
+    return word;
+}
+
+/* Add what RANK has instead of rank 0 to ABOUT. */
+static void describe(const weft_answers *answers, int32_t rank, bool paths, struct wf_text *about)
+{
+    size_t at = 0, at_other = 0;
+
+    for (size_t i = 0;; i++) {
+        const char *word = next_word(answers, 0, &at), *other = next_word(answers, rank, &at_other);
+
+        if (word == NULL && other == NULL) return;
+        if (word != NULL && other != NULL && strcmp(word, other) == 0) continue;
+        if (paths)
+            wf_text_add(about, ": \"%.300s\" and \"%.300s\"", word != NULL ? word : "",
+                        other != NULL ? other : "");
+        else if (word != NULL && other != NULL)
+            wf_text_add(about, "; tensor %zu is \"%.200s\" and \"%.200s\"", i, word, other);
+        else
+            wf_text_add(about, "; only rank %d has tensor %zu, \"%.200s\"", word != NULL ? 0 : rank,
+                        i, word != NULL ? word : other);
+        return;
+    }
+}
+
+/* All ranks know that RANK differs from rank 0 in DIFFERS.  These two tell the others how. */
+static weft_status refuse(struct wf_store_call *call, const char *what, int32_t rank,
+                          const char *differs, bool paths, const struct wf_store_words *words)
+{
+    weft_agree_options options = {.struct_size = sizeof options, .after = call->compared};
+    weft_comm *world = weft_world(call->context);
+    bool tells = weft_comm_rank(world) == 0 || weft_comm_rank(world) == rank;
+    struct wf_text about = {0};
+    weft_answers *answers = NULL;
+    char *list = NULL;
+    size_t bytes = tells ? list_words(words, paths, &list) : 0;
+    weft_status status =
+        weft_agree(world, call->function, WEFT_OK, list, bytes, &options, &answers);
+
+    wf_free(list);
+    if (status != WEFT_OK) return status;
+    describe(answers, rank, paths, &about);
+    weft_answers_release(&answers);
+    status =
+        wf_fail(WEFT_ERR_MISMATCH, "%s: rank 0 and rank %d %s with different %s%s", call->function,
+                rank, what, differs, about.data != NULL && !about.failed ? about.data : "");
+    wf_text_free(&about);
+    return status;
+}
+
 weft_status wf_store_compare(struct wf_store_call *call, const char *what, weft_status status,
-                             const struct wf_store_digest *digest)
+                             const struct wf_store_digest *digest,
+                             const struct wf_store_words *words)
 {
     struct wf_store_digest first = *digest, other = *digest;
     weft_comm *world = weft_world(call->context);
@@ -50,6 +129,8 @@ weft_status wf_store_compare(struct wf_store_call *call, const char *what, weft_
             if (rank == 0) first = other;
             differs = difference(&first, &other);
         }
+        if (differs != NULL && (first.path != other.path || first.tensors != other.tensors))
+            return refuse(call, what, rank, differs, first.path != other.path, words);
         if (differs != NULL)
             return wf_fail(WEFT_ERR_MISMATCH, "%s: rank 0 and rank %d %s with different %s",
                            call->function, rank, what, differs);

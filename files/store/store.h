@@ -27,6 +27,14 @@ struct wf_store_digest {
     uint64_t path, tensors, layouts, options;
 };
 
+/* The texts behind a digest, for the ranks that differ. */
+struct wf_store_words {
+    const char *path; /* NULL: it is not compared */
+    size_t count;     /* of names */
+    const char *(*name)(const void *state, size_t index);
+    const void *state;
+};
+
 /* WEFT_ERR_INVALID: CONTEXT cannot be used.  WEFT_ERR_UNSUPPORTED: its ranks are simulated. */
 weft_status wf_store_check(weft_context *context, const char *function) WF_NODISCARD;
 /* STREAM is one of the context, and its work has not failed. */
@@ -42,9 +50,10 @@ weft_status wf_store_end(const struct wf_store_call *call, weft_status status);
 /* No further step follows. */
 void wf_store_free(struct wf_store_call *call);
 /* All ranks compare DIGEST of what they want to do; STATUS is how the preparation went here.
- * WHAT is "load" or "save". */
+ * WHAT is "load" or "save".  WORDS may be NULL if STATUS is not WEFT_OK. */
 weft_status wf_store_compare(struct wf_store_call *call, const char *what, weft_status status,
-                             const struct wf_store_digest *digest) WF_NODISCARD;
+                             const struct wf_store_digest *digest,
+                             const struct wf_store_words *words) WF_NODISCARD;
 /* All ranks have come here, or one has failed: then all get its error.  *SUM is that of all ranks'
  * VALUE.  Waits as long as all ranks make progress (wf_store_goes_on) within the time limit.
  * [any thread] */

@@ -108,8 +108,8 @@ static weft_status check_shapes(const weft_cp *cp, const struct request *r,
     int64_t mine = cp->held[cp->coordinate];
 
     if (r->dim < 0 || r->dim >= whole->dims)
-        return wf_fail(WEFT_ERR_INVALID, "%s: dim is %d, but the buffer has %d dimensions",
-                       r->function, r->dim, whole->dims);
+        return wf_fail(WEFT_ERR_INVALID, "%s: dim is %d, but the buffer has %d dimension%s",
+                       r->function, r->dim, whole->dims, whole->dims == 1 ? "" : "s");
     if (whole->dtype != part->dtype || whole->dims != part->dims)
         return wf_fail(WEFT_ERR_INVALID,
                        "%s: source and target have the dtypes %s and %s, and %d and %d dimensions; "

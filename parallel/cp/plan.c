@@ -354,8 +354,9 @@ weft_status weft_cp_plan_problems(const weft_cp_plan *plan, int32_t coordinate, 
             wf_fail_named(wf_items_check("weft_cp_problem", problem_size, sizeof *problems), name));
     if (!has_coordinate(plan, coordinate) || step < 0 || step >= wf_cp_steps(plan))
         return wf_fail(WEFT_ERR_INVALID,
-                       "%s: coordinate %d, step %d; the plan has %d coordinates and %d steps", name,
-                       coordinate, step, plan->ranks, wf_cp_steps(plan));
+                       "%s: coordinate %d, step %d; the plan has %d coordinate%s and %d step%s",
+                       name, coordinate, step, plan->ranks, plan->ranks == 1 ? "" : "s",
+                       wf_cp_steps(plan), wf_cp_steps(plan) == 1 ? "" : "s");
     status = wf_cp_problems(plan, coordinate, step, &list);
     if (status == WEFT_OK) {
         if (capacity > 0 && list.count > 0)

@@ -158,8 +158,8 @@ weft_status weft_fsdp_shard_spec(const weft_spec *spec, const char *axes, int32_
     if (out == NULL) return wf_fail_null(what, "out");
     mesh = weft_spec_mesh(spec);
     if (dim < 0 || dim >= weft_spec_dims(spec))
-        return wf_fail(WEFT_ERR_INVALID, "%s: dim is %d; the tensor has %d dimensions", what, dim,
-                       weft_spec_dims(spec));
+        return wf_fail(WEFT_ERR_INVALID, "%s: dim is %d; the tensor has %d dimension%s", what, dim,
+                       weft_spec_dims(spec), weft_spec_dims(spec) == 1 ? "" : "s");
     WF_TRY(wf_fail_named(list_axes(mesh, axes, listed, &count), what));
     WF_TRY(wf_fail_named(wf_fsdp_axes(mesh, axes, &set), what));
     WF_TRY(wf_fail_named(check_replicated(spec, set), what));

@@ -62,8 +62,8 @@ weft_status weft_fsdp_rebind(weft_fsdp_group *group, size_t index, weft_tensor *
     WF_TRY(weft_object_check(tensor, "weft_tensor", function, "tensor"));
     if (index >= group->count)
         return wf_fsdp_fail(group,
-                            wf_fail(WEFT_ERR_INVALID, "index is %zu; the group has %u parameters",
-                                    index, group->count),
+                            wf_fail(WEFT_ERR_INVALID, "index is %zu; the group has %u parameter%s",
+                                    index, group->count, group->count == 1 ? "" : "s"),
                             function);
     before = group->params[index].stored;
     if (tensor == before) return WEFT_OK;

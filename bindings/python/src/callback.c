@@ -117,8 +117,8 @@ static weft_status call(const struct callback *callback, callback_object *self,
     if (result == Py_False && callback->stops) status = WEFT_ERR_ABORTED;
     if (result != NULL && frame->users > 0 && !PyErr_Occurred())
         PyErr_Format(PyExc_BufferError,
-                     "the function `%s` keeps %zd arrays of its shards; copy them instead",
-                     callback->name, frame->users);
+                     "the function `%s` keeps %zd array%s of its shards; copy them instead",
+                     callback->name, frame->users, frame->users == 1 ? "" : "s");
     Py_XDECREF(result);
     return status;
 }

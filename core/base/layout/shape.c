@@ -5,7 +5,9 @@ weft_status wf_shape_check(int32_t dims, const int64_t *shape, uint32_t dtype)
 {
     int64_t bytes = (int64_t)wf_dtype_bytes(dtype);
 
-    if (bytes == 0) return wf_fail(WEFT_ERR_INVALID, "dtype %u is not known", dtype);
+    if (bytes == 0)
+        return wf_fail(WEFT_ERR_INVALID, "dtype %u is unknown; the dtypes are 0 to %d", dtype,
+                       WEFT_DTYPE_COUNT - 1);
     if (dims < 0 || dims > WEFT_MAX_DIMS)
         return wf_fail(WEFT_ERR_INVALID, "the tensor has %d dimensions; the maximum is %d", dims,
                        WEFT_MAX_DIMS);

@@ -328,6 +328,14 @@ weft_status wf_context_waited(weft_context *context, const char *function, const
                    function, context->rank, stream[0] != '\0' ? " on stream " : "", stream, limit);
 }
 
+weft_status wf_limit_check(const char *function, int64_t timeout_ns)
+{
+    if (timeout_ns >= WEFT_FOREVER) return WEFT_OK;
+    return wf_fail(WEFT_ERR_INVALID,
+                   "%s: timeout_ns is %lld; it must be 0, positive or WEFT_FOREVER", function,
+                   (long long)timeout_ns);
+}
+
 /* STREAM is one of CONTEXT. */
 static weft_status wait_for(weft_context *context, weft_stream *stream, int64_t timeout_ns,
                             const char *function)
@@ -347,6 +355,7 @@ weft_status weft_stream_wait(weft_stream *stream, int64_t timeout_ns)
     weft_context *context;
 
     WF_TRY(wf_stream_context(stream, "weft_stream_wait", &context));
+    WF_TRY(wf_limit_check("weft_stream_wait", timeout_ns));
     return wait_for(context, stream, timeout_ns, "weft_stream_wait");
 }
 
@@ -354,6 +363,7 @@ weft_status weft_context_wait(weft_context *context, weft_stream *stream, int64_
 {
     WF_TRY(wf_context_check(context, "weft_context_wait"));
     WF_TRY(wf_stream_check(context, stream, "weft_context_wait"));
+    WF_TRY(wf_limit_check("weft_context_wait", timeout_ns));
     return wait_for(context, stream, timeout_ns, "weft_context_wait");
 }
 

@@ -96,14 +96,24 @@ static void note_failure(struct run *run, int32_t rank, weft_status status)
     wf_server_report_gone(run->threads->server, rank, text);
 }
 
+/* True if STATUS is an error of weft whose text was set after wf_failure_count was BEFORE. */
+static bool has_text(weft_status status, uint64_t before)
+{
+    return status < 0 && strcmp(weft_status_name(status), "unknown") != 0 &&
+           wf_failure_count() != before;
+}
+
 static void *run_rank(void *argument)
 {
     struct rank *self = argument;
+    uint64_t before = wf_failure_count();
     weft_status status;
 
     current = self->run->threads;
     current_rank = self->rank;
     status = self->run->rank_main(self->run->argument);
+    if (status != WEFT_OK && !has_text(status, before))
+        status = wf_fail_callback(status, before, "rank_main");
     if (status != WEFT_OK) note_failure(self->run, self->rank, status);
     current = NULL;
     return NULL;

@@ -249,6 +249,7 @@ weft_status weft_work_wait(weft_work *work, int64_t timeout_ns)
     weft_status status;
 
     WF_TRY(check(work, "weft_work_wait", "work"));
+    WF_TRY(wf_limit_check("weft_work_wait", timeout_ns));
     status =
         work->context->plugin->device->event_wait(work->context->device, work->event, timeout_ns);
     if (status == WEFT_ERR_TIMEOUT && /* the wait's own, or that of the work? */

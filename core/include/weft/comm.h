@@ -186,12 +186,13 @@ WEFT_API WEFT_NODISCARD weft_status weft_collective_sizes(const weft_comm *comm,
 /* SEND and RECV hold COUNT elements, except that all_gather's RECV, reduce_scatter's SEND and both
  * of all_to_all hold size x COUNT.  Memory that is too small, as far as the device knows, is
  * WEFT_ERR_INVALID, here and in messages.  With WEFT_CHECK=1 these are WEFT_ERR_INVALID too: memory
- * that is not aligned to its elements; memory that overlaps other than in place; host memory of
- * which the process cannot read all bytes that the call uses.
- * In place, SEND equals RECV in all_reduce, all_to_all, and in broadcast and reduce on the root.  A
- * gather, on the root, and an all_gather are in place if SEND is this rank's own part of RECV; a
- * scatter, on the root, and a reduce_scatter if RECV is this rank's own part of SEND, whose other
- * parts are then undefined.  The variants with a count for each rank are in place in the same way.
+ * that is not aligned to its elements; memory that overlaps other than in place; blocks of RECV
+ * that overlap each other; host memory of which the process cannot read all bytes that the call
+ * uses. In place, SEND equals RECV in all_reduce, all_to_all, and in broadcast and reduce on the
+ * root.  A gather, on the root, and an all_gather are in place if SEND is this rank's own part of
+ * RECV; a scatter, on the root, and a reduce_scatter if RECV is this rank's own part of SEND, whose
+ * other parts are then undefined.  The variants with a count for each rank are in place in the same
+ * way.
  */
 WEFT_API WEFT_NODISCARD weft_status weft_all_reduce(weft_comm *comm, const void *send, void *recv,
                                                     uint64_t count, enum weft_dtype dtype,

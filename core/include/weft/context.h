@@ -11,9 +11,10 @@
  *    fail: for NULL it returns the value that its comment names.
  *  - Structs of options and of information begin with struct_size.  The caller sets it to sizeof
  *    of the struct; weft reads and writes no more than that.  An option field that is zero has
- *    its default.  An option that this version does not know is WEFT_ERR_VERSION.
+ *    its default.  An option that this version does not know is WEFT_ERR_VERSION.  A struct_size of
+ *    options that is below the one of weft 0.9.0 is WEFT_ERR_INVALID.
  *  - Time limits are in nanoseconds.  WEFT_FOREVER waits without limit.  0 tests once, unless the
- *    function gives 0 another meaning.
+ *    function gives 0 another meaning.  A wait refuses any other limit below 0.
  *  - A borrowed result is not released by the caller.  It is valid as long as the object that it
  *    was obtained from.  The release of that object releases it; do not use it afterwards.
  *  - Indices, ranks, axes and dimensions count from 0.
@@ -146,7 +147,8 @@ typedef weft_status (*weft_threads_main)(void *user);
 /* Run RANK_MAIN(USER) as SIZE ranks, each on its own thread.  In RANK_MAIN, weft_init(NULL,
  * &ctx) joins the job of these threads and ignores the launcher's variables.  Returns when all
  * ranks have returned: WEFT_OK, or the status of the rank that failed first, with its rank and text
- * in weft_last_error.  When a rank fails, its communicators fail on all ranks, so that no rank
+ * in weft_last_error.  A number that is not an error of weft becomes WEFT_ERR_INVALID.  When a rank
+ * fails, its communicators fail on all ranks, so that no rank
  * waits for it.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_threads_run(int32_t size, weft_threads_main rank_main,
                                                      void *user);

@@ -71,10 +71,12 @@ typedef struct weft_dl_unversioned { /* DLManagedTensor, of DLPack before 1.0 */
     void (*deleter)(struct weft_dl_unversioned *self);
 } weft_dl_unversioned;
 
-/* Set *OUT to the dtype of weft that DTYPE is, or to the DLPack dtype of DTYPE.
- * WEFT_ERR_UNSUPPORTED: weft has no such dtype.  [any thread] */
+/* Set *OUT to the dtype of weft that is DTYPE of DLPack.  WEFT_ERR_UNSUPPORTED: there is none.
+ * [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_dtype_from_dlpack(weft_dl_dtype dtype,
                                                            enum weft_dtype *out);
+/* Set *OUT to the dtype of DLPack that is DTYPE of weft.  WEFT_ERR_UNSUPPORTED: DTYPE is not a
+ * dtype. [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_dtype_to_dlpack(enum weft_dtype dtype, weft_dl_dtype *out);
 
 typedef struct weft_dlpack_options {

@@ -59,14 +59,16 @@ WEFT_API void weft_object_begin(weft_object *object, const char *type);
  * the caller leaves it alone.  That is a warning in the log, except in a fork of the process that
  * made OBJECT.  [any thread] */
 WEFT_API bool weft_object_end(weft_object *object, const char *type, const char *function);
-/* OBJECT begins with a weft_object, or is one of weft's own: a weft_context, weft_comm, weft_tensor
- * and so on, whose name is TYPE.  WEFT_ERR_INVALID: OBJECT is NULL, is not a TYPE, has ended, or
- * belongs to a parent process.  WEFT_ERR_UNSUPPORTED: OBJECT is the communicator of simulated
- * ranks.  The error text begins with FUNCTION and names ARGUMENT.  [any thread] */
+/* Check that OBJECT is a TYPE that can be used.  It begins with a weft_object, or is one of weft's
+ * own: a weft_context, weft_comm, weft_tensor and so on.  WEFT_ERR_INVALID: OBJECT is NULL, is not
+ * a TYPE, has ended, or belongs to a parent process.  WEFT_ERR_UNSUPPORTED: OBJECT is the
+ * communicator of simulated ranks.  The error text begins with FUNCTION and names ARGUMENT.  [any
+ * thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_object_check(const void *object, const char *type,
                                                       const char *function, const char *argument);
-/* STREAM is NULL, the default stream, or a stream of CONTEXT.  WEFT_ERR_INVALID: it is not, or was
- * released; or CONTEXT cannot be used.  The error text begins with FUNCTION.  [any thread] */
+/* Check that STREAM is NULL, the default stream, or a stream of CONTEXT.  WEFT_ERR_INVALID: it is
+ * not, or was released; or CONTEXT cannot be used.  The error text begins with FUNCTION.  [any
+ * thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_stream_check(weft_context *context,
                                                       const weft_stream *stream,
                                                       const char *function);

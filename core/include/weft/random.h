@@ -35,37 +35,37 @@ typedef struct weft_random {
  * WEFT_ERR_UNSUPPORTED: the distribution is not defined on the dtype.  RANDOM keeps its offset if a
  * call fails. */
 
-/* LOW <= x < HIGH.  Floats and complex numbers; of the latter, both parts.  WEFT_ERR_INVALID also:
- * HIGH - LOW is beyond the largest number of f32, or the step of the draw, (HIGH - LOW) / 2^p, is
- * below the smallest normal number of f32 (docs/random.md).  For f64 and c128 it is f64 instead of
- * f32. */
+/* Draw uniform numbers x, LOW <= x < HIGH.  Floats and complex numbers; of the latter, both parts.
+ * WEFT_ERR_INVALID also: HIGH - LOW is beyond the largest number of f32, or the step of the draw,
+ * (HIGH - LOW) / 2^p, is below the smallest normal number of f32 (docs/random.md).  For f64 and
+ * c128 it is f64 instead of f32. */
 WEFT_API WEFT_NODISCARD weft_status weft_tensor_uniform(weft_tensor *tensor, weft_random *random,
                                                         double low, double high,
                                                         weft_stream *stream);
-/* The normal distribution.  DEVIATION is at least 0.  Floats and complex numbers, whose parts have
- * DEVIATION / sqrt(2) each; MEAN is the mean of both parts. */
+/* Draw from the normal distribution.  DEVIATION is at least 0.  Floats and complex numbers, whose
+ * parts have DEVIATION / sqrt(2) each; MEAN is the mean of both parts. */
 WEFT_API WEFT_NODISCARD weft_status weft_tensor_normal(weft_tensor *tensor, weft_random *random,
                                                        double mean, double deviation,
                                                        weft_stream *stream);
-/* The normal distribution within LOW <= x <= HIGH, by its quantiles: no element is drawn again.
- * DEVIATION is positive.  Floats.  If both limits are on one side of the mean, more than 37
+/* Draw from the normal distribution within LOW <= x <= HIGH, by its quantiles: no element is drawn
+ * again. DEVIATION is positive.  Floats.  If both limits are on one side of the mean, more than 37
  * deviations away from it, every element is the limit that is nearer to the mean.  Limits beyond
  * the range of the dtype are allowed; the elements stay within it. */
 WEFT_API WEFT_NODISCARD weft_status weft_tensor_truncated_normal(weft_tensor *tensor,
                                                                  weft_random *random, double mean,
                                                                  double deviation, double low,
                                                                  double high, weft_stream *stream);
-/* 1 with PROBABILITY, from 0 to 1, else 0.  Any dtype, bool included. */
+/* Draw 1 with PROBABILITY, from 0 to 1, else 0.  Any dtype, bool included. */
 WEFT_API WEFT_NODISCARD weft_status weft_tensor_bernoulli(weft_tensor *tensor, weft_random *random,
                                                           double probability, weft_stream *stream);
-/* A mask for dropout: 0 with PROBABILITY, from 0 to 1, else 1 / (1 - PROBABILITY).  Floats and
+/* Draw a mask for dropout: 0 with PROBABILITY, from 0 to 1, else 1 / (1 - PROBABILITY).  Floats and
  * complex numbers. */
 WEFT_API WEFT_NODISCARD weft_status weft_tensor_dropout(weft_tensor *tensor, weft_random *random,
                                                         double probability, weft_stream *stream);
-/* LOW <= x < HIGH: HIGH is exclusive, and may be one more than the largest number of the dtype.
- * Integers and bool, whose numbers are 0 and 1.  The numbers from 2^63 - 1 on, of i64 and u64,
- * cannot be drawn, because HIGH is an int64_t.  For dtypes of up to 32 bits, a number's probability
- * differs from 1 / (HIGH - LOW) by at most 2^-32. */
+/* Draw integers x, LOW <= x < HIGH: HIGH is exclusive, and may be one more than the largest number
+ * of the dtype. Integers and bool, whose numbers are 0 and 1.  The numbers from 2^63 - 1 on, of i64
+ * and u64, cannot be drawn, because HIGH is an int64_t.  For dtypes of up to 32 bits, a number's
+ * probability differs from 1 / (HIGH - LOW) by at most 2^-32. */
 WEFT_API WEFT_NODISCARD weft_status weft_tensor_integers(weft_tensor *tensor, weft_random *random,
                                                          int64_t low, int64_t high,
                                                          weft_stream *stream);

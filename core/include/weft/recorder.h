@@ -80,7 +80,8 @@ WEFT_API WEFT_PREVIEW weft_recorder *weft_recorders_at(const weft_recorders *rec
                                                        size_t index);
 /* Number of files and folders that were left out; 0 for NULL. */
 WEFT_API WEFT_PREVIEW size_t weft_recorders_problem_count(const weft_recorders *recorders);
-/* Why file or folder INDEX of them was left out: a sentence; NULL past the last.  Borrowed. */
+/* The reason why file or folder INDEX was left out, a sentence; NULL if INDEX is not below
+ * weft_recorders_problem_count, and for NULL.  Borrowed. */
 WEFT_API WEFT_PREVIEW const char *weft_recorders_problem(const weft_recorders *recorders,
                                                          size_t index);
 /* Number of folders that weft_recorders_create searches; 0 for NULL. */

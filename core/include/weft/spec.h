@@ -82,8 +82,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_spec_create(const weft_mesh *mesh, enum
                                                      weft_spec **out);
 
 /* Create the spec on MESH that TEXT describes.  *OUT keeps a reference to MESH.  The caller
- * releases *OUT.  WEFT_ERR_PARSE: TEXT is malformed.  WEFT_ERR_INVALID: TEXT is well formed, but no
- * such spec can exist on MESH.  The error text gives the position in TEXT and the reason. */
+ * releases *OUT.  WEFT_ERR_PARSE: TEXT is malformed; the error text gives the position in TEXT and
+ * the reason.  WEFT_ERR_INVALID: TEXT is well formed, but no such spec can exist on MESH; the error
+ * text gives TEXT and the reason. */
 WEFT_API WEFT_NODISCARD weft_status weft_spec_parse(const weft_mesh *mesh, const char *text,
                                                     weft_spec **out);
 
@@ -171,7 +172,9 @@ WEFT_API uint64_t weft_spec_shard_bytes(const weft_spec *spec, int32_t rank);
 
 /* For collectives with a count for each rank (weft_all_gather_v): set COUNTS[i] to the number of
  * elements that rank RANKS[i] holds, and OFFSETS[i] to the sum of the counts before it.  RANKS may
- * be NULL: the ranks are 0 to COUNT - 1.  OFFSETS may be NULL.  Takes time linear in COUNT.
+ * be NULL: the ranks are 0 to COUNT - 1.  OFFSETS may be NULL.  A rank outside the mesh counts 0.
+ * The gathered elements are row-major only if SPEC splits dimension 0 alone, by S or G in the order
+ * of RANKS.  Takes time linear in COUNT.
  * [RANKS, COUNTS, OFFSETS: COUNT entries] */
 WEFT_API WEFT_NODISCARD weft_status weft_spec_counts(const weft_spec *spec, size_t count,
                                                      const int32_t *ranks, uint64_t *counts,
@@ -199,8 +202,8 @@ typedef struct weft_intersection {
 
 /* Write the first overlap in dimension DIM, at or after global index FROM, of the shards of two
  * ranks.  False if the shards do not overlap there.  The specs may have different meshes.
- *     for (int64_t at = 0; weft_spec_intersection(a, i, b, j, dim, at, &o); at = o.start +
- * o.length) */
+ *     for (int64_t at = 0; weft_spec_intersection(a, i, b, j, dim, at, &o);
+ *          at = o.start + o.length) ... */
 WEFT_API bool weft_spec_intersection(const weft_spec *first, int32_t first_rank,
                                      const weft_spec *second, int32_t second_rank, int32_t dim,
                                      int64_t from, weft_intersection *out);

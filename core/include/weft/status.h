@@ -1,4 +1,6 @@
-/* status.h - error texts, the version, and names of dtypes. */
+/* status.h - error texts, the version, and names of dtypes.
+ *
+ * The statuses, dtypes and reductions themselves are in weft_plugin.h. */
 #ifndef WEFT_STATUS_H
 #define WEFT_STATUS_H
 

@@ -125,9 +125,9 @@ WEFT_API WEFT_PREVIEW WEFT_NODISCARD weft_status weft_symm_put_signal_to(
 
 /* ---- signals ------------------------------------------------------------------- */
 
-/* Change the slot of CHANNEL in PEER's pad that has this rank as its sender: OP sets the slot to
- * VALUE or adds VALUE to it.  Earlier puts may arrive later than the signal, unless a fence is
- * between them and this call. */
+/* Post a signal to PEER.  In PEER's pad, the slot of CHANNEL for signals from this rank is set to
+ * VALUE, or VALUE is added to it, as OP states.  Earlier puts may arrive later than the signal,
+ * unless a fence is between them and this call. */
 WEFT_API WEFT_PREVIEW WEFT_NODISCARD weft_status weft_symm_signal_to(weft_symm *symm, int32_t peer,
                                                                      uint32_t channel,
                                                                      uint64_t value,

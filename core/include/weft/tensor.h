@@ -108,7 +108,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_tensor_wrap(weft_context *context, cons
 /* Create a tensor of layout SPEC from MEMORY, in which every rank has the whole tensor, and post
  * the copy of each rank's shard to STREAM.  MEMORY is host or device memory, row-major without
  * gaps, unless `strides` of OPTIONS are those of the whole tensor.  It stays the caller's, who must
- * not change it before the work on STREAM is complete.  A rank outside the mesh may pass NULL. With
+ * not change it before the work on STREAM is complete.  An invalid MEMORY or OPTIONS is an error of
+ * this rank alone: the other ranks wait for it up to their time limit.  A rank outside the mesh may
+ * pass NULL. With
  * simulated ranks, all of them read this one buffer.  OPTIONS may be NULL; of these, `name` and
  * `strides` are used, and others are refused.  Collective, as weft_tensor_move; no data is sent.
  * Errors: as weft_tensor_wrap and weft_tensor_move.  The caller releases *OUT. */
@@ -184,7 +186,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_tensor_move(weft_tensor *tensor, const 
  * NULL. Collective.  Unless WORK is NULL, *WORK records the moves; the caller releases it.  After
  * the first move between the same layouts it allocates nothing and takes no lock.  A target may
  * overlap the tensor that is moved to it in any way, and must not overlap any other tensor of the
- * call.  A tensor is copied on the way if it has gaps between its elements, or if it overlaps its
+ * call: a target that is listed twice, or is also another pair's tensor, is WEFT_ERR_INVALID.  A
+ * tensor is copied on the way if it has gaps between its elements, or if it overlaps its
  * target and begins at another address.  The first such move allocates memory for the copy.  If
  * there is none on a rank, the rank gets WEFT_ERR_NO_MEMORY, and the world communicator fails on
  * all ranks. [TENSORS, TARGETS: COUNT entries] */
@@ -196,10 +199,10 @@ WEFT_API WEFT_NODISCARD weft_status weft_tensors_move_into(size_t count,
 
 #define WEFT_EVERY_RANK (-1)
 
-/* Create a tensor of the same mesh that rank RANK of the job holds whole, and move TENSOR to it.
- * The other ranks hold nothing of it.  With WEFT_EVERY_RANK, every rank of the mesh holds a whole
- * replica.  OPTIONS may be NULL.  Otherwise as weft_tensor_move.  WEFT_ERR_INVALID: RANK is not in
- * the mesh.  The caller releases *OUT. */
+/* Create a tensor on the mesh of TENSOR that rank RANK of the job holds whole, and post the move of
+ * TENSOR to it to STREAM.  The other ranks hold empty shards of it.  With WEFT_EVERY_RANK, every
+ * rank of the mesh holds a whole replica.  OPTIONS may be NULL.  Otherwise as weft_tensor_move.
+ * WEFT_ERR_INVALID: RANK is not in the mesh.  The caller releases *OUT. */
 WEFT_API WEFT_NODISCARD weft_status weft_tensor_full(weft_tensor *tensor, int32_t rank,
                                                      const weft_move_options *options,
                                                      weft_stream *stream, weft_tensor **out);

@@ -1,7 +1,8 @@
 /* weft.h - the stable public interface of libweft, in data-flow order.
  *
  * symm.h, trace.h and recorder.h are a preview, and extend.h is for libraries on top of weft: a
- * program includes them by name. */
+ * program includes them by name.  The statuses, dtypes and reductions are in weft_plugin.h, which
+ * these headers include. */
 #ifndef WEFT_H
 #define WEFT_H
 

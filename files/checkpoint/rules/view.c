@@ -57,8 +57,8 @@ static weft_status make(struct wf_arena *arena, enum wf_view_kind kind, int32_t 
 static weft_status check_dim(const struct wf_view *view, int32_t dim)
 {
     if (dim < view->dims) return WEFT_OK;
-    return wf_fail(WEFT_ERR_INVALID, "the tensor has %d dimensions, so there is no dimension %d",
-                   view->dims, dim);
+    return wf_fail(WEFT_ERR_INVALID, "the tensor has %d dimension%s, so there is no dimension %d",
+                   view->dims, view->dims == 1 ? "" : "s", dim);
 }
 
 static weft_status check_room(const struct wf_view *view)

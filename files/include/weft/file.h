@@ -1,5 +1,7 @@
 /* file.h - checkpoints: named tensors in files, read and written in parts of any size.
  *
+ * Library: libweft_file (CMake weft::file, pkg-config weft-file).
+ *
  *     weft_checkpoint *in;
  *     size_t index;
  *     weft_checkpoint_open("Llama-3-8B", &in);
@@ -10,7 +12,9 @@
  *
  * Formats that are read: safetensors; Hugging Face folders; folders of PyTorch's distributed
  * checkpoint (DCP), native and as sharded safetensors; weft's folders with one file per rank; and
- * NumPy's .npy.  A tensor may be split over many files.  Readers of this header see whole tensors.
+ * NumPy's .npy.  Formats that are written: safetensors, Hugging Face folders, weft's folders with
+ * one file per rank, and .npy.  A tensor may be split over many files.  Readers of this header see
+ * whole tensors.
  *
  * Files are not trusted.  Nothing in them is executed, nothing is mapped into memory, and sizes,
  * names and ranges are checked before they are used.  A file that is missing, too short, or changed
@@ -136,10 +140,11 @@ WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_metadata_get(const weft_chec
                                                                  size_t index, const char **key,
                                                                  const char **value);
 
-/* The number of dimensions of tensor INDEX, and the bytes of a box of it, as weft_checkpoint_read
- * takes it; 0 if CHECKPOINT has no tensor INDEX.  OFFSET and SIZES may be NULL.
- * [OFFSET, SIZES: weft_checkpoint_dims(CHECKPOINT, INDEX) entries] */
+/* The number of dimensions of tensor INDEX; 0 if CHECKPOINT has no tensor INDEX. */
 WEFT_API int32_t weft_checkpoint_dims(const weft_checkpoint *checkpoint, size_t index);
+/* The bytes of the box of tensor INDEX that weft_checkpoint_read reads with the same OFFSET and
+ * SIZES, which may be NULL; 0 if CHECKPOINT has no tensor INDEX.
+ * [OFFSET, SIZES: weft_checkpoint_dims(CHECKPOINT, INDEX) entries] */
 WEFT_API uint64_t weft_checkpoint_box_bytes(const weft_checkpoint *checkpoint, size_t index,
                                             const int64_t *offset, const int64_t *sizes);
 
@@ -446,9 +451,9 @@ typedef struct weft_save_options {
     int32_t jobs;                         /* as in weft_load_options */
 } weft_save_options;
 
-/* Write COUNT tensors of any layouts to the checkpoint PATH.  Each rank writes a part of the
- * elements that it holds to their places in the final files; of replicas, each element is written
- * by one rank.  Partial tensors are reduced first.  Rank 0 makes the files, under the name
+/* Write COUNT tensors, at least 1, of any layouts to the checkpoint PATH.  Each rank writes a part
+ * of the elements that it holds to their places in the final files; of replicas, each element is
+ * written by one rank.  Partial tensors are reduced first.  Rank 0 makes the files, under the name
  * PATH.weft-partial, and gives them their names after all ranks have flushed what they wrote.
  * OPTIONS may be NULL.  After a failure there is nothing new at PATH on any rank's disk; only the
  * error WEFT_ERR_PEER, after rank 0 was lost, leaves it open whether the checkpoint is there.

@@ -1,12 +1,14 @@
 /* apply.h - run an engine's kernels on distributed tensors.
  *
+ * Library: libweft_parallel (CMake weft::parallel, pkg-config weft-parallel).
+ *
  * weft_op_apply finds the layouts of an operator by its rule (ops.h), makes the output tensors, and
  * calls the engine's kernel once with this rank's shards:
  *
  *     weft_status multiply(void *user, const weft_op_run *run)
  *     {
- *         const weft_tensor_local *a = &run->inputs[0], *b = &run->inputs[1], *y =
- * &run->outputs[0];
+ *         const weft_tensor_local *a = &run->inputs[0], *b = &run->inputs[1];
+ *         const weft_tensor_local *y = &run->outputs[0];
  *
  *         return engine_mm(a->memory, a->strides, b->memory, b->strides, y->memory,
  *                          y->shard->shape[0], y->shard->shape[1], a->shard->shape[1]);
@@ -86,8 +88,8 @@ typedef struct weft_op_apply_options {
     const weft_op_options *strategy;
 } weft_op_apply_options;
 
-/* The number of outputs of the operator of CALL on INPUTS, as for weft_op_apply: that of CALL, if
- * it states outputs; 0 if the call has no strategy.  [INPUTS: call->input_count entries] */
+/* The number of outputs that weft_op_apply makes for CALL and INPUTS.  0: no strategy fits the
+ * call, or an argument is not valid.  [INPUTS: call->input_count entries] */
 WEFT_API size_t weft_op_output_count(const weft_op_call *call, weft_tensor *const *inputs);
 
 /* Apply the operator of CALL to INPUTS, call->input_count tensors of CONTEXT; an optional input

@@ -1,5 +1,7 @@
 /* clip.h - gradients clipped by their norm, or by value.
  *
+ * Library: libweft_parallel (CMake weft::parallel, pkg-config weft-parallel).
+ *
  *     double *total;  (device memory)
  *     TRY(weft_clip_gradient_norm(ctx, count, gradients, 1.0, NULL, total, stream, NULL));
  *

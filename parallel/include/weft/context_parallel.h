@@ -1,5 +1,7 @@
 /* context_parallel.h - attention over a sequence that the ranks of a mesh axis share.
  *
+ * Library: libweft_parallel (CMake weft::parallel, pkg-config weft-parallel).
+ *
  * A plan says which queries and keys each rank holds, and what each rank computes in which step:
  *
  *     weft_cp_options causal = {.struct_size = sizeof causal, .length = 65536,

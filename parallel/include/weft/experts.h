@@ -1,5 +1,7 @@
 /* experts.h - MoE dispatch and combine: tokens to the ranks of their experts, and back.
  *
+ * Library: libweft_parallel (CMake weft::parallel, pkg-config weft-parallel).
+ *
  *     TRY(weft_experts_create(ctx, mesh, "ep", &options, &experts));
  *     ... per step: the router orders this rank's tokens by expert, and counts them ...
  *     TRY(weft_experts_route(experts, count, counts, NULL, stream, &routing));

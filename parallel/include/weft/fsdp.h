@@ -1,5 +1,7 @@
 /* fsdp.h - fully sharded data parallel: parameters that are whole only while a layer uses them.
  *
+ * Library: libweft_parallel (CMake weft::parallel, pkg-config weft-parallel).
+ *
  *     TRY(weft_fsdp_create(ctx, mesh, "dp", NULL, &fsdp));
  *     for each layer: TRY(weft_fsdp_group_create(fsdp, n, params, sizeof *params, NULL, &layer));
  *

@@ -1,5 +1,7 @@
 /* ops.h - how operators act on layouts.
  *
+ * Library: libweft_parallel (CMake weft::parallel, pkg-config weft-parallel).
+ *
  * A rule is one line of text that states how an operator may be split (docs/operators.md):
  *
  *     mm: a[m k] b[k n] -> c[m n]; sum k; lin a | b

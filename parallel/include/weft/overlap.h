@@ -1,5 +1,7 @@
 /* overlap.h - matmuls that run while their input is gathered, or while their output is reduced.
  *
+ * Library: libweft_parallel (CMake weft::parallel, pkg-config weft-parallel).
+ *
  *     TRY(weft_overlap_create(ctx, mesh, "tp", &options, &overlap));            (once)
  *     weft_overlap_call_options call = {sizeof call, .flops = 2 * 4096 * columns};
  *     TRY(weft_overlap_gather(overlap, input, &call, multiply, &weights, stream));

@@ -1,4 +1,6 @@
-/* parallel.h - all of libweft_parallel, in data-flow order, and libweft. */
+/* parallel.h - all of libweft_parallel, in data-flow order, and libweft.
+ *
+ * Library: libweft_parallel (CMake weft::parallel, pkg-config weft-parallel). */
 #ifndef WEFT_PARALLEL_H
 #define WEFT_PARALLEL_H
 

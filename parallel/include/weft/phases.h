@@ -1,5 +1,7 @@
 /* phases.h - operators that need the whole of a dimension which mesh axes split.
  *
+ * Library: libweft_parallel (CMake weft::parallel, pkg-config weft-parallel).
+ *
  * A softmax over a split dimension needs two numbers of each row from the other ranks: the maximum
  * and the sum.  weft_op_apply_phases lets the engine's kernel compute such statistics on the
  * shards, reduces them over the axes, and gives them to the kernel for the next phase.  The tensor

@@ -1,5 +1,7 @@
 /* pipeline.h - run a schedule: the stages of a model on the ranks along a mesh axis.
  *
+ * Library: libweft_parallel (CMake weft::parallel, pkg-config weft-parallel).
+ *
  *     TRY(weft_schedule_create("1f1b", weft_mesh_axis_size(mesh, axis), 0, 16, &schedule));
  *     weft_pipeline_options options = {.struct_size = sizeof options, .schedule = schedule,
  *                                      .user = model, .forward = forward, .backward = backward,

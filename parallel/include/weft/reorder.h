@@ -1,5 +1,7 @@
 /* reorder.h - another order for compute and communication, in which communication is hidden.
  *
+ * Library: libweft_parallel (CMake weft::parallel, pkg-config weft-parallel).
+ *
  *     weft_reorder_node nodes[] = {...};
  *     weft_reorder *result;
  *     TRY(weft_reorder_create(count, nodes, sizeof *nodes, NULL, &result));

@@ -1,5 +1,7 @@
 /* schedule.h - the order of work in a pipeline: which rank runs which stage for which microbatch.
  *
+ * Library: libweft_parallel (CMake weft::parallel, pkg-config weft-parallel).
+ *
  *     weft_schedule *schedule;
  *     if (weft_schedule_create("zbv", 4, 0, 16, &schedule) != WEFT_OK) fail(weft_last_error());
  *

@@ -1,5 +1,7 @@
 /* style.h - styles of tensor parallelism: how the ranks of one mesh axis share a module.
  *
+ * Library: libweft_parallel (CMake weft::parallel, pkg-config weft-parallel).
+ *
  * A style gives the layouts of a module's weight, bias, input and output, forward and backward:
  *
  *     weft_style row = {.struct_size = sizeof row, .kind = WEFT_STYLE_ROW, .passed = "S(1)"};
@@ -105,10 +107,11 @@ WEFT_API const weft_mesh *weft_styles_mesh(const weft_styles *styles);
  * WEFT_ERR_NOT_FOUND: no line does. */
 WEFT_API WEFT_NODISCARD weft_status weft_styles_find(const weft_styles *styles, const char *name,
                                                      int32_t axis, const char **pattern);
-/* Create the layout of the tensor NAME, which is SPEC on the mesh of STYLES: on each axis as the
- * first line that matches NAME there says, with `to` of weft_style_layouts; as SPEC on the others.
- * A value with the style `loss` is the logits, so that it has the layout of the input.
- * The caller releases *OUT.  Errors: as weft_style_layouts, with the line. */
+/* Create the layout that STYLES give to PART of the tensor NAME, whose layout is SPEC on their
+ * mesh. On each axis the first line that matches NAME decides: the placement is that of `to` in
+ * weft_style_layouts.  Without such a line, the axis keeps the placement of SPEC.  With the style
+ * `loss`, NAME is the logits, which have the layout of the input.  The caller releases *OUT.
+ * Errors: as weft_style_layouts, with the line. */
 WEFT_API WEFT_NODISCARD weft_status weft_styles_apply(const weft_styles *styles, const char *name,
                                                       enum weft_style_part part,
                                                       const weft_spec *spec, weft_spec **out);

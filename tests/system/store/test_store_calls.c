@@ -254,16 +254,41 @@ static weft_status refuse_saves(weft_context *context, weft_tensor *tensor)
         .struct_size = sizeof named, .names = (const char *const[]){"one"}, .name_count = 1};
     int32_t rank = weft_rank(context);
     weft_tensor *twice[] = {tensor, tensor}, *nameless = NULL;
+    weft_save_options ranks = {.struct_size = sizeof ranks, .format = WEFT_FILE_RANKS};
+    weft_save_options read_only = {.struct_size = sizeof read_only, .format = WEFT_FILE_DCP};
+    weft_save_options whole = {.struct_size = sizeof whole, .format = WEFT_FILE_SAFETENSORS};
+    weft_layout_file *layout = NULL;
+    weft_checkpoint *kept = NULL;
     weft_saving *saving = NULL;
+    size_t index;
 
     FAILS(weft_save(context, in_folder("there"), 1, &tensor, NULL), WEFT_ERR_INVALID,
           "exists already");
+    FAILS(weft_save(context, in_folder("there"), 0, NULL, &replace), WEFT_ERR_INVALID,
+          "count is 0; a checkpoint has at least one tensor");
+    WF_TRY(weft_checkpoint_open(in_folder("there"), &kept)); /* the good one is still there */
+    WF_TRY(weft_checkpoint_find(kept, "a", &index));
+    weft_checkpoint_close(&kept);
+    FAILS(weft_save(context, in_folder("new"), 1, &tensor, &ranks), WEFT_ERR_INVALID,
+          "format is ranks, files per rank, which needs a `layout`");
+    FAILS(weft_save(context, in_folder("new"), 1, &tensor, &read_only), WEFT_ERR_INVALID,
+          "weft does not write format 5 (dcp); it writes safetensors, huggingface, ranks and npy");
+    WF_TRY(weft_layout_file_parse("mesh 4\n* R", NULL, &layout));
+    whole.layout = layout;
+    FAILS(weft_save(context, in_folder("new"), 1, &tensor, &whole), WEFT_ERR_INVALID,
+          "`layout` is set, but format is safetensors; only format ranks, files per rank, has one");
+    weft_layout_file_release(&layout);
     FAILS(weft_save(context, in_folder("none/x"), 1, &tensor, NULL), WEFT_ERR_SYSTEM, "rank 0:");
     FAILS(weft_save(context, in_folder("new"), 2, twice, NULL), WEFT_ERR_INVALID, "two tensors");
     FAILS(weft_save(context, in_folder("new"), 2, twice, &named), WEFT_ERR_INVALID,
           "1 names (name_count) for 2 tensors");
     FAILS(weft_save(context, in_folder(rank == 3 ? "other" : "new"), 1, &tensor, NULL),
-          WEFT_ERR_MISMATCH, "rank 0 and rank 3 save with different paths");
+          WEFT_ERR_MISMATCH, "rank 0 and rank 3 save with different paths: \"/");
+    HOLDS(strstr(weft_last_error(), "/new\" and \"/") != NULL);
+    HOLDS(strstr(weft_last_error(), "/other\"") != NULL);
+    named.names = (const char *const[]){rank == 2 ? "two" : "one"};
+    FAILS(weft_save(context, in_folder("new"), 1, &tensor, &named), WEFT_ERR_MISMATCH,
+          "with the same in another order; tensor 0 is \"one\" and \"two\"");
     FAILS(weft_save_begin(context, in_folder("new"), 1, rank == 1 ? NULL : &tensor, NULL, &saving),
           WEFT_ERR_INVALID, "rank 1:");
     FAILS(weft_save_begin(context, in_folder("new"), 1, &tensor, NULL, rank == 1 ? NULL : &saving),
@@ -274,6 +299,10 @@ static weft_status refuse_saves(weft_context *context, weft_tensor *tensor)
     WF_TRY(meet(context)); /* rank 0 has removed what it made */
     HOLDS(access(in_folder("new"), F_OK) != 0);
     HOLDS(access(in_folder("new.weft-partial"), F_OK) != 0);
+    WF_TRY(weft_save_begin(context, in_folder("later"), 1, &tensor, NULL, &saving));
+    FAILS(weft_saving_wait(saving, -2), WEFT_ERR_INVALID, "weft_saving_wait: timeout_ns is -2");
+    WF_TRY(weft_saving_wait(saving, WEFT_FOREVER));
+    weft_saving_release(&saving);
     return weft_save(context, in_folder("there"), 1, &tensor, &replace);
 }
 

@@ -69,11 +69,11 @@ static weft_status refuse_all(weft_context *context, const weft_checkpoint *from
     WF_TRY(make_named(context, "4", "f32[8,12] P", "w", &partial));
     WF_TRY(make_named(context, "4", "f32[8,12] S(0)", NULL, &nameless));
     FAILS(weft_load_into(context, from, 1, &short_one, NULL), WEFT_ERR_INVALID,
-          "tensor \"w\": it is F32[8,12], but spec is f32[8,11]");
+          "tensor \"w\": it is F32[8,12], but the tensor to load into is f32[8,11]");
     FAILS(weft_load_into(context, from, 1, &half, NULL), WEFT_ERR_INVALID,
           "it is bf16, but the checkpoint has F32");
     FAILS(weft_load_into(context, from, 1, &partial, NULL), WEFT_ERR_INVALID,
-          "spec has a partial placement");
+          "the tensor to load into has a partial placement");
     FAILS(weft_load_into(context, from, 1, &nameless, NULL), WEFT_ERR_INVALID,
           "tensors[0] has no name");
     FAILS(weft_load_into(context, from, 1, &good, &two), WEFT_ERR_INVALID,
@@ -82,7 +82,8 @@ static weft_status refuse_all(weft_context *context, const weft_checkpoint *from
     FAILS(weft_load_into(context, rank == 2 ? NULL : from, 1, &good, NULL), WEFT_ERR_INVALID,
           "rank 2: weft_load_into: from is NULL");
     FAILS(weft_load_into(context, from, rank == 1 ? 0 : 1, &good, NULL), WEFT_ERR_MISMATCH,
-          "rank 0 and rank 1 load with different tensors");
+          "rank 0 and rank 1 load with different tensors, or with the same in another order; only "
+          "rank 0 has tensor 0, \"w\"");
     weft_tensor_release(&good);
     weft_tensor_release(&short_one);
     weft_tensor_release(&half);

@@ -76,7 +76,7 @@ static weft_status copy_to_and_from_host(void *unused)
     if (rank < 2) { /* the whole array is not this rank's shard */
         REFUSES(weft_tensor_from_host(tensor, out, sizeof out, NULL),
                 "weft_tensor_from_host: host has 96 bytes, but the shard of rank ");
-        HOLDS(strstr(weft_last_error(), "to distribute an array, set a tensor that one rank") !=
+        HOLDS(strstr(weft_last_error(), "; to distribute an array, call weft_tensor_from_full") !=
               NULL);
     }
     WF_TRY(weft_tensor_from_host(somewhere, out, sizeof out, NULL)); /* one rank reads it */
@@ -171,6 +171,9 @@ static weft_status move_gaps(void *unused)
     WF_TRY(weft_tensor_create(context, rows, NULL, &dense));
     WF_TRY(weft_tensor_from_host(here, in, sizeof in, NULL));
     WF_TRY(move_into(here, there, NULL, &work));
+    REFUSES(weft_work_wait(work, -2), "weft_work_wait: timeout_ns is -2");
+    REFUSES(weft_stream_wait(stream, INT64_MIN),
+            "weft_stream_wait: timeout_ns is -9223372036854775808");
     WF_TRY(weft_work_wait(work, WEFT_FOREVER));
     weft_work_release(&work);
     if (weft_rank(context) < 2) {

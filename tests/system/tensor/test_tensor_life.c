@@ -188,6 +188,14 @@ static weft_status move_there_and_back(void *unused)
     HOLDS(weft_tensor_shard(all)->elements == 24);
     REFUSES(weft_tensor_move(NULL, whole, NULL, NULL, &all), "weft_tensor_move: tensor is NULL");
     REFUSES(move_into(back, NULL, NULL, NULL), "target is NULL");
+    REFUSES(weft_tensors_move_into(2, tensors, (weft_tensor *[]){targets[0], targets[0]}, NULL,
+                                   NULL, NULL),
+            "weft_tensors_move_into: pairs 0 and 1 have the same target");
+    REFUSES(weft_tensors_move_into(2, (weft_tensor *[]){back, targets[0]},
+                                   (weft_tensor *[]){targets[0], tensors[1]}, NULL, NULL, NULL),
+            "the tensor of pair 1 is the target of pair 0");
+    WF_TRY(weft_tensors_move_into(2, (weft_tensor *[]){targets[0], targets[0]}, tensors, NULL, NULL,
+                                  NULL)); /* a tensor may be moved twice */
     REFUSES(weft_tensors_move_into(0, tensors, targets, NULL, NULL, NULL), "count is 0");
     REFUSES(weft_tensor_create(none, rows, NULL, &back), "context is NULL");
     weft_context_release(&context); /* before its tensors */

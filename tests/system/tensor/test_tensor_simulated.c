@@ -167,8 +167,9 @@ TEST(any_shard_can_be_seen)
     check_refused(weft_tensor_local_of(tensor, -1, &local), WEFT_ERR_INVALID, "rank is -1");
     check_refused(weft_tensor_from_host(tensor, host, 44, NULL), WEFT_ERR_INVALID,
                   "host has 44 bytes, but the shards of all ranks have 48");
-    check_refused(weft_tensor_from_host(tensor, host, 52, NULL), WEFT_ERR_INVALID,
-                  "host has 52 bytes, but the shards of all ranks have 48; to distribute an array");
+    check_refused(
+        weft_tensor_from_host(tensor, host, 52, NULL), WEFT_ERR_INVALID,
+        "host has 52 bytes, but the shards of all ranks have 48; to distribute an array, call ");
     OK(weft_tensor_print(tensor, NULL, text, sizeof text, NULL));
     ck_assert_str_eq(text, "i32[6,2] S(0) on 4, rank 0 holds [2,2] from [0,0]\n[[0 1]\n [2 3]]\n"
                            "i32[6,2] S(0) on 4, rank 1 holds [2,2] from [2,0]\n[[4 5]\n [6 7]]\n"

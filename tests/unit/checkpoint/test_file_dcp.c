@@ -101,6 +101,8 @@ TEST(no_other_class_is_accepted)
 
 TEST(wrong_places_are_refused)
 {
+    REFUSED(weft_checkpoint_open("", &checkpoint), WEFT_ERR_INVALID,
+            "weft_checkpoint_open: path is empty");
     REFUSED(open_patched(".metadata", "__1_0.distcp", "../../passwd", 12), WEFT_ERR_PARSE,
             "names the file \"../../passwd\"");
     REFUSED(open_patched(".metadata", "__1_0.distcp", "__7_0.distcp", 12), WEFT_ERR_NOT_FOUND,

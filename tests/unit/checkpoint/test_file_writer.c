@@ -240,7 +240,8 @@ TEST(wrong_tensors_are_refused)
     REFUSED(create("w", twice, 1, &options), WEFT_ERR_INVALID,
             "does not write format 77 (unknown); it writes safetensors");
     options.format = WEFT_FILE_RANKS;
-    REFUSED(create("w", twice, 1, &options), WEFT_ERR_INVALID, "mesh");
+    REFUSED(create("w", twice, 1, &options), WEFT_ERR_INVALID,
+            "format is ranks, files per rank, which needs a `mesh`");
     REFUSED(create("none/w", twice, 1, NULL), WEFT_ERR_SYSTEM, "No such file");
     ck_assert(!path_exists(folder_path(&folder, "w.weft-partial")));
     OK(create("w", twice, 1, NULL));
@@ -251,7 +252,8 @@ TEST(wrong_tensors_are_refused)
     ck_assert_uint_eq(weft_checkpoint_writer_box_bytes(writer, 0, offset, two), 0);
     ck_assert_uint_eq(weft_checkpoint_writer_box_bytes(writer, 1, NULL, NULL), 0);
     REFUSED(weft_checkpoint_writer_write(writer, 1, NULL, NULL, "ab"), WEFT_ERR_INVALID,
-            "index is 1");
+            "index is 1, but the checkpoint has 1 tensor");
+    ck_assert_ptr_null(strstr(weft_last_error(), "tensors"));
     REFUSED(weft_checkpoint_writer_write(writer, 0, offset, two, "ab"), WEFT_ERR_INVALID,
             "has 2 elements in dimension 0, but the box has 2 from 1 on");
     weft_checkpoint_writer_release(&writer);

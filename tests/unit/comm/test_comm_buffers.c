@@ -206,6 +206,23 @@ TEST(blocks_overlap_in_place_only)
     refused(args, "overlap");
 }
 
+TEST(blocks_of_recv_do_not_overlap)
+{
+    static const uint64_t twice[RANKS] = {4, 2, 8}, apart[RANKS] = {20, 2, 6};
+    weft_collective_args args = args_of(WEFT_COLL_ALL_GATHER_V, -1);
+
+    give_room(ROOM, ROOM);
+    args.recv_offsets = apart; /* in any order, with gaps */
+    accepted(args);
+    args.recv_offsets = twice;
+    refused(args,
+            "on rank 5, the blocks of recv of ranks 1 and 0 overlap: 3 elements at offset 2, and "
+            "2 at offset 4");
+    args = args_of(WEFT_COLL_REDUCE_SCATTER_V, -1);
+    args.send_offsets = twice; /* elements of send may be read twice */
+    accepted(args);
+}
+
 TEST(messages_are_checked)
 {
     weft_message message = {

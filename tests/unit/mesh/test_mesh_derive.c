@@ -118,7 +118,7 @@ TEST(what_cannot_be_derived_is_refused)
     OWNED(weft_mesh) *eight = mesh_of("1x1x1x1x1x1x1x1");
 
     check_refused(weft_mesh_slice(mesh, "dp", 8, &out), WEFT_ERR_NOT_FOUND,
-                  "the slice has rank 8, which is not in the mesh");
+                  "weft_mesh_slice: rank 8 is not in the mesh");
     check_refused(weft_mesh_slice(mesh, "pp", 0, &out), WEFT_ERR_NOT_FOUND, "no axis \"pp\"");
     check_refused(weft_mesh_flatten(mesh, "dp,dp", NULL, &out), WEFT_ERR_INVALID, "listed twice");
     check_refused(weft_mesh_flatten(mesh, "dp", "tp", &out), WEFT_ERR_INVALID, "both named \"tp\"");

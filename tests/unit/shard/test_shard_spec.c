@@ -80,7 +80,7 @@ TEST(text_that_is_not_a_tensor_is_refused)
     OWNED(weft_spec) *spec = NULL;
 
     check_refused(weft_spec_create(mesh, 99, 1, shape, &p, &spec), WEFT_ERR_INVALID,
-                  "dtype 99 is not known");
+                  "dtype 99 is unknown; the dtypes are 0 to 16");
     check_refused(weft_spec_create(mesh, WEFT_DTYPE_F32, 2, shape, &p, &spec), WEFT_ERR_INVALID,
                   "dimension 1 has size -1");
     check_refused(weft_spec_create(mesh, WEFT_DTYPE_F32, 9, shape, &p, &spec), WEFT_ERR_INVALID,

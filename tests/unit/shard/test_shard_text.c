@@ -46,6 +46,9 @@ static const struct {
     const char *text, *error;
 } wrong_texts[] = {
     {"", "position 1: expected a dtype such as f32, found the end"},
+    {"S(0)",
+     "position 1: expected a dtype and a shape first, as in f32[4096,4096] S(0), found 'S'"},
+    {"R,S(0)", "position 1: expected a dtype and a shape first, as in f32[4096,4096] S(0)"},
     {"f31[8] R,R", "position 1: \"f31\" is not a dtype; the dtypes are bool, i8, "},
     {"float32[8] R,R", "\"float32\" is not a dtype; the dtypes are bool, i8, u8, i16, u16, "},
     {"float32[8] R,R", "c128; did you mean f32?"},
@@ -194,6 +197,7 @@ TEST(wrong_shapes_are_refused)
     static const struct {
         const char *text, *error;
     } cases[] = {
+        {"8*8", "position 2: expected 'x' or ',', found '*'"},
         {"", "shape \"\", position 1: expected the size of a dimension, found the end"},
         {"4x", "position 3: expected the size of a dimension"},
         {"4x6,2", "position 2: expected the end, found 'x'"},

@@ -40,7 +40,7 @@ TEST(the_same_layout_has_another_dtype)
     ck_assert_int_eq(weft_spec_with_dtype(spec, WEFT_DTYPE_BF16, &out), WEFT_OK);
     ck_assert_ptr_eq(out, want);
     check_refused(weft_spec_with_dtype(spec, (enum weft_dtype)99, &out), WEFT_ERR_INVALID,
-                  "weft_spec_with_dtype: dtype 99 is not known");
+                  "weft_spec_with_dtype: dtype 99 is unknown; the dtypes are 0 to 16");
 }
 
 TEST(what_cannot_be_is_refused_with_its_place)

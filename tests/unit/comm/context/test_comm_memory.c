@@ -139,6 +139,9 @@ TEST(a_wait_does_not_repeat_the_error_of_a_call)
         ck_assert_int_eq(weft_work_wait(work, WEFT_FOREVER), WEFT_OK);
         ck_assert_int_eq(weft_context_wait(context, NULL, 0), WEFT_OK);
         ck_assert_int_eq(weft_context_wait(context, NULL, WEFT_FOREVER), WEFT_OK);
+        ck_assert_int_eq(weft_context_wait(context, NULL, -2), WEFT_ERR_INVALID);
+        ck_assert_str_eq(weft_last_error(), "weft_context_wait: timeout_ns is -2; it must be 0, "
+                                            "positive or WEFT_FOREVER");
         ck_assert_int_eq(weft_stream_wait(stream, WEFT_FOREVER), WEFT_ERR_DEVICE);
         weft_work_release(&work);
         weft_stream_release(&stream);

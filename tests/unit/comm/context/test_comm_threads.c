@@ -84,6 +84,36 @@ TEST(the_first_failure_is_returned_with_its_rank)
     pthread_key_delete(at_end);
 }
 
+static weft_status return_number(void *argument)
+{
+    const weft_status *number = argument;
+
+    return *number;
+}
+
+TEST(a_failure_without_a_text_is_described)
+{
+    static const struct {
+        weft_status returned, want;
+        const char *text;
+    } cases[] = {
+        {5, WEFT_ERR_INVALID, "rank 0: rank_main returned 5, which is not an error of weft"},
+        {WEFT_IN_PROGRESS, WEFT_ERR_INVALID,
+         "rank 0: rank_main returned 1, which is not an error of weft"},
+        {-77, WEFT_ERR_INVALID, "rank 0: rank_main returned -77, which is not an error of weft"},
+        {WEFT_ERR_DEVICE, WEFT_ERR_DEVICE,
+         "rank 0: rank_main returned ERR_DEVICE: the device or its vendor library failed"},
+    };
+
+    fake_reset();
+    for (size_t i = 0; i < WF_COUNT(cases); i++) {
+        weft_status number = cases[i].returned;
+
+        ck_assert_int_eq(weft_threads_run(1, return_number, &number), cases[i].want);
+        ck_assert_str_eq(weft_last_error(), cases[i].text);
+    }
+}
+
 /* Rank 1 fails before it joins.  Rank 0 must not wait until the time limit for joining. */
 static weft_status fail_before_joining(void *argument)
 {
