@@ -48,7 +48,7 @@ TEST(null_has_an_answer)
     weft_symm_release(&symm);
 }
 
-TEST(options_of_another_size_are_read_as_far_as_they_go)
+TEST(options_of_a_smaller_size_are_refused)
 {
     weft_symm_options options = {.struct_size = sizeof options, .channels = 3};
     weft_context *context;
@@ -60,12 +60,8 @@ TEST(options_of_another_size_are_read_as_far_as_they_go)
     ck_assert_uint_eq(weft_symm_channels(symm), 3);
     weft_symm_release(&symm);
     options.struct_size = sizeof options.struct_size;
-    ck_assert_int_eq(weft_symm_create(weft_world(context), 64, &options, &symm), WEFT_OK);
-    ck_assert_uint_eq(weft_symm_channels(symm), WEFT_SYMM_CHANNELS);
-    weft_symm_release(&symm);
-    options.struct_size = 1;
     ck_assert_int_eq(weft_symm_create(weft_world(context), 64, &options, &symm), WEFT_ERR_INVALID);
-    ck_assert_ptr_nonnull(strstr(weft_last_error(), "struct_size is 1"));
+    ck_assert_ptr_nonnull(strstr(weft_last_error(), "struct_size is 8"));
     weft_context_release(&context);
     ck_assert_int_eq(fake.windows, 0);
 }
