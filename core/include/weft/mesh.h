@@ -124,8 +124,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_mesh_flatten(const weft_mesh *mesh, con
                                                       const char *name, weft_mesh **out);
 
 /* Create a mesh of the same ranks in which axis AXIS is replaced by COUNT axes.  The product of
- * SIZES must be the size of AXIS.  NAMES are the names of the new axes; it must be NULL if the axes
- * of MESH have no names, and only then.  The caller releases *OUT.  [NAMES: COUNT entries] */
+ * SIZES must be the size of AXIS.  NAMES may be NULL: the new axes have no names.  They must have
+ * names if the axes of MESH have names, and none otherwise.  The caller releases *OUT.
+ * [NAMES: COUNT entries] */
 WEFT_API WEFT_NODISCARD weft_status weft_mesh_unflatten(const weft_mesh *mesh, int32_t axis,
                                                         size_t count, const int32_t *sizes,
                                                         const char *const *names, weft_mesh **out);
