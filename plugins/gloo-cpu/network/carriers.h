@@ -22,11 +22,14 @@ weft_status net_ucx(const struct net_carrier **out);
 
 enum net_choice { NET_AUTO, NET_UCX, NET_GLOO };
 
+enum { NET_OFFER_TEXT = 160 };
+
 /* What a rank can use and wants to use.  Ranks exchange it. */
 struct net_offer {
     uint32_t wanted; /* enum net_choice: WEFT_CPU_NETWORK */
     uint32_t has_ucx, has_gloo, reserved;
-    char ucx[160], gloo[160]; /* name and version of the library, or why it is missing */
+    /* name and version of the library, or why it is missing */
+    char ucx[NET_OFFER_TEXT], gloo[NET_OFFER_TEXT];
 };
 
 /* WEFT_ERR_INVALID shows a WEFT_CPU_NETWORK that is no choice. [any] */

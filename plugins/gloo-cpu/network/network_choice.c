@@ -99,7 +99,8 @@ static const char *text_of(const struct net_offer *offer, enum net_choice choice
     return choice == NET_UCX ? offer->ucx : offer->gloo;
 }
 
-#define TEXT(offer, choice) (int)sizeof(offer)->ucx, text_of(offer, choice)
+/* For %.*s: another rank's text may have no end. */
+#define TEXT(offer, choice) NET_OFFER_TEXT, text_of(offer, choice)
 
 /* The first rank that lacks CHOICE, or -1. */
 static int32_t find_without(const struct offers *offers, enum net_choice choice)
