@@ -251,14 +251,28 @@ static weft_status refuse_blocks(const struct question *q, const struct side *si
                    after->end - after->first, after->first);
 }
 
-/* No element of RECV is written twice. */
+/* Does no block of SIDE begin before the end of those of lower ranks? */
+static bool blocks_follow(const struct side *side, int32_t count)
+{
+    uint64_t end = 0;
+
+    for (int32_t i = 0; i < count; i++) {
+        if (side->counts[i] == 0) continue;
+        if (side->offsets[i] < end) return false;
+        end = side->offsets[i] + side->counts[i];
+    }
+    return true;
+}
+
+/* No element of RECV is written twice.  Blocks in the order of ranks, the usual case, need no
+ * memory. */
 static weft_status check_blocks(const struct question *q, const struct side *recv)
 {
     weft_status status = WEFT_OK;
     struct block *blocks;
     int32_t count = 0;
 
-    if (recv->counts == NULL) return WEFT_OK;
+    if (recv->counts == NULL || blocks_follow(recv, q->comm->size)) return WEFT_OK;
     blocks = wf_calloc((size_t)q->comm->size, sizeof *blocks);
     if (blocks == NULL) return wf_fail_memory((size_t)q->comm->size * sizeof *blocks);
     for (int32_t i = 0; i < q->comm->size; i++)
