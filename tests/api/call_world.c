@@ -146,14 +146,14 @@ static void make_groups(struct world *w)
     w->groups[0] = w->group;
 }
 
-/* A checkpoint of no tensor, which is removed at once. */
+/* A checkpoint of one tensor, which is removed at once. */
 static void make_saving(struct world *w)
 {
     char folder[] = "/tmp/weft-api-XXXXXX", path[64];
 
     if (mkdtemp(folder) == NULL) exit(2);
     snprintf(path, sizeof path, "%s/t.safetensors", folder);
-    MUST(weft_save_begin(w->context, path, 0, w->tensors, NULL, &w->saving));
+    MUST(weft_save_begin(w->context, path, 1, w->tensors, NULL, &w->saving));
     MUST(weft_saving_wait(w->saving, WEFT_FOREVER));
     unlink(path);
     rmdir(folder);

@@ -12,6 +12,9 @@ import sys
 # Arguments that may be NULL under a condition of their contract, which holds in the calls below.
 NULL_HERE = {("weft_mesh_concatenate", "within"), ("weft_fsdp_prefetch_set", "targets")}
 
+# Arguments that may be NULL, but not with the other arguments below.
+NEEDED_HERE = {("weft_mesh_unflatten", "names")}  # the mesh has names
+
 # The result of a function if all its arguments are valid, unless it is WEFT_OK.
 VALID = {
     "weft_fail": "WEFT_ERR_INVALID",  # returns its argument
@@ -167,7 +170,8 @@ OBJECTS = {
     ("weft_cp_forward", "user"): "w", ("weft_cp_backward", "user"): "w",
     ("weft_fsdp_group_release", "group"): "w->group", ("weft_clip_gradient_norm", "total"): "w->target",
     ("weft_clip_gradient_norm_wait", "norm"): "w->target",
-    ("weft_checkpoint_read", "offset"): "w->zeros64",
+    ("weft_checkpoint_read", "offset"): "w->zeros64", ("weft_checkpoint_box_bytes", "offset"): "w->zeros64",
+    ("weft_mesh_follow", "old_ranks"): "w->zeros32",
     ("weft_checkpoint_writer_write", "offset"): "w->zeros64",
     "const weft_collective_args *": "collective_args(w, %d)",
     "const weft_rendezvous_options *": "rendezvous_options(w, %d)",
@@ -327,7 +331,8 @@ def returned(kind):
 
 
 def is_optional(function, argument):
-    return argument["nullable"] and ("null_if" not in argument or (function, argument["name"]) in NULL_HERE)
+    place = (function, argument["name"])
+    return argument["nullable"] and place not in NEEDED_HERE and ("null_if" not in argument or place in NULL_HERE)
 
 
 def write(function, description):

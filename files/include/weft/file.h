@@ -143,7 +143,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_metadata_get(const weft_chec
 /* The number of dimensions of tensor INDEX; 0 if CHECKPOINT has no tensor INDEX. */
 WEFT_API int32_t weft_checkpoint_dims(const weft_checkpoint *checkpoint, size_t index);
 /* The bytes of the box of tensor INDEX that weft_checkpoint_read reads with the same OFFSET and
- * SIZES, which may be NULL; 0 if CHECKPOINT has no tensor INDEX.
+ * SIZES; 0 if CHECKPOINT has no tensor INDEX.  OFFSET may be NULL: zeros.  SIZES may be NULL: from
+ * OFFSET to the end.
  * [OFFSET, SIZES: weft_checkpoint_dims(CHECKPOINT, INDEX) entries] */
 WEFT_API uint64_t weft_checkpoint_box_bytes(const weft_checkpoint *checkpoint, size_t index,
                                             const int64_t *offset, const int64_t *sizes);
