@@ -335,7 +335,7 @@ const struct cli_command cli_lost = {
                                      "plan the move to the mesh that follows: replace, "
                                      "drop:AXIS or pack",
                                      0},
-                                    {"to", "P", "placements on that mesh (default: the same)", 0},
+                                    {"to", "P", "placements of the target: R,S(1)", 0},
                                     CLI_JSON,
                                     {0}},
     .warns = true,
