@@ -1,10 +1,12 @@
-/* kernels.cc - weft's kernels, compiled from their source as functions of the simulated device. */
-#include "weft_kernels.cu"
-#include "weft_onesided.cu"
+/* kernels.cc - finds and launches the kernels, and is the device that they run on. */
+#include "onesided_args.h"
+#include "portable.h"
 
 #include "gpu.h"
+#include "kernel.h"
 
 #include <atomic>
+#include <initializer_list>
 #include <limits.h>
 #include <stdlib.h>
 #include <time.h>
@@ -27,63 +29,8 @@ extern "C" void wk_host_relax(uint32_t round)
     if (round > 20) nanosleep(&little, nullptr);
 }
 
-struct sg_kernel {
-    const char *name;
-    void (*run)(const void *args);
-    size_t bytes; /* of the arguments */
-};
-
 namespace
 {
-
-template <class Args, void (*Kernel)(const Args &)> void run(const void *args)
-{
-    Kernel(*static_cast<const Args *>(args));
-}
-
-#define KERNEL(name, args) {#name, run<struct args, name>, sizeof(struct args)},
-#define FOR_DTYPE(name, number)                                                                    \
-    KERNEL(weft_reduce_##name, wk_reduce_args)                                                     \
-    KERNEL(weft_regions_reduce_##name, wk_regions_reduce_args)                                     \
-    KERNEL(weft_cast_##name, wk_map_args)                                                          \
-    KERNEL(weft_scale_##name, wk_map_args)                                                         \
-    KERNEL(weft_pull_reduce_##name, wk_pull_args)                                                  \
-    KERNEL(weft_gather_reduce_##name, wk_gather_reduce_args)
-#define FOR_REAL(name, number)                                                                     \
-    KERNEL(weft_regions_cast_##name, wk_regions_cast_args)                                         \
-    KERNEL(weft_pull_cast_##name, wk_pull_args)
-#define FOR_DRAWN(name)                                                                            \
-    KERNEL(weft_draw_uniform_##name, wk_draw_args)                                                 \
-    KERNEL(weft_draw_normal_##name, wk_draw_args)                                                  \
-    KERNEL(weft_draw_truncated_##name, wk_draw_args)
-#define FOR_MERGED(name) KERNEL(weft_merge_##name, wk_merge_args)
-#define FOR_WORD(bytes)                                                                            \
-    KERNEL(weft_copy_##bytes, wk_copy_args)                                                        \
-    KERNEL(weft_transpose_##bytes, wk_transpose_args)                                              \
-    KERNEL(weft_pull_##bytes, wk_pull_args)                                                        \
-    KERNEL(weft_pull_turned_##bytes, wk_pull_args)                                                 \
-    KERNEL(weft_draw_choice_##bytes, wk_draw_args)
-
-const struct sg_kernel kernels[] = {
-    KERNEL(weft_span_powers_one, wk_spans_args) KERNEL(weft_span_powers_two, wk_spans_args) KERNEL(
-        weft_span_powers_any, wk_spans_args) KERNEL(weft_span_powers_largest, wk_spans_args)
-        KERNEL(weft_span_sums, wk_span_sums_args) KERNEL(weft_span_limit, wk_spans_args) KERNEL(
-            weft_span_clamp, wk_spans_args) KERNEL(weft_span_table,
-                                                   wk_span_table_args) WK_MERGED_DTYPES(FOR_MERGED)
-            WK_DRAWN_DTYPES(FOR_DRAWN) KERNEL(weft_draw_integers_1, wk_draw_args) KERNEL(
-                weft_draw_integers_2, wk_draw_args) KERNEL(weft_draw_integers_4, wk_draw_args)
-                KERNEL(weft_draw_integers_8, wk_draw_args) WK_REAL_DTYPES(FOR_REAL) WK_REAL_DTYPES(
-                    FOR_DTYPE) WK_COMPLEX_DTYPES(FOR_DTYPE) FOR_WORD(1) FOR_WORD(2) FOR_WORD(4)
-                    FOR_WORD(8) FOR_WORD(16) KERNEL(weft_fill_1, wk_map_args)
-                        KERNEL(weft_fill_2, wk_map_args) KERNEL(weft_fill_4, wk_map_args)
-                            KERNEL(weft_fill_8, wk_map_args) KERNEL(weft_key_f32, wk_map_args)
-                                KERNEL(weft_key_f64, wk_map_args) KERNEL(weft_table, wk_table_args)
-                                    KERNEL(weft_sync, wk_sync_args) KERNEL(weft_move, wk_move_args)
-                                        KERNEL(weft_post, wk_post_args)
-                                            KERNEL(weft_fetch, wk_fetch_args)
-                                                KERNEL(weft_decline, wk_decline_args)
-                                                    KERNEL(weft_signal, wk_signal_args)
-                                                        KERNEL(weft_await_signal, wk_signal_args)};
 
 struct launch {
     const struct sg_kernel *kernel;
@@ -110,8 +57,9 @@ const struct sg_kernel *sg_kernel_find(const char *name)
     bool is_span = strncmp(name, "weft_span_", 10) == 0 || strncmp(name, "weft_merge_", 11) == 0;
 
     if (is_span && sg_setting("STANDIN_NO_SPANS", 0) != 0) return nullptr;
-    for (const struct sg_kernel &kernel : kernels)
-        if (strcmp(kernel.name, name) == 0) return &kernel;
+    for (const struct sg_kernel *table : {sg_kernels_moves, sg_kernels_draws})
+        for (const struct sg_kernel *kernel = table; kernel->name != nullptr; kernel++)
+            if (strcmp(kernel->name, name) == 0) return kernel;
     return nullptr;
 }
 
