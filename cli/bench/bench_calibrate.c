@@ -8,7 +8,6 @@
 
 struct bench {
     struct rank_bench on;
-    int32_t hosts;
     struct wf_text table;
 };
 
@@ -66,12 +65,7 @@ static weft_status add_table(const struct calibration *found, struct wf_text *ou
 
 static void prepare(void *self, int32_t rank)
 {
-    const struct bench *bench = self;
-    char host[32];
-
-    if (bench->hosts <= 1) return;
-    snprintf(host, sizeof host, "calibrate-%d", (int)(rank % bench->hosts));
-    setenv("WEFT_HOST_ID", host, 1);
+    rank_bench_pretend_host(&((const struct bench *)self)->on, rank);
 }
 
 static weft_status work(void *self, weft_context *context, const struct local_rank *local)
@@ -122,14 +116,12 @@ static int run(const struct cli_command *command, int argc, char **argv)
     struct local_job job = {.self = &bench, .prepare = prepare, .work = work, .receive = receive};
     struct cli_args args;
     const char *path;
-    int64_t hosts;
     int code;
 
     if (!cli_parse(command, argc, argv, false, &args, &code)) return code;
     if (!rank_bench_read(command, &args, 2, 100, &bench.on) ||
-        !cli_int(command, &args, "hosts", 1, bench.on.ranks, 1, &hosts))
+        !rank_bench_read_hosts(command, &args, &bench.on))
         return CLI_USAGE;
-    bench.hosts = (int32_t)hosts;
     path = cli_value(command, &args, "output");
     code = rank_bench_run(command, &bench.on, &job);
     if (code == CLI_OK && bench.table.length > 0) return write_table(command, path, &bench.table);
@@ -144,10 +136,7 @@ const struct cli_command bench_calibrate = {
     .example = "weft bench calibrate --ranks 4 --output my-host.costs",
     .options =
         (const struct cli_option[]){CLI_LOCAL_RANKS,
-                                    {"hosts", "N",
-                                     "treat ranks as on N hosts, in "
-                                     "turn (default: 1)",
-                                     0},
+                                    CLI_HOSTS,
                                     CLI_BACKEND,
                                     CLI_BUDGET_MS("milliseconds for each number (default: 100)"),
                                     {"output", "FILE",

@@ -113,7 +113,8 @@ static int read_request(const struct cli_command *command, const struct cli_args
     if (memory != NULL && strcmp(memory, "alloc") != 0 && strcmp(memory, "malloc") != 0)
         return bad_value(command, "memory", memory, "alloc or malloc");
     out->malloced = memory != NULL && strcmp(memory, "malloc") == 0;
-    if (!rank_bench_read(command, args, 1, 50, on)) return CLI_USAGE;
+    if (!rank_bench_read(command, args, 1, 50, on) || !rank_bench_read_hosts(command, args, on))
+        return CLI_USAGE;
     out->budget_ns = on->budget_ns;
     return CLI_OK;
 }
@@ -122,6 +123,7 @@ static int read_request(const struct cli_command *command, const struct cli_args
 
 struct results {
     const struct coll_request *request;
+    const struct rank_bench *on;
     int most; /* capacity of ROWS: each collective with each size */
     int count;
     struct coll_row *rows;
@@ -139,6 +141,11 @@ static weft_status receive(void *self, const void *message, size_t bytes)
     return WEFT_OK;
 }
 
+static void prepare(void *self, int32_t rank)
+{
+    rank_bench_pretend_host(((const struct results *)self)->on, rank);
+}
+
 static weft_status work(void *self, weft_context *context, const struct local_rank *local)
 {
     return coll_rank(((const struct results *)self)->request, context, local);
@@ -148,8 +155,9 @@ static int run(const struct cli_command *command, int argc, char **argv)
 {
     struct coll_request request;
     struct rank_bench on;
-    struct results results = {.request = &request, .most = COLL_MOST_SIZES * BENCH_OP_COUNT};
-    struct local_job job = {.self = &results, .work = work, .receive = receive};
+    struct results results = {
+        .request = &request, .on = &on, .most = COLL_MOST_SIZES * BENCH_OP_COUNT};
+    struct local_job job = {.self = &results, .prepare = prepare, .work = work, .receive = receive};
     struct cli_args args;
     int code;
 
@@ -176,6 +184,7 @@ const struct cli_command bench_coll = {
             {"op", "LIST", "collectives (default: all five)", 0},
             CLI_DTYPE,
             CLI_LOCAL_RANKS,
+            CLI_HOSTS,
             CLI_BACKEND,
             {"memory", "KIND", "alloc: from weft_alloc (default); malloc: from malloc", 0},
             {"min-bytes", "SIZE", "smallest buffer per rank (default: 8)", 0},

@@ -23,6 +23,8 @@ json coll --min-bytes 8 --max-bytes 64 --op broadcast,all_gather --dtype bf16 --
 json coll --ranks 4 --op all_gather,all_reduce --max-bytes 64 --json -- \
     '[r["bytes"] for r in it["rows"] if r["op"] == "all_gather"] == [16, 32, 64]' \
     '[r["bytes"] for r in it["rows"] if r["op"] == "all_reduce"] == [8, 16, 32, 64]'
+json coll --ranks 3 --hosts 2 --sizes 8,64KiB --json -- 'len(it["rows"]) == 10 and it["rows"][0]["ranks"] == 3'
+expect 2 "--hosts" coll --ranks 2 --hosts 3 --sizes 8
 json coll --ranks 1 --sizes 8 --json -- 'len(it["rows"]) == 5'
 expect 0 "all_reduce of f32, 2 ranks, memory from weft_alloc" coll --op all_reduce --sizes 4096
 expect 0 "4.0 KiB" coll --op all_reduce --sizes 4096
