@@ -158,7 +158,7 @@ def callbacks(name, callback, _):
 
 def words(name, _, __):
     """One word for one thing: gradient, never grad."""
-    if re.search(r"(^|_)grads?(_|$)", name) and name != "WEFT_SCHEDULE_ACTION_REDUCE_GRAD":
+    if re.search(r"(^|_)grads?(_|$)", name):
         yield "the word is gradient"
 
 

@@ -287,7 +287,7 @@ static uint32_t kinds_of(const weft_schedule *schedule, bool *reduced)
          weft_schedule_actions(schedule, r, &count, &actions, sizeof *actions) == WEFT_OK; r++)
         for (size_t i = 0; i < count; i++) {
             kinds |= 1u << actions[i].kind;
-            if (reduced != NULL && actions[i].kind == WEFT_SCHEDULE_ACTION_REDUCE_GRAD)
+            if (reduced != NULL && actions[i].kind == WEFT_SCHEDULE_ACTION_REDUCE_GRADIENT)
                 reduced[actions[i].stage] = true;
         }
     return kinds;

@@ -139,12 +139,13 @@ static weft_status compare_locals(weft_tensor *first, weft_tensor *second, const
 /* Move both tensors to SPEC, the layout of FIRST without partials, and compare them.  A rank may be
  * in one of the meshes alone, so every rank takes part in both moves, also after a failure. */
 static weft_status compare_here(weft_tensor *first, weft_tensor *second, const weft_spec *spec,
-                                weft_stream *stream, struct finding *found)
+                                const struct wf_moving *how, weft_stream *stream,
+                                struct finding *found)
 {
     weft_tensor *a = NULL, *b = NULL;
-    weft_status status = wf_tensor_in(first, spec, stream, what, WEFT_OK, &a);
+    weft_status status = wf_tensor_in(first, spec, how, stream, what, WEFT_OK, &a);
 
-    status = wf_tensor_in(second, spec, stream, what, status, &b);
+    status = wf_tensor_in(second, spec, how, stream, what, status, &b);
     if (status == WEFT_OK) status = compare_locals(a, b, second->spec->layout.mesh, stream, found);
     weft_tensor_release(&a);
     weft_tensor_release(&b);
@@ -225,23 +226,27 @@ static weft_status agree_on_call(const weft_tensor *first, const weft_tensor *se
         what, status);
 }
 
-weft_status weft_tensor_compare(weft_tensor *first, weft_tensor *second, weft_stream *stream,
+weft_status weft_tensor_compare(weft_tensor *first, weft_tensor *second,
+                                const weft_move_options *options, weft_stream *stream,
                                 weft_tensor_difference_info *out)
 {
     weft_tensor_difference_info info = {0};
+    const struct wf_moving *how = NULL;
+    struct wf_moving room;
     struct finding found = {0};
     struct wf_gathered got = {0};
     weft_spec *spec = NULL;
     weft_status status;
 
     status = check_call(first, second, stream, out);
+    if (status == WEFT_OK) status = wf_moving_read(options, what, &room, &how);
     if (status == WEFT_OK) status = weft_spec_gradient(first->spec, &spec);
     status = agree_on_call(first, second, status);
     if (status != WEFT_OK) {
         weft_spec_release(&spec);
         return status;
     }
-    status = compare_here(first, second, spec, stream, &found);
+    status = compare_here(first, second, spec, how, stream, &found);
     weft_spec_release(&spec);
     status = wf_carrier_of(first->context)
                  ->agree(first->context, first->spec, second->spec, what, status,

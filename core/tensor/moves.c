@@ -102,11 +102,12 @@ weft_status weft_tensor_move(weft_tensor *tensor, const weft_spec *spec,
     return wf_tensor_move(tensor, spec, how, stream, what, status, out);
 }
 
-weft_status wf_tensor_in(weft_tensor *tensor, const weft_spec *spec, weft_stream *stream,
-                         const char *function, weft_status status, weft_tensor **out)
+weft_status wf_tensor_in(weft_tensor *tensor, const weft_spec *spec, const struct wf_moving *how,
+                         weft_stream *stream, const char *function, weft_status status,
+                         weft_tensor **out)
 {
     if (tensor->spec != spec)
-        return wf_tensor_move(tensor, spec, NULL, stream, function, status, out);
+        return wf_tensor_move(tensor, spec, how, stream, function, status, out);
     if (status == WEFT_OK) *out = weft_tensor_retain(tensor);
     return status;
 }

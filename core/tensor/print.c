@@ -175,10 +175,12 @@ static weft_status agree_on_call(const weft_tensor *tensor, const char *function
     return status;
 }
 
-weft_status weft_tensor_full_print(weft_tensor *tensor, weft_stream *stream, char *text,
-                                   size_t size, size_t *needed)
+weft_status weft_tensor_full_print(weft_tensor *tensor, const weft_move_options *options,
+                                   weft_stream *stream, char *text, size_t size, size_t *needed)
 {
     static const char what[] = "weft_tensor_full_print";
+    const struct wf_moving *how = NULL;
+    struct wf_moving room;
     weft_tensor *reduced = NULL;
     struct wf_text printed = {0};
     weft_spec *spec = NULL;
@@ -187,10 +189,11 @@ weft_status weft_tensor_full_print(weft_tensor *tensor, weft_stream *stream, cha
     weft_status status = check_call(tensor, stream, text, size, what);
 
     if (tensor == NULL || !wf_tensor_is_usable(tensor)) return status;
+    if (status == WEFT_OK) status = wf_moving_read(options, what, &room, &how);
     WF_TRY(agree_on_call(tensor, what, status, &spec));
     wf_shown_choose(&shown, tensor->spec->layout.dims, tensor->spec->layout.shape,
                     tensor->spec->layout.dtype);
-    status = wf_tensor_in(tensor, spec, stream, what, WEFT_OK, &reduced);
+    status = wf_tensor_in(tensor, spec, how, stream, what, WEFT_OK, &reduced);
     wf_layout_add(tensor->spec, tensor->name, &printed);
     wf_text_char(&printed, '\n');
     status =

@@ -258,9 +258,10 @@ weft_status wf_tensor_move_into(weft_tensor *tensor, weft_tensor *target,
 weft_status wf_tensor_move(weft_tensor *tensor, const weft_spec *spec, const struct wf_moving *how,
                            weft_stream *stream, const char *function, weft_status status,
                            weft_tensor **out) WF_NODISCARD;
-/* TENSOR in the layout SPEC: TENSOR itself with one more reference, or moved. */
-weft_status wf_tensor_in(weft_tensor *tensor, const weft_spec *spec, weft_stream *stream,
-                         const char *function, weft_status status, weft_tensor **out) WF_NODISCARD;
+/* TENSOR in the layout SPEC: TENSOR itself with one more reference, or moved as HOW says. */
+weft_status wf_tensor_in(weft_tensor *tensor, const weft_spec *spec, const struct wf_moving *how,
+                         weft_stream *stream, const char *function, weft_status status,
+                         weft_tensor **out) WF_NODISCARD;
 
 /* ---- lists.c ---- */
 

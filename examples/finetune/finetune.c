@@ -5,9 +5,10 @@
  *
  * /tmp/model/base.safetensors is what the other program wrote: a linear layer, under names of its
  * own.  Each rank loads its shards under the names of this program and trains on data of its own.
- * In the end it compares the weights with their averages over the last steps, which often are
- * better. A copy of the weights is written to /tmp/model/tuned.safetensors while the training goes
- * on.  The steps compute on the host, so the backend must work in host memory. */
+ * A copy of the weights is written to /tmp/model/tuned.safetensors while the training goes on.  In
+ * the end it tries averages of the weights over the last steps, which often are better, and writes
+ * them to /tmp/model/averaged.safetensors.  The steps compute on the host, so the backend must work
+ * in host memory. */
 #include <weft/file.h>
 #include <weft/parallel.h>
 
@@ -70,12 +71,15 @@ static float distance(const char *path, const char *name, const weft_tensor *sha
     return largest;
 }
 
-/* Make PARAMETERS tensors, each split over the ranks along its first dimension. */
-static void load(weft_context *ctx, const weft_mesh *mesh, const char *path, weft_tensor **out)
+static const char *const names[PARAMETERS] = {"weight", "bias"};
+
+/* Make SHARDS, each split over the ranks along its first dimension, and AVERAGES, which begin as
+ * the same elements. */
+static void load(weft_context *ctx, const weft_mesh *mesh, const char *path, weft_tensor **shards,
+                 weft_tensor **averages)
 {
-    weft_load_options options = {.struct_size = sizeof options,
-                                 .count = PARAMETERS,
-                                 .names = (const char *[]){"weight", "bias"}};
+    weft_load_options options = {
+        .struct_size = sizeof options, .count = PARAMETERS, .names = names};
     weft_checkpoint *written, *model;
     weft_checkpoint_rules *rules;
     weft_layout_file *layout;
@@ -85,7 +89,13 @@ static void load(weft_context *ctx, const weft_mesh *mesh, const char *path, wef
     MUST(weft_checkpoint_map(written, rules, &model));
     MUST(weft_layout_file_parse("* S(0)\n", mesh, &layout));
     if (weft_load_count(model, &options) != PARAMETERS) abort();
-    MUST(weft_load(ctx, model, layout, &options, out));
+    MUST(weft_load(ctx, model, layout, &options, shards));
+    for (int i = 0; i < PARAMETERS; i++) {
+        const weft_tensor_options named = {.struct_size = sizeof named, .name = names[i]};
+
+        MUST(weft_tensor_create(ctx, weft_tensor_spec(shards[i]), &named, &averages[i]));
+    }
+    MUST(weft_load_into(ctx, model, PARAMETERS, averages, NULL));
     weft_layout_file_release(&layout);
     weft_checkpoint_close(&model);
     weft_checkpoint_rules_release(&rules);
@@ -116,10 +126,12 @@ static float learn(const float *weight, const float *bias, int rank, float *d_we
     return loss;
 }
 
-/* One step of gradient descent: returns the loss on this rank's data. */
-static float step(weft_context *ctx, weft_fsdp_group *group, weft_tensor *const *shards)
+/* One step of gradient descent: returns the loss on this rank's data, and sets *NORM to that of the
+ * gradients of all ranks. */
+static float step(weft_context *ctx, weft_fsdp_group *group, weft_tensor *const *shards,
+                  double *norm)
 {
-    weft_tensor *gradients[PARAMETERS];
+    weft_tensor *gradients[PARAMETERS], *reduced[PARAMETERS];
     float loss;
 
     MUST(weft_fsdp_unshard_begin(group, WEFT_FSDP_FORWARD));
@@ -132,9 +144,11 @@ static float step(weft_context *ctx, weft_fsdp_group *group, weft_tensor *const 
                  weft_tensor_memory(gradients[WEIGHT]), weft_tensor_memory(gradients[BIAS]));
     MUST(weft_fsdp_reduce_begin(group, gradients, 0));
     MUST(weft_fsdp_reduce_end(group));
-    MUST(weft_context_wait(ctx, NULL, WEFT_FOREVER));
+    for (size_t i = 0; i < weft_fsdp_group_count(group); i++)
+        reduced[i] = weft_fsdp_gradient(group, i);
+    MUST(weft_clip_gradient_norm_wait(ctx, PARAMETERS, reduced, 1.0, NULL, NULL, norm));
     for (size_t i = 0; i < weft_fsdp_group_count(group); i++) {
-        const float *slope = weft_tensor_memory(weft_fsdp_gradient(group, i));
+        const float *slope = weft_tensor_memory(reduced[i]);
         float *shard = weft_tensor_memory(shards[i]);
 
         for (int64_t k = 0; k < weft_tensor_shard(shards[i])->elements; k++)
@@ -184,14 +198,16 @@ static void train(weft_context *ctx, weft_fsdp_group *group, weft_tensor *const 
     weft_saving *saving = NULL;
 
     for (int k = 1; k <= STEPS; k++) {
-        float loss = step(ctx, group, shards);
+        double norm;
+        float loss = step(ctx, group, shards, &norm);
 
         average(shards, averages);
         MUST(weft_all_reduce(weft_world(ctx), &loss, &loss, 1, WEFT_DTYPE_F32, WEFT_REDUCE_AVG,
                              NULL));
         MUST(weft_context_wait(ctx, NULL, WEFT_FOREVER));
         if (k == SAVED) MUST(weft_save_begin(ctx, path, PARAMETERS, shards, &options, &saving));
-        if (weft_rank(ctx) == 0 && k % 20 == 0) printf("step %d loss %.5f\n", k, (double)loss);
+        if (weft_rank(ctx) == 0 && k % 20 == 0)
+            printf("step %d norm %.3f loss %.5f\n", k, norm, (double)loss);
     }
     MUST(weft_saving_wait(saving, WEFT_FOREVER));
     MUST(weft_saving_get(saving, &info));
@@ -210,10 +226,13 @@ int main(int argc, char **argv)
     float loss;
     weft_fsdp *fsdp;
     weft_mesh *mesh;
-    char base[4096], tuned[4096];
+    weft_save_options replace = {.struct_size = sizeof replace, .replace = true};
+    weft_fsdp_info memory = {.struct_size = sizeof memory};
+    char base[4096], tuned[4096], averaged[4096];
 
     snprintf(base, sizeof base, "%s/base.safetensors", argc > 1 ? argv[1] : "model");
     snprintf(tuned, sizeof tuned, "%s/tuned.safetensors", argc > 1 ? argv[1] : "model");
+    snprintf(averaged, sizeof averaged, "%s/averaged.safetensors", argc > 1 ? argv[1] : "model");
     MUST(weft_init(NULL, &ctx));
     MUST(weft_mesh_parse_for("dp=*", weft_size(ctx), &mesh));
     if (weft_rank(ctx) == 0) {
@@ -222,8 +241,7 @@ int main(int argc, char **argv)
     }
     MUST(weft_barrier(weft_world(ctx), NULL));
     MUST(weft_context_wait(ctx, NULL, WEFT_FOREVER));
-    load(ctx, mesh, base, shards);
-    load(ctx, mesh, base, averages);
+    load(ctx, mesh, base, shards, averages);
     for (int i = 0; i < PARAMETERS; i++)
         params[i].tensor = shards[i];
     MUST(weft_fsdp_create(ctx, mesh, "dp", NULL, &fsdp));
@@ -231,6 +249,10 @@ int main(int argc, char **argv)
     train(ctx, group, shards, averages, tuned);
     loss = evaluate(ctx, group, averages);
     if (weft_rank(ctx) == 0) printf("loss with averaged weights %.5f\n", (double)loss);
+    MUST(weft_save(ctx, averaged, PARAMETERS, averages, &replace));
+    MUST(weft_fsdp_get(fsdp, &memory));
+    printf("rank %d keeps %llu bytes of parameters, and %llu of gradients\n", weft_rank(ctx),
+           (unsigned long long)memory.bytes_shard, (unsigned long long)memory.bytes_gradients);
 
     weft_fsdp_group_release(&group);
     weft_fsdp_release(&fsdp);

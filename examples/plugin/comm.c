@@ -97,7 +97,7 @@ static weft_status commit(void *self, const weft_blob *addresses, const weft_exc
         mine = example_join(addresses[0].data, sizeof(struct example_segment), &memory);
         comm->segment = memory;
     }
-    if (exchange->all_gather(exchange->self, &mine, all, sizeof mine) != WEFT_OK)
+    if (exchange->all_gather(exchange->user, &mine, all, sizeof mine) != WEFT_OK)
         return plug_fail(WEFT_ERR_PEER, "the ranks could not exchange their results");
     if (comm->rank == 0) example_unlink(comm->name);
     comm->name[0] = '\0';

@@ -33,9 +33,9 @@ int main(void)
     MUST(weft_tensor_normal(weights, &random, 0, 0.02, NULL));
     MUST(weft_tensor_move(weights, columns, NULL, NULL, &moved));
     MUST(weft_tensor_move(moved, rows, NULL, NULL, &back));
-    MUST(weft_tensor_compare(weights, back, NULL, &difference));
+    MUST(weft_tensor_compare(weights, back, NULL, NULL, &difference));
 
-    MUST(weft_tensor_full_print(moved, NULL, text, sizeof text, NULL));
+    MUST(weft_tensor_full_print(moved, NULL, NULL, text, sizeof text, NULL));
     if (weft_rank(ctx) == 0)
         printf("%s%s\n", text, difference.equal ? "there and back: equal" : "other elements");
 

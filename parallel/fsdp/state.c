@@ -1,4 +1,4 @@
-/* state.c - what a group tells of itself, and its stored parameters replaced. */
+/* state.c - what groups tell of themselves, and stored parameters replaced. */
 #include "fsdp.h"
 
 /* Bytes of what GROUP has allocated between calls. */
@@ -45,6 +45,28 @@ weft_status weft_fsdp_group_get(const weft_fsdp_group *group, weft_fsdp_group_in
     WF_TRY(wf_fail_named(weft_plan_get(gather->plan, &plan), function));
     info.bytes_received = plan.bytes_received_max;
     return wf_fail_named(wf_info_write("weft_fsdp_group_info", &info, sizeof info, out), function);
+}
+
+weft_status weft_fsdp_get(const weft_fsdp *fsdp, weft_fsdp_info *out)
+{
+    static const char function[] = "weft_fsdp_get";
+    weft_fsdp_info info = {0};
+
+    WF_TRY(wf_fsdp_check(fsdp, function));
+    if (out == NULL) return wf_fail_null(function, "out");
+    for (const weft_fsdp_group *group = fsdp->groups; group != NULL; group = group->next) {
+        weft_fsdp_group_info one = {0};
+
+        measure(group, &one);
+        info.groups++;
+        info.groups_gathered += group->state >= WEFT_FSDP_GATHERING;
+        info.bytes_shard += one.bytes_shard;
+        info.bytes_gathered += one.bytes_gathered;
+        info.bytes_kept += one.bytes_kept;
+        info.bytes_gradients += one.bytes_gradients;
+        info.bytes_sums += one.bytes_sums;
+    }
+    return wf_fail_named(wf_info_write("weft_fsdp_info", &info, sizeof info, out), function);
 }
 
 size_t weft_fsdp_group_count(const weft_fsdp_group *group)

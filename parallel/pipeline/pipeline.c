@@ -165,7 +165,7 @@ static weft_status check_callbacks(const weft_pipeline_options *o, uint32_t kind
         {"backward", o->backward != NULL, 7u << WEFT_SCHEDULE_ACTION_B},
         {"unshard", o->unshard != NULL, 1u << WEFT_SCHEDULE_ACTION_UNSHARD},
         {"reshard", o->reshard != NULL, 1u << WEFT_SCHEDULE_ACTION_RESHARD},
-        {"reduce", o->reduce != NULL, 1u << WEFT_SCHEDULE_ACTION_REDUCE_GRAD},
+        {"reduce", o->reduce != NULL, 1u << WEFT_SCHEDULE_ACTION_REDUCE_GRADIENT},
     };
 
     for (size_t i = 0; i < WF_COUNT(needed); i++)

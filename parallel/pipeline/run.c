@@ -209,10 +209,13 @@ static weft_status call_back(weft_pipeline *pipeline, size_t index)
 {
     const weft_pipeline_options *o = &pipeline->options;
     const weft_pipeline_callback callbacks[] = {
-        [WEFT_SCHEDULE_ACTION_F] = o->forward,          [WEFT_SCHEDULE_ACTION_B] = o->backward,
-        [WEFT_SCHEDULE_ACTION_I] = o->backward,         [WEFT_SCHEDULE_ACTION_W] = o->backward,
-        [WEFT_SCHEDULE_ACTION_UNSHARD] = o->unshard,    [WEFT_SCHEDULE_ACTION_RESHARD] = o->reshard,
-        [WEFT_SCHEDULE_ACTION_REDUCE_GRAD] = o->reduce,
+        [WEFT_SCHEDULE_ACTION_F] = o->forward,
+        [WEFT_SCHEDULE_ACTION_B] = o->backward,
+        [WEFT_SCHEDULE_ACTION_I] = o->backward,
+        [WEFT_SCHEDULE_ACTION_W] = o->backward,
+        [WEFT_SCHEDULE_ACTION_UNSHARD] = o->unshard,
+        [WEFT_SCHEDULE_ACTION_RESHARD] = o->reshard,
+        [WEFT_SCHEDULE_ACTION_REDUCE_GRADIENT] = o->reduce,
     };
     weft_pipeline_call call;
     weft_status status;

@@ -93,7 +93,7 @@ static int64_t time_of(const weft_schedule_stage_cost *cost, uint8_t kind)
         return (int64_t)cost->weight;
     case WEFT_SCHEDULE_ACTION_UNSHARD:
         return (int64_t)cost->unshard;
-    case WEFT_SCHEDULE_ACTION_REDUCE_GRAD:
+    case WEFT_SCHEDULE_ACTION_REDUCE_GRADIENT:
         return (int64_t)cost->reduce;
     default:
         return 0;
@@ -172,7 +172,7 @@ static void communicate(struct machine *m, int32_t rank, const weft_schedule_act
         cell_of(m, a->stage, a->microbatch)->received_b = begin;
         break;
     case WEFT_SCHEDULE_ACTION_UNSHARD:
-    case WEFT_SCHEDULE_ACTION_REDUCE_GRAD:
+    case WEFT_SCHEDULE_ACTION_REDUCE_GRADIENT:
         begin = wf_max_i64(begin, r->lane);
         end = begin + time_of(cost_of(m, a->stage), a->kind);
         r->lane = end;

@@ -133,7 +133,7 @@ static weft_status reduce(const weft_schedule *s, struct wf_draft *draft)
             wf_draft_add(&out, r, a);
             if (a.kind != WEFT_SCHEDULE_ACTION_B && a.kind != WEFT_SCHEDULE_ACTION_W) continue;
             if (--left[a.stage] == 0)
-                wf_draft_put(&out, r, WEFT_SCHEDULE_ACTION_REDUCE_GRAD, a.stage, -1);
+                wf_draft_put(&out, r, WEFT_SCHEDULE_ACTION_REDUCE_GRADIENT, a.stage, -1);
         }
     wf_free(left);
     if (status == WEFT_OK) status = wf_draft_status(&out);

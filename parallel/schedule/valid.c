@@ -181,16 +181,16 @@ static weft_status check_stage(const struct checker *c, size_t index, const weft
         return wf_schedule_refuse(s, index, "the stage is gathered already");
     if (a->kind == WEFT_SCHEDULE_ACTION_RESHARD && !stage->gathered)
         return wf_schedule_refuse(s, index, "the stage is not gathered");
-    if (a->kind == WEFT_SCHEDULE_ACTION_REDUCE_GRAD && stage->reduced)
+    if (a->kind == WEFT_SCHEDULE_ACTION_REDUCE_GRADIENT && stage->reduced)
         return wf_schedule_refuse(s, index, "the gradients are reduced already");
-    if (a->kind == WEFT_SCHEDULE_ACTION_REDUCE_GRAD && stage->weights < s->microbatches)
+    if (a->kind == WEFT_SCHEDULE_ACTION_REDUCE_GRADIENT && stage->weights < s->microbatches)
         return wf_schedule_refuse(s, index, "gradients of microbatches are missing, %d in all",
                                   s->microbatches - stage->weights);
     if (a->kind == WF_WAIT_REDUCE_GRAD && !stage->reduced)
         return wf_schedule_refuse(s, index, "no %dREDUCE_GRAD comes before it", a->stage);
     if (a->kind == WF_WAIT_REDUCE_GRAD && stage->awaited)
         return wf_schedule_refuse(s, index, "the action comes twice");
-    if (a->kind == WEFT_SCHEDULE_ACTION_REDUCE_GRAD)
+    if (a->kind == WEFT_SCHEDULE_ACTION_REDUCE_GRADIENT)
         stage->reduced = true;
     else if (a->kind == WF_WAIT_REDUCE_GRAD)
         stage->awaited = true;

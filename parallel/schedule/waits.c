@@ -28,7 +28,7 @@ static void add_wait(struct wf_text *out, uint8_t kind, const weft_schedule_acti
 /* The gradient of a forward result proves that it has arrived. */
 void wf_waits_add(struct wf_text *out, const weft_schedule *s, const weft_schedule_action *a)
 {
-    if (a->kind == WEFT_SCHEDULE_ACTION_REDUCE_GRAD) add_wait(out, WF_WAIT_REDUCE_GRAD, a);
+    if (a->kind == WEFT_SCHEDULE_ACTION_REDUCE_GRADIENT) add_wait(out, WF_WAIT_REDUCE_GRAD, a);
     if (a->kind != WEFT_SCHEDULE_ACTION_B && a->kind != WEFT_SCHEDULE_ACTION_I) return;
     if (s->lowered && wf_schedule_peer(s, a->stage, 1) >= 0) add_wait(out, WF_WAIT_SEND_F, a);
 }

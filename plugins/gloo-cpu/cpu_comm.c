@@ -222,7 +222,7 @@ void cpu_outcome_set(const struct cpu_comm *comm, struct cpu_outcome *outcome, w
 weft_status cpu_agree(const struct cpu_comm *comm, const void *mine, void *all, size_t bytes,
                       const weft_exchange *exchange)
 {
-    PLUG_TRY(exchange->all_gather(exchange->self, mine, all, bytes));
+    PLUG_TRY(exchange->all_gather(exchange->user, mine, all, bytes));
     for (int32_t p = 0; p < comm->size; p++) {
         const struct cpu_outcome *outcome =
             (const void *)((const unsigned char *)all + bytes * (size_t)p);
@@ -272,7 +272,7 @@ static weft_status compare_views(struct cpu_comm *comm, const weft_exchange *exc
         if (peer->control != NULL)
             mine[comm->members[p]] = ATTACHED | (peer->readable ? READABLE : 0);
     }
-    PLUG_TRY(exchange->all_gather(exchange->self, mine, seen, size));
+    PLUG_TRY(exchange->all_gather(exchange->user, mine, seen, size));
     if (memcmp(seen + (size_t)comm->rank * size, mine, size) != 0)
         return plug_fail(WEFT_ERR_PEER,
                          "communicator \"%s\": rank %d got back other data than it sent",

@@ -108,7 +108,7 @@ static weft_status gather(const struct gpu_comm *comm, const weft_exchange *exch
 
     if (status != WEFT_OK) snprintf(mine->reason, sizeof mine->reason, "%s", plug_last_text());
     mine->status = status;
-    exchanged = exchange->all_gather(exchange->self, mine, all, sizeof *mine);
+    exchanged = exchange->all_gather(exchange->user, mine, all, sizeof *mine);
     if (status != WEFT_OK) return plug_fail(status, "%s", mine->reason);
     PLUG_TRY(exchanged);
     for (int32_t r = 0; r < comm->size; r++)

@@ -127,7 +127,7 @@ static weft_status share_id(const struct gpu_comm *comm, const weft_exchange *ex
     if (comm->rank == 0) mine.result = ccl_api.ncclGetUniqueId(&mine.id);
     all = plug_new((size_t)comm->size * sizeof *all);
     if (all == NULL) return WEFT_ERR_NO_MEMORY;
-    status = exchange->all_gather(exchange->self, &mine, all, sizeof mine);
+    status = exchange->all_gather(exchange->user, &mine, all, sizeof mine);
     *id = all[0].id;
     result = all[0].result;
     plug_free(all);

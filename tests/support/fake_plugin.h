@@ -280,7 +280,7 @@ static weft_status fake_commit(void *comm, const weft_blob *addresses,
         if (addresses[i].bytes != 16 + (uint64_t)i)
             return wf_fail(WEFT_ERR_INTERNAL, "address %d came out of order", i);
     if (self->world_rank == fake.commit_fails && fake.awaited) {
-        if (exchange->all_gather(exchange->self, mine, all, 4) == WEFT_OK)
+        if (exchange->all_gather(exchange->user, mine, all, 4) == WEFT_OK)
             return wf_fail(WEFT_ERR_INTERNAL, "the others came");
         fake.awaited = false;
     }
@@ -289,7 +289,7 @@ static weft_status fake_commit(void *comm, const weft_blob *addresses,
     for (int n = 0; n < fake.exchanges; n++) {
         uint64_t bytes = fake.uneven_exchange ? 1 + (uint64_t)self->rank : sizeof mine[0];
         if (self->world_rank == fake.commit_fails && n == fake.exchanges - 1) break;
-        WF_TRY(exchange->all_gather(exchange->self, mine, all, bytes));
+        WF_TRY(exchange->all_gather(exchange->user, mine, all, bytes));
     }
     if (self->world_rank == fake.slow_commit) fake_sleep_ms(200);
     if (self->world_rank == fake.commit_fails)

@@ -81,7 +81,7 @@ static PyObject *context_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
     weft_init_options options = {.struct_size = sizeof options};
     int rank = 0, size = 0, device = -1, simulated = 0;
     struct gather gather = {.function = Py_None};
-    weft_exchange exchange = {.all_gather = gather_by_call, .self = &gather};
+    weft_exchange exchange = {.user = &gather, .all_gather = gather_by_call};
     context_object *self;
     weft_status status;
     int32_t chosen;

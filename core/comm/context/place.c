@@ -219,7 +219,7 @@ static weft_status find_by_exchange(const struct way *way)
     if (context->rank == 0) mine.status = offer(way, &mine);
     if (mine.status != WEFT_OK) snprintf(mine.text, sizeof mine.text, "%s", weft_last_error());
     failures = wf_failure_count();
-    status = exchange->all_gather(exchange->self, &mine, cards, sizeof mine);
+    status = exchange->all_gather(exchange->user, &mine, cards, sizeof mine);
     if (status != WEFT_OK)
         status = wf_fail_callback(status, failures, "weft_init: weft_init_options.exchange");
     else

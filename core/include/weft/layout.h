@@ -7,7 +7,7 @@
  *     *                         R
  *
  * The first pattern that matches a name decides.  `*` matches any text, dots too.  A pattern is
- * refused if an earlier one matches all its names.  Layouts are immutable; any thread may use
+ * refused if an earlier one matches all its names.  Layout files are immutable; any thread may use
  * them. */
 #ifndef WEFT_LAYOUT_H
 #define WEFT_LAYOUT_H
@@ -21,7 +21,7 @@ extern "C" {
 /* The placements of tensors, by patterns of their names. */
 typedef struct weft_layout_file weft_layout_file;
 
-/* Create the layout that TEXT describes, or the file at PATH.  MESH may be NULL; otherwise it
+/* Create the layout file of TEXT, or of the file at PATH.  MESH may be NULL; otherwise it
  * replaces the mesh of the text, which may be left out, and must have as many axes.  The caller
  * releases *OUT. WEFT_ERR_PARSE: the text is malformed, or has a partial placement; the error gives
  * the line. */
@@ -30,7 +30,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_layout_file_parse(const char *text, con
 WEFT_API WEFT_NODISCARD weft_status weft_layout_file_open(const char *path, const weft_mesh *mesh,
                                                           weft_layout_file **out);
 
-/* Drop the layout and set *LAYOUT to NULL.  Accepts NULL and a pointer to NULL. */
+/* Drop the layout file and set *LAYOUT to NULL.  Accepts NULL and a pointer to NULL. */
 WEFT_API void weft_layout_file_release(weft_layout_file **layout);
 
 /* The mesh of LAYOUT; NULL for NULL.  Borrowed. */

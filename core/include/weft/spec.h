@@ -200,8 +200,8 @@ typedef struct weft_intersection {
     int64_t first, second; /* local index of START in each shard */
 } weft_intersection;
 
-/* Write the first overlap in dimension DIM, at or after global index FROM, of the shards of two
- * ranks.  False if the shards do not overlap there.  The specs may have different meshes.
+/* Write the first intersection in dimension DIM, at or after global index FROM, of the shards of
+ * two ranks.  False if they share no index there.  The specs may have different meshes.
  *     for (int64_t at = 0; weft_spec_intersection(a, i, b, j, dim, at, &o);
  *          at = o.start + o.length) ... */
 WEFT_API bool weft_spec_intersection(const weft_spec *first, int32_t first_rank,

@@ -266,10 +266,11 @@ typedef struct weft_tensor_difference_info {
 
 /* Compare FIRST with SECOND, which may have another layout on another mesh, and set *OUT, whose
  * struct_size the caller sets.  SECOND is moved to the layout of FIRST; partial tensors are reduced
- * first.  The call waits.  Collective over the ranks of both meshes; an error is the same on all of
- * them.  WEFT_ERR_INVALID: the contexts, shapes or dtypes differ.  Other errors: as
- * weft_tensor_move. */
+ * first.  OPTIONS are those of these moves; OPTIONS may be NULL.  The call waits.  Collective over
+ * the ranks of both meshes; an error is the same on all of them.  WEFT_ERR_INVALID: the contexts,
+ * shapes or dtypes differ.  Other errors: as weft_tensor_move. */
 WEFT_API WEFT_NODISCARD weft_status weft_tensor_compare(weft_tensor *first, weft_tensor *second,
+                                                        const weft_move_options *options,
                                                         weft_stream *stream,
                                                         weft_tensor_difference_info *out);
 
@@ -280,10 +281,13 @@ WEFT_API WEFT_NODISCARD weft_status weft_tensor_compare(weft_tensor *first, weft
 WEFT_API WEFT_NODISCARD weft_status weft_tensor_print(weft_tensor *tensor, weft_stream *stream,
                                                       char *text, size_t size, size_t *needed);
 /* The same for the whole tensor: all ranks of the mesh get the same text.  A partial tensor is
- * reduced first.  A rank outside the mesh gets the first line only.  Collective; an error is the
- * same on all ranks. */
-WEFT_API WEFT_NODISCARD weft_status weft_tensor_full_print(weft_tensor *tensor, weft_stream *stream,
-                                                           char *text, size_t size, size_t *needed);
+ * reduced first, by a move with OPTIONS.  OPTIONS may be NULL.  A rank outside the mesh gets the
+ * first line only.  Collective; an error is the same on all ranks.  TEXT, SIZE and NEEDED as in
+ * weft_mesh_print. */
+WEFT_API WEFT_NODISCARD weft_status weft_tensor_full_print(weft_tensor *tensor,
+                                                           const weft_move_options *options,
+                                                           weft_stream *stream, char *text,
+                                                           size_t size, size_t *needed);
 
 #ifdef __cplusplus
 }

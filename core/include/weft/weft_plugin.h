@@ -44,8 +44,8 @@ extern "C" {
 /* Written by ci/fingerprints.py. The number of a table changes with every declaration that the
  * table uses. weft compares the numbers when it loads a plugin. */
 /* fingerprints begin */
-#define WEFT_DEVICE_SIGNATURE UINT64_C(0x025fe29db85c34e3)
-#define WEFT_COMM_SIGNATURE   UINT64_C(0x80b78f5832422b73)
+#define WEFT_DEVICE_SIGNATURE UINT64_C(0xdd0e1d14d53a0b4f)
+#define WEFT_COMM_SIGNATURE   UINT64_C(0x45b946b332a68150)
 #define WEFT_SYMM_SIGNATURE   UINT64_C(0x37f84e0dfbf3b904)
 #define WEFT_KERNEL_SIGNATURE UINT64_C(0x2adff501bf55501b)
 /* fingerprints end */
@@ -255,8 +255,8 @@ typedef struct weft_device_table {
      * stream_wait returns the same, or WEFT_ERR_TIMEOUT. [any] */
     weft_status (*stream_query)(void *device, void *stream);
     weft_status (*stream_wait)(void *device, void *stream, int64_t timeout_ns);
-    /* Runs FN(ARGUMENT) on a host thread, in stream order. FN calls no function of the plugin. */
-    weft_status (*stream_call)(void *device, void *stream, void (*fn)(void *), void *argument);
+    /* Runs FN(USER) on a host thread, in stream order. FN calls no function of the plugin. */
+    weft_status (*stream_call)(void *device, void *stream, void (*fn)(void *), void *user);
     /* Makes a stream of a vendor stream (cudaStream_t, ...). The caller still owns NATIVE.
      * optional: weft refuses vendor streams. */
     weft_status (*stream_wrap)(void *device, void *native, void **stream);
@@ -312,9 +312,9 @@ typedef struct weft_blob {
 /* Gathers data from the ranks of the communicator that commit creates, through weft's rendezvous.
  * Valid only inside commit, on the thread that calls commit. */
 typedef struct weft_exchange {
-    void *self;
+    void *user; /* the first argument of all_gather */
     /* Collective. Every rank passes BYTES at MINE. ALL receives size x BYTES, in rank order. */
-    weft_status (*all_gather)(void *self, const void *mine, void *all, uint64_t bytes);
+    weft_status (*all_gather)(void *user, const void *mine, void *all, uint64_t bytes);
 } weft_exchange;
 
 enum weft_comm_flag {

@@ -348,7 +348,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_reshard_get(const weft_reshard *reshard
 
 typedef struct weft_reshard_file_info {
     size_t struct_size;
-    const char *path; /* valid until the plan is closed */
+    const char *path; /* valid until the plan is released */
     uint64_t read;    /* bytes of elements that are read from it; without short gaps between them */
     uint64_t written; /* its size, if it is written; otherwise 0 */
 } weft_reshard_file_info;

@@ -84,6 +84,19 @@ WEFT_API WEFT_NODISCARD weft_status weft_fsdp_create(weft_context *context, cons
  * with the last of them.  Accepts NULL and a pointer to NULL. */
 WEFT_API void weft_fsdp_release(weft_fsdp **fsdp);
 
+/* The groups of a weft_fsdp that exist. */
+typedef struct weft_fsdp_info {
+    size_t struct_size;
+    size_t groups;
+    size_t groups_gathered; /* that are gathered, or being gathered */
+    /* Sums of these fields of weft_fsdp_group_info. */
+    uint64_t bytes_shard;
+    uint64_t bytes_gathered, bytes_kept, bytes_gradients, bytes_sums;
+} weft_fsdp_info;
+
+/* Copy the state of FSDP on this rank to *OUT, whose struct_size the caller sets.  Local. */
+WEFT_API WEFT_NODISCARD weft_status weft_fsdp_get(const weft_fsdp *fsdp, weft_fsdp_info *out);
+
 /* Create the layout in which the axes that AXES lists ("dp", "dp,cp", or by index "0") also split
  * dimension DIM of a tensor of layout SPEC, after the axes that split it already.  SPEC has R on
  * them.  A gather over these axes then moves data along them only.  The caller releases *OUT.

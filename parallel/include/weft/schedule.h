@@ -24,17 +24,18 @@ extern "C" {
 /* Kinds of actions.  F, B, I and W are compute actions; they, sends and receives have a
  * microbatch. */
 #define WEFT_SCHEDULE_ACTION_LIST(X)                                                               \
-    X(F, 0, "F")                      /* forward */                                                \
-    X(B, 1, "B")                      /* backward: gradients of inputs and of weights */           \
-    X(I, 2, "I")                      /* backward: gradients of inputs only */                     \
-    X(W, 3, "W")                      /* backward: gradients of weights only, after I */           \
-    X(SEND_F, 4, "SEND_F")            /* send the outputs of F to the next stage */                \
-    X(RECV_F, 5, "RECV_F")            /* receive them */                                           \
-    X(SEND_B, 6, "SEND_B")            /* send the gradients of inputs to the stage before */       \
-    X(RECV_B, 7, "RECV_B")            /* receive them */                                           \
-    X(UNSHARD, 8, "UNSHARD")          /* gather the stage's parameters */                          \
-    X(RESHARD, 9, "RESHARD")          /* free the gathered parameters */                           \
-    X(REDUCE_GRAD, 10, "REDUCE_GRAD") /* reduce the stage's gradients over data-parallel ranks */
+    X(F, 0, "F")             /* forward */                                                         \
+    X(B, 1, "B")             /* backward: gradients of inputs and of weights */                    \
+    X(I, 2, "I")             /* backward: gradients of inputs only */                              \
+    X(W, 3, "W")             /* backward: gradients of weights only, after I */                    \
+    X(SEND_F, 4, "SEND_F")   /* send the outputs of F to the next stage */                         \
+    X(RECV_F, 5, "RECV_F")   /* receive them */                                                    \
+    X(SEND_B, 6, "SEND_B")   /* send the gradients of inputs to the stage before */                \
+    X(RECV_B, 7, "RECV_B")   /* receive them */                                                    \
+    X(UNSHARD, 8, "UNSHARD") /* gather the stage's parameters */                                   \
+    X(RESHARD, 9, "RESHARD") /* free the gathered parameters */                                    \
+    /* reduce the stage's gradients over data-parallel ranks */                                    \
+    X(REDUCE_GRADIENT, 10, "REDUCE_GRAD")
 
 #define WEFT_SCHEDULE_ACTION_ENUM(name, value, text) WEFT_SCHEDULE_ACTION_##name = value,
 enum weft_schedule_action_kind {

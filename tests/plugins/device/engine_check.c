@@ -184,7 +184,7 @@ static void compare_with_one_rank(const char *name, const char *attr)
     must(weft_tensor_full(x, WEFT_EVERY_RANK, NULL, stream, &whole), "weft_tensor_full");
     expected = apply_phases(&call, whole);
     got = apply_phases(&call, x);
-    must(weft_tensor_compare(expected, got, stream, &info), "weft_tensor_compare");
+    must(weft_tensor_compare(expected, got, NULL, stream, &info), "weft_tensor_compare");
     expect(info.equal || info.largest < 1e-4, name);
     weft_tensor_release(&expected);
     weft_tensor_release(&got);
@@ -220,7 +220,7 @@ static void check_loaded(const char *path, weft_tensor *const *saved)
     for (int i = 0; i < 2; i++) {
         weft_tensor_difference_info info = {.struct_size = sizeof info};
 
-        must(weft_tensor_compare(loaded[i], saved[i], stream, &info), "weft_tensor_compare");
+        must(weft_tensor_compare(loaded[i], saved[i], NULL, stream, &info), "weft_tensor_compare");
         expect(info.equal, "a loaded tensor has other elements");
         weft_tensor_release(&loaded[i]);
     }

@@ -28,7 +28,7 @@ static weft_tensor_difference_info compare(weft_tensor *a, weft_tensor *b)
 {
     weft_tensor_difference_info info = {.struct_size = sizeof info};
 
-    must(weft_tensor_compare(a, b, stream, &info), "weft_tensor_compare");
+    must(weft_tensor_compare(a, b, NULL, stream, &info), "weft_tensor_compare");
     return info;
 }
 
@@ -139,7 +139,8 @@ static void check_text(void)
 
     must(weft_tensor_create(context, small, NULL, &tensor), "weft_tensor_create");
     must(weft_tensor_fill(tensor, 42, stream), "weft_tensor_fill");
-    must(weft_tensor_full_print(tensor, stream, text, sizeof text, NULL), "weft_tensor_full_print");
+    must(weft_tensor_full_print(tensor, NULL, stream, text, sizeof text, NULL),
+         "weft_tensor_full_print");
     expect(strstr(text, "[42 42 42 42]") != NULL, "the text has no row of the tensor");
     weft_tensor_release(&tensor);
     weft_spec_release(&small);

@@ -122,7 +122,7 @@ weft_status ranks_comm(struct rank *rank, const char *name, void **out)
         unsigned char data[512];
     } mine, all[RANKS_MAX];
     weft_blob blobs[RANKS_MAX], blob;
-    weft_exchange exchange = {.self = rank, .all_gather = all_gather};
+    weft_exchange exchange = {.user = rank, .all_gather = all_gather};
     weft_comm_options options = {.struct_size = sizeof options,
                                  .flags = rank->shared->options.flags,
                                  .rank = rank->number,

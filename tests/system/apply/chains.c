@@ -122,7 +122,7 @@ static weft_status check(struct chain *c, const struct pair *pair)
 {
     weft_tensor_difference_info difference = {.struct_size = sizeof difference};
 
-    WF_TRY(weft_tensor_compare(pair->whole, pair->parts, NULL, &difference));
+    WF_TRY(weft_tensor_compare(pair->whole, pair->parts, NULL, NULL, &difference));
     if (difference.equal) return WEFT_OK;
     return weft_fail(WEFT_ERR_INTERNAL, "after%s: %llu elements differ", c->text,
                      (unsigned long long)difference.differing);

@@ -370,7 +370,7 @@ static weft_status compare(const struct trial *t, uint32_t output, weft_tensor *
     for (int32_t a = 0; a < weft_mesh_axes(t->mesh); a++)
         if (weft_spec_placements(spec)[a].kind == WEFT_PLACE_PARTIAL)
             return weft_fail(WEFT_ERR_INTERNAL, "%s: output %u is partial", t->text, output);
-    WF_TRY(weft_tensor_compare(whole, parts, t->place->stream, &difference));
+    WF_TRY(weft_tensor_compare(whole, parts, NULL, t->place->stream, &difference));
     if (difference.equal || difference.largest < 1e-4) return WEFT_OK;
     return weft_fail(WEFT_ERR_INTERNAL, "%s: output %u differs at %lld,%lld,%lld: %g, not %g",
                      t->text, output, (long long)difference.index[0],

@@ -300,7 +300,8 @@ TEST(gradients_over_a_split_dimension_are_computed_in_phases)
         differentiate(context, &known[i], "S(0),S(1)", "R,S(0)", split);
         for (int j = 0; j < PHASED && whole[j] != NULL; j++) {
             ck_assert_ptr_nonnull(split[j]);
-            ck_assert_msg(weft_tensor_compare(whole[j], split[j], NULL, &difference) == WEFT_OK,
+            ck_assert_msg(weft_tensor_compare(whole[j], split[j], NULL, NULL, &difference) ==
+                              WEFT_OK,
                           "%s", weft_last_error());
             ck_assert_msg(difference.largest < 1e-4, "%s: gradient %d differs by %g", known[i].name,
                           j, difference.largest);

@@ -140,7 +140,7 @@ static weft_status try_strategy(struct work *w, const weft_op_choice *strategy)
     WF_TRY(
         weft_op_apply(w->context, &w->call, inputs, NULL, plain_kernel, NULL, NULL, MOST, outputs));
     for (uint32_t i = 0; i < w->op->outputs; i++) {
-        WF_TRY(weft_tensor_compare(w->wanted[i], outputs[i], NULL, &difference));
+        WF_TRY(weft_tensor_compare(w->wanted[i], outputs[i], NULL, NULL, &difference));
         if (!difference.equal) {
             char text[256];
             HOLDS(weft_spec_print(weft_op_choice_input(strategy, 0), text, sizeof text, NULL) ==

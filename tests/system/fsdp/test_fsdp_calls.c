@@ -174,6 +174,7 @@ static weft_status account(struct model *model, uint64_t before)
 {
     weft_fsdp_group_info info = {.struct_size = sizeof info};
     weft_memory_info memory = {.struct_size = sizeof memory};
+    weft_fsdp_info all = {.struct_size = sizeof all};
     uint64_t sum;
 
     WF_TRY(weft_fsdp_group_get(model->group, &info));
@@ -181,6 +182,10 @@ static weft_status account(struct model *model, uint64_t before)
     sum = info.bytes_gathered + info.bytes_kept + info.bytes_gradients + info.bytes_sums;
     HOLDS(memory.bytes - before == sum);
     HOLDS(info.bytes_peak >= sum);
+    WF_TRY(weft_fsdp_get(model->fsdp, &all));
+    HOLDS(all.groups == 1 && all.groups_gathered == (info.state >= WEFT_FSDP_GATHERING));
+    HOLDS(all.bytes_gathered + all.bytes_kept + all.bytes_gradients + all.bytes_sums == sum);
+    HOLDS(all.bytes_shard == info.bytes_shard);
     return WEFT_OK;
 }
 
@@ -228,6 +233,7 @@ static weft_status prefetch(void *unused)
 {
     const weft_fsdp_options options = {.struct_size = sizeof options, .groups_max = 2};
     weft_fsdp_group_info info = {.struct_size = sizeof info};
+    weft_fsdp_info all = {.struct_size = sizeof all};
     struct model model = {0};
     weft_fsdp_group *groups[3] = {NULL};
     weft_tensor *extra = NULL;
@@ -241,12 +247,16 @@ static weft_status prefetch(void *unused)
 
         WF_TRY(weft_fsdp_group_create(model.fsdp, 1, &param, sizeof param, NULL, &groups[i]));
     }
+    WF_TRY(weft_fsdp_get(model.fsdp, &all));
+    HOLDS(all.groups == 3 && all.groups_gathered == 0 && all.bytes_gathered == 0);
     WF_TRY(weft_fsdp_prefetch_set(groups[0], WEFT_FSDP_FORWARD, 1, &groups[1]));
     for (int step = 0; step < 3; step++) {
         WF_TRY(weft_fsdp_unshard_begin(groups[0], WEFT_FSDP_FORWARD));
         WF_TRY(weft_fsdp_unshard_end(groups[0]));
         WF_TRY(weft_fsdp_group_get(groups[1], &info));
         HOLDS(info.state == WEFT_FSDP_GATHERING);
+        WF_TRY(weft_fsdp_get(model.fsdp, &all));
+        HOLDS(all.groups_gathered == 2 && all.bytes_gathered > 0);
         REFUSES(weft_fsdp_unshard_begin(groups[2], WEFT_FSDP_FORWARD), "groups_max");
         WF_TRY(weft_fsdp_reshard(groups[0]));
         WF_TRY(weft_fsdp_unshard_begin(groups[2], WEFT_FSDP_FORWARD));

@@ -165,7 +165,7 @@ weft_status model_reduce(void *user, const weft_pipeline_call *call)
 {
     struct model *model = user;
 
-    EXPECT(call->kind == WEFT_SCHEDULE_ACTION_REDUCE_GRAD);
+    EXPECT(call->kind == WEFT_SCHEDULE_ACTION_REDUCE_GRADIENT);
     EXPECT(model->weights[call->stage] % drawn.microbatches == 0);
     EXPECT(model->weights[call->stage] > 0);
     model->reduced[call->stage]++;

@@ -17,8 +17,12 @@ mapfile -t losses < <(sed -n 's/^.*step .* loss //p' "$folder/out")
 ((${#losses[@]} == 3)) || fail "there are not three losses"
 awk "BEGIN { exit !(${losses[2]} < ${losses[0]}) }" || fail "the loss does not fall"
 (($(grep -c 'bytes beside the training' "$folder/out") == ranks)) || fail "a rank wrote nothing"
-"$weft" inspect "$folder/model/tuned.safetensors" >"$folder/inspected"
-for name in weight bias; do
-    grep -qw "$name" "$folder/inspected" || fail "the tensor $name is missing"
+for saved in tuned averaged; do
+    "$weft" inspect "$folder/model/$saved.safetensors" >"$folder/inspected"
+    for name in weight bias; do
+        grep -qw "$name" "$folder/inspected" || fail "the tensor $name is missing in $saved.safetensors"
+    done
 done
+kept=$(sed -n 's/^.*keeps \([0-9]*\) bytes of parameters.*/\1/p' "$folder/out" | awk '{ sum += $1 } END { print sum }')
+((kept == 4 * (6 * 5 + 6))) || fail "the ranks keep $kept bytes of parameters"
 grep -q '^\(.0. \)\?loss with averaged weights' "$folder/out" || fail "the averaged weights have no loss"

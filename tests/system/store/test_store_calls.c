@@ -171,9 +171,9 @@ static weft_status save_special(void *unused)
     WF_TRY(load_one(context, from, "mesh 4\nsum S(0)\nturned S(1)", loaded));
     WF_TRY(make_named(context, "4", "f32[5,7] S(0)", "want", &whole));
     WF_TRY(weft_tensor_fill(whole, 3, NULL));
-    WF_TRY(weft_tensor_compare(loaded[0], whole, NULL, &difference));
+    WF_TRY(weft_tensor_compare(loaded[0], whole, NULL, NULL, &difference));
     HOLDS(difference.equal);
-    WF_TRY(weft_tensor_compare(loaded[1], tensors[1], NULL, &difference));
+    WF_TRY(weft_tensor_compare(loaded[1], tensors[1], NULL, NULL, &difference));
     HOLDS(difference.equal);
     HOLDS(strcmp(weft_tensor_name(loaded[1]), "turned") == 0);
     for (int32_t i = 0; i < 2; i++) {

@@ -46,25 +46,25 @@ static weft_status compare_layouts(void *unused)
     WF_TRY(weft_tensor_create(context, partial, NULL, &p));
     WF_TRY(weft_tensor_normal(a, &first, 0, 1, NULL));
     WF_TRY(weft_tensor_normal(b, &second, 0, 1, NULL));
-    WF_TRY(weft_tensor_compare(a, b, NULL, &info));
+    WF_TRY(weft_tensor_compare(a, b, NULL, NULL, &info));
     HOLDS(info.equal && info.differing == 0 && info.largest == 0 && info.index[1] == 0);
     HOLDS(info.ranks == (rank == 4 ? 0 : 4));
     WF_TRY(weft_tensor_move(b, halves, NULL, NULL, &c));
-    WF_TRY(weft_tensor_compare(c, a, NULL, &info));
+    WF_TRY(weft_tensor_compare(c, a, NULL, NULL, &info));
     HOLDS(info.equal);
     /* Element (4, 2) of c is on rank 1. */
     if (rank == 1) ((float *)weft_tensor_memory(c))[2] += 3;
-    WF_TRY(weft_tensor_compare(c, b, NULL, &info));
+    WF_TRY(weft_tensor_compare(c, b, NULL, NULL, &info));
     if (rank < 4) {
         HOLDS(!info.equal && info.differing == 1 && info.rank == 1);
         HOLDS(info.index[0] == 4 && info.index[1] == 2 && info.index[2] == 0);
         HOLDS(fabs(info.largest - 3) < 1e-5 && fabs(info.first[0] - info.second[0] - 3) < 1e-5);
     }
-    WF_TRY(weft_tensor_compare(b, c, NULL, &info)); /* two replicas of the column */
+    WF_TRY(weft_tensor_compare(b, c, NULL, NULL, &info)); /* two replicas of the column */
     HOLDS(rank == 4 || (info.differing == 2 && info.rank == 0 && info.index[0] == 4));
     WF_TRY(weft_tensor_fill(p, 1, NULL));
     WF_TRY(weft_tensor_fill(a, 2, NULL));
-    WF_TRY(weft_tensor_compare(p, a, NULL, &info));
+    WF_TRY(weft_tensor_compare(p, a, NULL, NULL, &info));
     HOLDS(info.equal);
     weft_tensor_release(&a);
     weft_tensor_release(&b);
@@ -105,25 +105,25 @@ static weft_status compare_values(void *unused)
     rank = weft_rank(context);
     WF_TRY(hold_values(context, longs, &one[rank == 1 ? 2 : 0], &a));
     WF_TRY(hold_values(context, longs, &other[rank == 1 ? 2 : 0], &b));
-    WF_TRY(weft_tensor_compare(a, b, NULL, &info));
+    WF_TRY(weft_tensor_compare(a, b, NULL, NULL, &info));
     if (rank < 2) {
         HOLDS(info.differing == 2 && info.largest == 0x1p64 && info.index[0] == 0);
         HOLDS(info.first[0] == -0x1p63 && info.second[0] == 0x1p63);
     }
     WF_TRY(hold_values(context, complex_rows, &real[rank == 1 ? 4 : 0], &c));
     WF_TRY(hold_values(context, complex_rows, &changed[rank == 1 ? 4 : 0], &d));
-    WF_TRY(weft_tensor_compare(c, d, NULL, &info));
+    WF_TRY(weft_tensor_compare(c, d, NULL, NULL, &info));
     if (rank < 2) {
         HOLDS(info.differing == 1 && isinf(info.largest) && info.index[0] == 2 && info.rank == 1);
         HOLDS(info.first[1] == 5 && isinf(info.second[1]));
     }
     weft_tensor_release(&d);
     WF_TRY(hold_values(context, complex_rows, &distant[rank == 1 ? 4 : 0], &d));
-    WF_TRY(weft_tensor_compare(c, d, NULL, &info));
+    WF_TRY(weft_tensor_compare(c, d, NULL, NULL, &info));
     if (rank < 2) HOLDS(info.differing == 1 && info.largest == 5);
-    REFUSES(weft_tensor_compare(a, c, NULL, &info), "first has i64, but second has c64");
+    REFUSES(weft_tensor_compare(a, c, NULL, NULL, &info), "first has i64, but second has c64");
     info.struct_size = 4;
-    REFUSES(weft_tensor_compare(a, b, NULL, &info),
+    REFUSES(weft_tensor_compare(a, b, NULL, NULL, &info),
             "weft_tensor_compare: weft_tensor_difference_info");
     weft_tensor_release(&a);
     weft_tensor_release(&b);
@@ -224,29 +224,34 @@ static weft_status compare_other_tensors(weft_context *context, weft_tensor *a, 
 {
     weft_tensor_difference_info info = {.struct_size = sizeof info};
     weft_tensor_options named = {.struct_size = sizeof named, .name = "w"};
+    weft_move_options tight = {.struct_size = sizeof tight, .memory_limit = 1};
     weft_tensor *w = NULL, *half = NULL;
     int32_t rank = weft_rank(context);
 
     WF_TRY(weft_tensor_create(context, rows, &named, &w));
     WF_TRY(weft_tensor_create(context, longs, NULL, &half));
-    ALL_FAIL(weft_tensor_compare(rank == 1 ? b : a, b, NULL, &info), WEFT_ERR_MISMATCH,
+    ALL_FAIL(weft_tensor_compare(rank == 1 ? b : a, b, NULL, NULL, &info), WEFT_ERR_MISMATCH,
              "weft_tensor_compare: rank 0 has f32[5,7] S(0),R on 2x2 and f32[5,7] R,S(1) on 2x2, "
              "but rank 1 has f32[5,7] R,S(1) on 2x2 and f32[5,7] R,S(1) on 2x2");
-    ALL_FAIL(weft_tensor_compare(rank == 3 ? w : a, b, NULL, &info), WEFT_ERR_MISMATCH,
+    ALL_FAIL(weft_tensor_compare(rank == 3 ? w : a, b, NULL, NULL, &info), WEFT_ERR_MISMATCH,
              "but rank 3 has w: f32[5,7] S(0),R on 2x2");
-    ALL_FAIL(weft_tensor_compare(rank == 2 ? NULL : a, b, NULL, &info), WEFT_ERR_INVALID,
+    ALL_FAIL(weft_tensor_compare(rank == 2 ? NULL : a, b, NULL, NULL, &info), WEFT_ERR_INVALID,
              "rank 2: weft_tensor_compare: first is NULL");
-    ALL_FAIL(weft_tensor_compare(a, rank == 0 ? NULL : b, NULL, &info), WEFT_ERR_INVALID,
+    ALL_FAIL(weft_tensor_compare(a, rank == 0 ? NULL : b, NULL, NULL, &info), WEFT_ERR_INVALID,
              "rank 0: weft_tensor_compare: second is NULL");
-    ALL_FAIL(weft_tensor_compare(a, b, NULL, rank == 3 ? NULL : &info), WEFT_ERR_INVALID,
+    ALL_FAIL(weft_tensor_compare(a, b, NULL, NULL, rank == 3 ? NULL : &info), WEFT_ERR_INVALID,
              "rank 3: weft_tensor_compare: out is NULL");
-    ALL_FAIL(weft_tensor_compare(a, rank == 1 ? half : b, NULL, &info), WEFT_ERR_INVALID,
+    ALL_FAIL(weft_tensor_compare(a, rank == 1 ? half : b, NULL, NULL, &info), WEFT_ERR_INVALID,
              "rank 1: weft_tensor_compare: first has f32, but second has i64");
     info.struct_size = rank == 1 ? 4 : sizeof info;
-    ALL_FAIL(weft_tensor_compare(a, b, NULL, &info), WEFT_ERR_INVALID,
+    ALL_FAIL(weft_tensor_compare(a, b, NULL, NULL, &info), WEFT_ERR_INVALID,
              "rank 1: weft_tensor_compare: weft_tensor_difference_info.struct_size is 4");
     info.struct_size = sizeof info;
-    WF_TRY(weft_tensor_compare(a, b, NULL, &info)); /* the ranks are in step */
+    ALL_FAIL(weft_tensor_compare(a, b, &tight, NULL, &info), WEFT_ERR_INVALID, "memory limit");
+    tight.struct_size = rank == 1 ? 4 : sizeof tight;
+    ALL_FAIL(weft_tensor_compare(a, b, &tight, NULL, &info), WEFT_ERR_INVALID,
+             "rank 1: weft_tensor_compare: weft_move_options.struct_size is 4");
+    WF_TRY(weft_tensor_compare(a, b, NULL, NULL, &info)); /* the ranks are in step */
     HOLDS(info.ranks == (rank == 4 ? 0 : 4));
     weft_tensor_release(&w);
     weft_tensor_release(&half);
@@ -256,15 +261,18 @@ static weft_status compare_other_tensors(weft_context *context, weft_tensor *a, 
 static weft_status print_other_tensors(weft_context *context, weft_tensor *a, weft_tensor *b)
 {
     int32_t rank = weft_rank(context);
+    weft_move_options options = {.struct_size = rank == 0 ? 4 : sizeof options};
     char text[512];
 
-    ALL_FAIL(weft_tensor_full_print(rank == 2 ? b : a, NULL, text, sizeof text, NULL),
+    ALL_FAIL(weft_tensor_full_print(rank == 2 ? b : a, NULL, NULL, text, sizeof text, NULL),
              WEFT_ERR_MISMATCH,
              "weft_tensor_full_print: rank 0 has f32[5,7] S(0),R on 2x2, but rank 2 has f32[5,7] "
              "R,S(1) on 2x2");
-    ALL_FAIL(weft_tensor_full_print(a, NULL, rank == 3 ? NULL : text, sizeof text, NULL),
+    ALL_FAIL(weft_tensor_full_print(a, NULL, NULL, rank == 3 ? NULL : text, sizeof text, NULL),
              WEFT_ERR_INVALID, "rank 3: weft_tensor_full_print: text is NULL");
-    return weft_tensor_full_print(a, NULL, text, sizeof text, NULL);
+    ALL_FAIL(weft_tensor_full_print(a, &options, NULL, text, sizeof text, NULL), WEFT_ERR_INVALID,
+             "rank 0: weft_tensor_full_print: weft_move_options.struct_size is 4");
+    return weft_tensor_full_print(a, NULL, NULL, text, sizeof text, NULL);
 }
 
 static weft_status move_other_tensors(weft_context *context, weft_tensor *a)
@@ -330,10 +338,10 @@ static weft_status lack_memory_for_comparison(void *unused)
     WF_TRY(weft_tensor_create(context, halves, NULL, &c));
     WF_TRY(weft_tensor_fill(p, 1, NULL));
     WF_TRY(weft_tensor_fill(c, 2, NULL));
-    WF_TRY(weft_tensor_compare(p, c, NULL, &info));
+    WF_TRY(weft_tensor_compare(p, c, NULL, NULL, &info));
     for (uint64_t at = 1; rank < 4 && status != WEFT_OK; at++) {
         if (rank == 3) wf_mem_fail_at(at); /* in the mesh of the first tensor alone */
-        status = weft_tensor_compare(p, c, NULL, &info);
+        status = weft_tensor_compare(p, c, NULL, NULL, &info);
         if (rank == 3) wf_mem_fail_at(0);
         HOLDS(status == WEFT_OK || status == WEFT_ERR_NO_MEMORY);
         HOLDS(at < 10000); /* a communicator that has failed for good returns its error again */

@@ -224,7 +224,7 @@ static weft_status call_all(void *values)
     if (status == WEFT_OK) status = weft_tensor_move(wrapped, lone, NULL, NULL, &moved);
     if (status == WEFT_OK) status = weft_tensor_full(moved, 0, NULL, NULL, &full);
     if (status == WEFT_OK) status = weft_tensors_move_into(1, &wrapped, &made, NULL, NULL, NULL);
-    if (status == WEFT_OK) status = weft_tensor_compare(wrapped, made, NULL, &info);
+    if (status == WEFT_OK) status = weft_tensor_compare(wrapped, made, NULL, NULL, &info);
     weft_tensor_release(&made);
     weft_tensor_release(&wrapped);
     weft_tensor_release(&moved);

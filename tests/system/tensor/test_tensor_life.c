@@ -237,7 +237,7 @@ static weft_status move_and_check(weft_context *context, struct lists *l, int li
     WF_TRY(weft_tensors_move_into(LISTED, l->tensors[list], l->targets[list], NULL, NULL, NULL));
     WF_TRY(weft_context_wait(context, NULL, WEFT_FOREVER));
     for (int i = 0; i < LISTED; i++) {
-        WF_TRY(weft_tensor_compare(l->tensors[list][i], l->targets[list][i], NULL, &info));
+        WF_TRY(weft_tensor_compare(l->tensors[list][i], l->targets[list][i], NULL, NULL, &info));
         HOLDS(info.equal);
     }
     return WEFT_OK;

@@ -29,7 +29,7 @@ static void check_text(const char *text, const void *elements, const char *expec
     ck_assert_int_eq(weft_tensor_print(tensor, NULL, out, sizeof out, &length), WEFT_OK);
     ck_assert_uint_eq(length, strlen(out));
     ck_assert_str_eq(strchr(out, '\n') + 1, expected);
-    ck_assert_int_eq(weft_tensor_full_print(tensor, NULL, out, sizeof out, NULL), WEFT_OK);
+    ck_assert_int_eq(weft_tensor_full_print(tensor, NULL, NULL, out, sizeof out, NULL), WEFT_OK);
     ck_assert_str_eq(strchr(out, '\n') + 1, expected);
     weft_tensor_release(&tensor);
 }
@@ -134,13 +134,13 @@ static weft_status print_shards(void *unused)
                       : rank == 1
                           ? "w: f32[2,3] S(0) on 2, rank 1 holds [1,3] from [1,0]\n[[3. 4. 5.]]\n"
                           : "w: f32[2,3] S(0) on 2, rank 2 is outside the mesh\n") == 0);
-    WF_TRY(weft_tensor_full_print(tensor, NULL, out, sizeof out, NULL));
+    WF_TRY(weft_tensor_full_print(tensor, NULL, NULL, out, sizeof out, NULL));
     HOLDS(strcmp(out, rank < 2 ? "w: f32[2,3] S(0) on 2\n[[0. 1. 2.]\n [3. 4. 5.]]\n"
                                : "w: f32[2,3] S(0) on 2\n") == 0);
-    WF_TRY(weft_tensor_full_print(parts, NULL, out, sizeof out, NULL));
+    WF_TRY(weft_tensor_full_print(parts, NULL, NULL, out, sizeof out, NULL));
     HOLDS(rank == 2 || strcmp(out, "f32[2] P(sum) on 2\n[3. 3.]\n") == 0);
     WF_TRY(weft_tensor_full(large, WEFT_EVERY_RANK, NULL, NULL, &full));
-    WF_TRY(weft_tensor_full_print(large, NULL, out, sizeof out, NULL));
+    WF_TRY(weft_tensor_full_print(large, NULL, NULL, out, sizeof out, NULL));
     WF_TRY(weft_tensor_print(full, NULL, other, sizeof other, NULL));
     HOLDS(rank == 2 || strcmp(strchr(out, '\n'), strchr(other, '\n')) == 0);
     HOLDS(rank == 2 || strstr(out, "...") != NULL);
@@ -169,7 +169,7 @@ static weft_status print_both(void *tensor)
     char out[64];
 
     WF_TRY(weft_tensor_print(tensor, NULL, out, sizeof out, NULL));
-    return weft_tensor_full_print(tensor, NULL, out, sizeof out, NULL);
+    return weft_tensor_full_print(tensor, NULL, NULL, out, sizeof out, NULL);
 }
 
 TEST(every_allocation_of_a_text_may_fail)

@@ -52,7 +52,7 @@ static weft_status move_all(weft_context *context, weft_tensor *tensor, bool is_
     WF_TRY(weft_tensors_move_into(1, &tensor, &into, NULL, NULL, NULL));
     WF_TRY(weft_tensor_full(tensor, 2, NULL, NULL, &full));
     WF_TRY(weft_tensor_full(tensor, WEFT_EVERY_RANK, NULL, NULL, &every));
-    WF_TRY(weft_tensor_compare(tensor, moved, NULL, &info));
+    WF_TRY(weft_tensor_compare(tensor, moved, NULL, NULL, &info));
     HOLDS(info.ranks == (is_outside ? 0 : 2));
     HOLDS(is_outside || info.equal);
     HOLDS(weft_tensor_shard(full)->elements == (weft_rank(context) == 2 ? 24 : 0));
@@ -118,7 +118,7 @@ static weft_status call_everything(void *unused)
     WF_TRY(weft_tensor_from_host(tensor, host, 12 * sizeof *host, NULL));
     WF_TRY(weft_tensor_print(tensor, NULL, text, sizeof text, NULL));
     HOLDS(!is_outside || strstr(text, "is outside the mesh") != NULL);
-    WF_TRY(weft_tensor_full_print(tensor, NULL, text, sizeof text, NULL));
+    WF_TRY(weft_tensor_full_print(tensor, NULL, NULL, text, sizeof text, NULL));
     WF_TRY(weft_tensor_local_of(tensor, weft_rank(context), &local));
     HOLDS(local.shard.elements == (is_outside ? 0 : 12));
     weft_tensor_release(&tensor);
@@ -151,7 +151,7 @@ static weft_status mix_contexts(void *unused)
     swapped[1] = other[1];
     REFUSES(move_into(mine[0], other[0], NULL, NULL), "another context");
     REFUSES(weft_tensors_move_into(2, mine, swapped, NULL, NULL, NULL), "another context");
-    REFUSES(weft_tensor_compare(mine[0], other[0], NULL, &info), "another context");
+    REFUSES(weft_tensor_compare(mine[0], other[0], NULL, NULL, &info), "another context");
     for (int i = 0; i < 2; i++) {
         weft_tensor_release(&mine[i]);
         weft_tensor_release(&other[i]);

@@ -395,11 +395,11 @@ TEST(four_thousand_ranks_are_simulated)
     OK(weft_tensor_move(tensor, some, NULL, NULL, &moved));
     OK(weft_tensor_create(context, some, NULL, &drawn));
     OK(weft_tensor_normal(drawn, &second, 0, 1, NULL));
-    OK(weft_tensor_compare(moved, drawn, NULL, &info));
+    OK(weft_tensor_compare(moved, drawn, NULL, NULL, &info));
     ck_assert_msg(info.equal && info.ranks == WEFT_SIMULATED_MAX, "%d", info.ranks);
     ck_assert_int_eq(local_of(moved, WEFT_SIMULATED_MAX - 1).shard.elements, 128 * 3);
     ((float *)local_of(moved, 4000).memory)[7] += 1000;
-    OK(weft_tensor_compare(moved, drawn, NULL, &info));
+    OK(weft_tensor_compare(moved, drawn, NULL, NULL, &info));
     ck_assert(!info.equal && info.rank == 4000 && info.differing == 1);
     weft_tensor_release(&tensor);
     weft_tensor_release(&moved);
@@ -431,9 +431,10 @@ static weft_status use_all(void *held)
     if (status == WEFT_OK) status = weft_tensor_transpose(tensor, 0, 1, &swapped);
     if (status == WEFT_OK) status = weft_tensor_move(tensor, all_spec, NULL, NULL, &moved);
     if (status == WEFT_OK) status = move_into(moved, tensor, NULL, NULL);
-    if (status == WEFT_OK) status = weft_tensor_compare(moved, tensor, NULL, &info);
+    if (status == WEFT_OK) status = weft_tensor_compare(moved, tensor, NULL, NULL, &info);
     if (status == WEFT_OK) status = weft_tensor_fill(swapped, 1, NULL);
-    if (status == WEFT_OK) status = weft_tensor_full_print(swapped, NULL, text, sizeof text, NULL);
+    if (status == WEFT_OK)
+        status = weft_tensor_full_print(swapped, NULL, NULL, text, sizeof text, NULL);
     weft_tensor_release(&moved);
     weft_tensor_release(&swapped);
     weft_tensor_release(&tensor);

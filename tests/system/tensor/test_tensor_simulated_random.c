@@ -201,10 +201,10 @@ static weft_status compare(struct notes *notes, weft_tensor *here, weft_tensor *
     static _Thread_local char text[1 << 16];
     size_t length = 0;
 
-    if (note_status(notes, context, weft_tensor_compare(here, there, NULL, &info), "compare"))
+    if (note_status(notes, context, weft_tensor_compare(here, there, NULL, NULL, &info), "compare"))
         note_difference(notes, context, &info);
-    if (note_status(notes, context, weft_tensor_full_print(here, NULL, text, sizeof text, &length),
-                    "print"))
+    if (note_status(notes, context,
+                    weft_tensor_full_print(here, NULL, NULL, text, sizeof text, &length), "print"))
         note(notes, context, weft_spec_mesh(from), text, length);
     return WEFT_OK;
 }

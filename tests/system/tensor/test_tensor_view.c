@@ -235,7 +235,7 @@ static weft_status compare_views(weft_context *context, struct random before, we
     (void)context;
     WF_TRY(weft_tensor_full(tensor, WEFT_EVERY_RANK, NULL, NULL, &whole));
     WF_TRY(view_randomly(&before, whole, m, &expected));
-    WF_TRY(weft_tensor_compare(view, expected, NULL, &info));
+    WF_TRY(weft_tensor_compare(view, expected, NULL, NULL, &info));
     HOLDS(info.equal);
     weft_tensor_release(&whole);
     weft_tensor_release(&expected);

@@ -47,7 +47,7 @@ static void move(weft_context *ctx, weft_mesh *mesh, const char *first, const ch
     else
         MUST(weft_tensor_normal(made, &random, 0, 0.02, NULL));
     MUST(weft_tensor_move(made, to, NULL, NULL, &moved));
-    MUST(weft_tensor_full_print(moved, NULL, text, sizeof text, NULL));
+    MUST(weft_tensor_full_print(moved, NULL, NULL, text, sizeof text, NULL));
     if (weft_rank(ctx) == 0) printf("%.*s\n", (int)strcspn(text, "\n"), text);
     weft_tensor_release(&made);
     weft_tensor_release(&moved);
