@@ -87,9 +87,5 @@ int bench_rows_run(const struct cli_command *command, int argc, char **argv,
     status =
         add_rows(&text, rows, cli_has(command, &args, "json"), (uint64_t)milliseconds * 1000000);
     cli_progress_end();
-    if (status != WEFT_OK) {
-        wf_text_free(&text);
-        return cli_fail(command, status);
-    }
-    return cli_print(command, stdout, &text);
+    return cli_answer(command, status, &text);
 }

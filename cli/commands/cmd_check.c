@@ -57,8 +57,7 @@ static int check(const struct cli_command *command, const struct cli_args *args,
     if (status == WEFT_OK)
         status = json ? graph_add_json(&graph, &out) : graph_add_text(&graph, &out);
     fits = graph.memory == 0 || graph.held <= (uint64_t)graph.memory;
-    exit_code = status == WEFT_OK ? cli_print(command, stdout, &out) : cli_fail(command, status);
-    if (status != WEFT_OK) wf_text_free(&out);
+    exit_code = cli_answer(command, status, &out);
     if (exit_code == CLI_OK && (graph.refused > 0 || !fits)) exit_code = CLI_NO;
     if (exit_code == CLI_OK) exit_code = write_layout(command, args, &graph);
     graph_free(&graph);
@@ -124,7 +123,7 @@ const struct cli_command cli_check = {
     .options =
         (const struct cli_option[]){
             {"strict", NULL, "refuse every move that the graph does not write; exit code 1", 0},
-            {"costs", "T", "a cost table of `weft costs`, or a file (default: WEFT_COSTS)", 0},
+            CLI_COSTS,
             {"style", "FILE", "styles: the mesh, and layouts by patterns of names", 0},
             CLI_MESH, /* with --style: in place of that of the styles */
             CLI_MESH_RANKS,

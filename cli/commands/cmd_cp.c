@@ -233,9 +233,7 @@ static int print_plan(const struct cli_command *command, const weft_cp_plan *pla
     view.options = *options;
     if (status == WEFT_OK) status = as_json ? add_json(&text, &view) : add_text(&text, &view);
     wf_free(view.problems);
-    if (status == WEFT_OK) return cli_print(command, stdout, &text);
-    wf_text_free(&text);
-    return cli_fail(command, status);
+    return cli_answer(command, status, &text);
 }
 
 static int make_plan(const struct cli_command *command, const struct cli_args *args,

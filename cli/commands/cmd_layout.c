@@ -387,10 +387,7 @@ const struct cli_command cli_layout = {
                                            CLI_MESH_RANKS,
                                            CLI_SHAPE,
                                            CLI_DTYPE,
-                                           {"placements", "P",
-                                            "one per mesh axis: R, S(dim), SS(dim,factor), "
-                                            "B(dim;sizes), G(dim;sizes), P(op), O(owner)",
-                                            0},
+                                           CLI_PLACEMENTS,
                                            {"rank", "R", "print this rank only", 0},
                                            CLI_JSON,
                                            CLI_SVG,

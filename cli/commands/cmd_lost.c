@@ -326,10 +326,7 @@ const struct cli_command cli_lost = {
                                     CLI_MESH_RANKS,
                                     CLI_SHAPE,
                                     CLI_DTYPE,
-                                    {"placements", "P",
-                                     "one per mesh axis: R, S(dim), SS(dim,factor), "
-                                     "B(dim;sizes), G(dim;sizes), P(op), O(owner)",
-                                     0},
+                                    CLI_PLACEMENTS,
                                     {"lost", "RANKS", "the lost ranks: 3,5", 0},
                                     {"follow", "X",
                                      "plan the move to the mesh that follows: replace, "

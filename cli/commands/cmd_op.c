@@ -68,9 +68,7 @@ static int print_all(const struct cli_command *command, bool rules, bool as_json
         wf_text_char(&text, '\n');
     }
     wf_free(names);
-    if (status == WEFT_OK) return cli_print(command, stdout, &text);
-    wf_text_free(&text);
-    return cli_fail(command, status);
+    return cli_answer(command, status, &text);
 }
 
 static weft_status add_explanation(const char *name, const char *words, struct wf_text *out)
@@ -102,9 +100,7 @@ static int explain(const struct cli_command *command, const char *name, bool jso
     if (status == WEFT_OK && json) status = add_explanation(name, words, &text);
     if (status == WEFT_OK && !json) wf_text_append(&text, words, strlen(words));
     wf_free(words);
-    if (status == WEFT_OK) return cli_print(command, stdout, &text);
-    wf_text_free(&text);
-    return cli_fail(command, status);
+    return cli_answer(command, status, &text);
 }
 
 static int answer(const struct cli_command *command, const struct cli_args *args,
@@ -126,8 +122,7 @@ static int answer(const struct cli_command *command, const struct cli_args *args
     if (status == WEFT_OK)
         status = json ? op_add_json(request, choice, list, &text)
                       : op_add_text(request, choice, list, &text);
-    exit_code = status == WEFT_OK ? cli_print(command, stdout, &text) : cli_fail(command, status);
-    if (status != WEFT_OK) wf_text_free(&text);
+    exit_code = cli_answer(command, status, &text);
     weft_op_list_release(&list);
     weft_op_choice_release(&choice);
     return exit_code;
@@ -221,7 +216,7 @@ const struct cli_command cli_op = {
              0},
             {"list", NULL, "list the operators", 0},
             {"rules", NULL, "print the rules of all operators, as a document", 0},
-            {"costs", "T", "a cost table of `weft costs`, or a file (default: WEFT_COSTS)", 0},
+            CLI_COSTS,
             CLI_JSON,
             {0}},
     .rest_max = 1,

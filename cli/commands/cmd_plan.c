@@ -79,9 +79,7 @@ static int print(const struct cli_command *command, const struct request *reques
         wf_text_add(&text, " by the cost table %s\n",
                     weft_cost_table_name(weft_plan_costs(answer->plan)));
     }
-    if (status == WEFT_OK) return cli_print(command, stdout, &text);
-    wf_text_free(&text);
-    return cli_fail(command, status);
+    return cli_answer(command, status, &text);
 }
 
 /* The answer is printed in one form only. */

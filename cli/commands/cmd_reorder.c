@@ -77,9 +77,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
     options.memory_limit = (uint64_t)memory;
     if (cli_read_file(command, args.rest[0], &text, &exit_code)) {
         status = reorder(command, &args, &options, text.data, &out);
-        exit_code =
-            status == WEFT_OK ? cli_print(command, stdout, &out) : cli_fail(command, status);
-        if (status != WEFT_OK) wf_text_free(&out);
+        exit_code = cli_answer(command, status, &out);
     }
     wf_text_free(&text);
     return exit_code;
@@ -94,7 +92,7 @@ const struct cli_command cli_reorder = {
         (const struct cli_option[]){
             {"pass", "P", "iterative (default), raise, sink or list", 0},
             {"memory", "SIZE", "the most memory of results (default: as in the given order)", 0},
-            {"costs", "T", "a cost table of `weft costs`, or a file (default: WEFT_COSTS)", 0},
+            CLI_COSTS,
             CLI_JSON,
             {0}},
     .rest_max = 1,

@@ -59,6 +59,17 @@ struct cli_option {
     {                                                                                              \
         "dtype", "T", "the tensor's dtype (default: f32)", 0                                       \
     }
+#define CLI_PLACEMENTS                                                                             \
+    {                                                                                              \
+        "placements", "P",                                                                         \
+            "one per mesh axis: R, S(dim), SS(dim,factor), B(dim;sizes), G(dim;sizes), P(op), "    \
+            "O(owner)",                                                                            \
+            0                                                                                      \
+    }
+#define CLI_COSTS                                                                                  \
+    {                                                                                              \
+        "costs", "T", "a cost table of `weft costs`, or a file (default: WEFT_COSTS)", 0           \
+    }
 #define CLI_BUDGET_MS(help)                                                                        \
     {                                                                                              \
         "budget-ms", "N", help, 0                                                                  \
@@ -139,7 +150,9 @@ int cli_fail_file(const struct cli_command *command, const char *path, int error
 /* Print TEXT to FILE and free it.  Returns the exit code: CLI_ENVIRONMENT, after printing an
  * error, if TEXT had no memory or could not be written. */
 int cli_print(const struct cli_command *command, FILE *file, struct wf_text *text);
-/* The same for the file PATH, which is created; "-" is standard output. */
+/* The same on standard output if STATUS is WEFT_OK; otherwise as cli_fail, and TEXT is freed. */
+int cli_answer(const struct cli_command *command, weft_status status, struct wf_text *text);
+/* As cli_print, to the file PATH, which is created; "-" is standard output. */
 int cli_print_to(const struct cli_command *command, const char *path, struct wf_text *text);
 
 /* Append the content of the file PATH, "-" is standard input, to OUT.  False after printing an

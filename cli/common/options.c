@@ -279,6 +279,13 @@ int cli_print(const struct cli_command *command, FILE *file, struct wf_text *tex
     return print_named(command, file, "standard output", text);
 }
 
+int cli_answer(const struct cli_command *command, weft_status status, struct wf_text *text)
+{
+    if (status == WEFT_OK) return cli_print(command, stdout, text);
+    wf_text_free(text);
+    return cli_fail(command, status);
+}
+
 int cli_print_to(const struct cli_command *command, const char *path, struct wf_text *text)
 {
     FILE *file;

@@ -14,10 +14,7 @@
         {"memory-limit", "B", "most scratch per rank: 65536, 64MiB", 0},                           \
         {"minimize", "X", "time (default), bytes or memory", 0},                                   \
         {"planner", "X", "search (default) or exchange", 0},                                       \
-        {"without", "X,...", "kinds of steps to exclude: exchange,permute", 0},                    \
-    {                                                                                              \
-        "costs", "T", "a cost table of `weft costs`, or a file (default: WEFT_COSTS)", 0           \
-    }
+        {"without", "X,...", "kinds of steps to exclude: exchange,permute", 0}, CLI_COSTS
 
 struct request {
     weft_mesh *mesh, *to_mesh;

@@ -257,6 +257,10 @@ void wf_text_bytes(struct wf_text *text, uint64_t bytes);      /* "6.0 MiB" */
 void wf_text_time(struct wf_text *text, uint64_t nanoseconds); /* "12.3 us" */
 void wf_text_free(struct wf_text *text);
 weft_status wf_text_status(const struct wf_text *text) WF_NODISCARD;
+/* As wf_fail, with characters of TEXT among the arguments.  TEXT is freed; WEFT_ERR_NO_MEMORY if it
+ * had no memory. */
+weft_status wf_fail_text(weft_status status, struct wf_text *text, const char *format, ...)
+    WF_PRINTF(3, 4);
 /* The string, never NULL on success; the caller frees it.  TEXT is empty afterwards. */
 weft_status wf_text_take(struct wf_text *text, char **out) WF_NODISCARD;
 /* As snprintf: at most SIZE bytes with the terminating zero into OUT, the whole length into

@@ -15,11 +15,8 @@
 weft_status wf_fail_context(weft_status status, const char *format, ...)
 {
     char text[WF_ERROR_BYTES];
-    va_list args;
 
-    va_start(args, format);
-    kit_printv(text, sizeof text, format, args);
-    va_end(args);
+    KIT_PRINT_REST(text, format);
     return wf_fail_reword(status, "%s: %s", text, weft_last_error());
 }
 

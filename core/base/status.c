@@ -72,11 +72,8 @@ static void set_error(const char *vendor, int64_t code, const char *text)
 weft_status wf_fail(weft_status status, const char *format, ...)
 {
     char text[sizeof last.text];
-    va_list args;
 
-    va_start(args, format);
-    kit_printv(text, sizeof text, format, args);
-    va_end(args);
+    KIT_PRINT_REST(text, format);
     set_error(NULL, 0, text);
     if (status != WEFT_OK) wf_log(WF_LOG_DEBUG, "%s: %s", weft_status_name(status), text);
     return status;
@@ -85,12 +82,9 @@ weft_status wf_fail(weft_status status, const char *format, ...)
 weft_status weft_fail(weft_status status, const char *format, ...)
 {
     char text[sizeof last.text];
-    va_list args;
 
     if (format == NULL) return wf_fail(status, "%s", weft_status_text(status));
-    va_start(args, format);
-    kit_printv(text, sizeof text, format, args);
-    va_end(args);
+    KIT_PRINT_REST(text, format);
     return wf_fail(status, "%s", text);
 }
 
@@ -102,11 +96,8 @@ void wf_fail_vendor(weft_status status, const char *vendor, int64_t code, const 
 weft_status wf_fail_reword(weft_status status, const char *format, ...)
 {
     char text[sizeof last.text];
-    va_list args;
 
-    va_start(args, format);
-    kit_printv(text, sizeof text, format, args);
-    va_end(args);
+    KIT_PRINT_REST(text, format);
     snprintf(last.text, sizeof last.text, "%s", text);
     return status;
 }

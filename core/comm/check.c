@@ -11,11 +11,8 @@ static weft_status refuse(const weft_comm *comm, const weft_collective_args *arg
                           const char *format, ...)
 {
     char reason[WF_ERROR_BYTES];
-    va_list more;
 
-    va_start(more, format);
-    kit_printv(reason, sizeof reason, format, more);
-    va_end(more);
+    KIT_PRINT_REST(reason, format);
     return wf_fail(WEFT_ERR_INVALID, "weft_%s on %s: %s", wf_collective_name(args->collective),
                    comm->name, reason);
 }

@@ -6,12 +6,9 @@
 weft_status weft_fail_reword(weft_status status, const char *format, ...)
 {
     char text[WF_ERROR_BYTES];
-    va_list args;
 
     if (format == NULL) return status;
-    va_start(args, format);
-    kit_printv(text, sizeof text, format, args);
-    va_end(args);
+    KIT_PRINT_REST(text, format);
     return wf_fail_reword(status, "%s", text);
 }
 

@@ -16,6 +16,15 @@ int kit_print(char *out, size_t bytes, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 int kit_printv(char *out, size_t bytes, const char *format, va_list args)
     __attribute__((format(printf, 3, 0)));
+/* Print FORMAT, the last parameter of the function that this is in, and the arguments behind it to
+ * the array TEXT. */
+#define KIT_PRINT_REST(text, format)                                                               \
+    do {                                                                                           \
+        va_list kit_rest;                                                                          \
+        va_start(kit_rest, format);                                                                \
+        kit_printv(text, sizeof(text), format, kit_rest);                                          \
+        va_end(kit_rest);                                                                          \
+    } while (0)
 /* As strtod and strtof. */
 double kit_read_double(const char *text, char **end);
 float kit_read_float(const char *text, char **end);

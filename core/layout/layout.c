@@ -33,18 +33,13 @@ static weft_status refuse_mesh(const char *text, const weft_mesh *own, const wef
 {
     int32_t axes = weft_mesh_axes(own), others = weft_mesh_axes(mesh);
     struct wf_text other = {0};
-    weft_status status;
 
     wf_mesh_add_text(mesh, &other);
-    status = wf_text_status(&other);
-    if (status == WEFT_OK)
-        status = wf_fail(WEFT_ERR_INVALID,
-                         "the mesh %s of the layout has %d ax%s, and the mesh %s, which replaces "
-                         "it, %d; it must have as many, because each line has a placement for each "
-                         "axis",
-                         text, axes, axes == 1 ? "is" : "es", other.data, others);
-    wf_text_free(&other);
-    return status;
+    return wf_fail_text(WEFT_ERR_INVALID, &other,
+                        "the mesh %s of the layout has %d ax%s, and the mesh %s, which replaces "
+                        "it, %d; it must have as many, because each line has a placement for each "
+                        "axis",
+                        text, axes, axes == 1 ? "is" : "es", other.data, others);
 }
 
 static weft_status read_mesh(weft_layout_file *layout, struct wf_scan *scan, const weft_mesh *mesh)

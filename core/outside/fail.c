@@ -9,22 +9,16 @@
 weft_status wf_fail(weft_status status, const char *format, ...)
 {
     char text[WF_ERROR_BYTES];
-    va_list args;
 
-    va_start(args, format);
-    kit_printv(text, sizeof text, format, args);
-    va_end(args);
+    KIT_PRINT_REST(text, format);
     return weft_fail(status, "%s", text);
 }
 
 weft_status wf_fail_reword(weft_status status, const char *format, ...)
 {
     char text[WF_ERROR_BYTES];
-    va_list args;
 
-    va_start(args, format);
-    kit_printv(text, sizeof text, format, args);
-    va_end(args);
+    KIT_PRINT_REST(text, format);
     return weft_fail_reword(status, "%s", text);
 }
 
@@ -36,10 +30,7 @@ uint64_t wf_failure_count(void)
 void wf_log(int level, const char *format, ...)
 {
     char text[WF_ERROR_BYTES];
-    va_list args;
 
-    va_start(args, format);
-    kit_printv(text, sizeof text, format, args);
-    va_end(args);
+    KIT_PRINT_REST(text, format);
     weft_log((enum weft_log_level)level, "%s", text);
 }

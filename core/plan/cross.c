@@ -418,17 +418,12 @@ static weft_status find_best(struct search *s, const weft_spec *from, const weft
 static weft_status refuse_exchange(uint32_t without)
 {
     struct wf_text names = {0};
-    weft_status status;
 
     wf_plan_add_step_names(&names, without);
-    status = wf_text_status(&names);
-    if (status == WEFT_OK)
-        status = wf_fail(WEFT_ERR_UNSUPPORTED,
-                         "every plan between these two meshes needs an exchange, and the options "
-                         "exclude: %s; do not exclude exchange",
-                         names.data);
-    wf_text_free(&names);
-    return status;
+    return wf_fail_text(WEFT_ERR_UNSUPPORTED, &names,
+                        "every plan between these two meshes needs an exchange, and the options "
+                        "exclude: %s; do not exclude exchange",
+                        names.data);
 }
 
 static weft_status create_cross(const weft_spec *from, const weft_spec *to, int32_t living,

@@ -113,17 +113,12 @@ weft_status wf_plan_from_path(const struct wf_problem *problem, const struct wf_
 static weft_status refuse_shapes(const struct wf_layout *a, const struct wf_layout *b)
 {
     struct wf_text shapes = {0};
-    weft_status status;
 
     wf_text_add(&shapes, "the source is ");
     wf_shape_add_text(a->dims, a->shape, &shapes);
     wf_text_add(&shapes, ", the target ");
     wf_shape_add_text(b->dims, b->shape, &shapes);
-    status = wf_text_status(&shapes);
-    if (status == WEFT_OK)
-        status = wf_fail(WEFT_ERR_INVALID, "%s; the shapes must be equal", shapes.data);
-    wf_text_free(&shapes);
-    return status;
+    return wf_fail_text(WEFT_ERR_INVALID, &shapes, "%s; the shapes must be equal", shapes.data);
 }
 
 static weft_status check_request(const weft_spec *from, const weft_spec *to,

@@ -15,7 +15,6 @@ void wf_plan_add_step_names(struct wf_text *out, uint32_t kinds)
 weft_status wf_plan_refuse_memory(const char *which, uint64_t limit, uint64_t least)
 {
     struct wf_text bytes = {0};
-    weft_status status;
 
     if (least == UINT64_MAX) /* sums of bytes are capped there */
         return wf_fail(WEFT_ERR_INVALID,
@@ -24,14 +23,10 @@ weft_status wf_plan_refuse_memory(const char *which, uint64_t limit, uint64_t le
                        "needs at least 2^64 - 1 bytes; make the tensor smaller",
                        which, (unsigned long long)limit, limit == 1 ? "" : "s");
     wf_text_bytes(&bytes, least);
-    status = wf_text_status(&bytes);
-    if (status == WEFT_OK)
-        status =
-            wf_fail(WEFT_ERR_INVALID,
-                    "no plan%s stays within memory_limit, %llu byte%s of scratch; the minimum is "
-                    "%llu (%s)",
-                    which, (unsigned long long)limit, limit == 1 ? "" : "s",
-                    (unsigned long long)least, bytes.data);
-    wf_text_free(&bytes);
-    return status;
+    return wf_fail_text(
+        WEFT_ERR_INVALID, &bytes,
+        "no plan%s stays within memory_limit, %llu byte%s of scratch; the minimum is "
+        "%llu (%s)",
+        which, (unsigned long long)limit, limit == 1 ? "" : "s", (unsigned long long)least,
+        bytes.data);
 }

@@ -332,15 +332,11 @@ static weft_status read_path(const struct search *s, struct wf_path *out)
 static weft_status refuse_steps(const struct wf_problem *problem)
 {
     struct wf_text names = {0};
-    weft_status status;
 
     wf_plan_add_step_names(&names, problem->without);
-    status = wf_text_status(&names);
-    if (status == WEFT_OK)
-        status = wf_fail(WEFT_ERR_UNSUPPORTED, "no plan exists without the excluded step kinds: %s",
-                         names.length > 0 ? names.data : "none");
-    wf_text_free(&names);
-    return status;
+    return wf_fail_text(WEFT_ERR_UNSUPPORTED, &names,
+                        "no plan exists without the excluded step kinds: %s",
+                        names.length > 0 ? names.data : "none");
 }
 
 /* The path that takes the least scratch, and that scratch.  *FOUND is false if no path exists. */

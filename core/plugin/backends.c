@@ -228,7 +228,6 @@ static weft_status fail_choice(const weft_backends *backends, enum weft_backend_
 {
     struct wf_text text = {0};
     size_t listed = 0;
-    weft_status status;
 
     for (size_t i = 0; i < backends->candidate_count; i++) {
         const struct wf_candidate *candidate = &backends->candidates[i];
@@ -245,14 +244,10 @@ static weft_status fail_choice(const weft_backends *backends, enum weft_backend_
             wf_text_add(&text, "%s%s", i > 0 ? ", " : "", backends->directories.items[i].path);
         wf_text_add(&text, "; run `weft why` for details");
     }
-    status = wf_text_status(&text);
-    if (status == WEFT_OK)
-        status = wf_fail(WEFT_ERR_NO_BACKEND, "%s is \"%s\", and no plugin can serve%s: %s%s",
-                         backends->origin, backends->wanted,
-                         role == WEFT_BACKEND_ROLE_SYMM ? " symmetric memory" : "",
-                         listed > 1 ? "\n  " : "", text.data);
-    wf_text_free(&text);
-    return status;
+    return wf_fail_text(WEFT_ERR_NO_BACKEND, &text, "%s is \"%s\", and no plugin can serve%s: %s%s",
+                        backends->origin, backends->wanted,
+                        role == WEFT_BACKEND_ROLE_SYMM ? " symmetric memory" : "",
+                        listed > 1 ? "\n  " : "", text.data);
 }
 
 /* True if an item of the choice, from FIRST up to END, names candidate INDEX. */

@@ -10,12 +10,9 @@
 
 bool wf_refuse(struct wf_verdict *verdict, enum weft_backend_reason reason, const char *format, ...)
 {
-    va_list args;
 
     verdict->reason = (uint32_t)reason;
-    va_start(args, format);
-    kit_printv(verdict->text, sizeof verdict->text, format, args);
-    va_end(args);
+    KIT_PRINT_REST(verdict->text, format);
     return false;
 }
 

@@ -120,20 +120,15 @@ static weft_status refuse_given(const struct locals *locals, int32_t position, i
 {
     const weft_mesh *mesh = locals->layout->mesh;
     struct wf_text text = {0};
-    weft_status status;
 
     wf_placements_add_short_text(locals->given, mesh->axes, &text);
-    status = wf_text_status(&text);
-    if (status == WEFT_OK)
-        status = wf_fail(WEFT_ERR_MISMATCH,
-                         "%s: rank %d is to hold %lld %s of dimension %d by %s, but its shard "
-                         "has %lld; %s S(%d)",
-                         locals->function, weft_mesh_rank_at(mesh, position),
-                         (long long)share_at(locals, position, dim),
-                         wf_index_word(share_at(locals, position, dim)), dim, text.data,
-                         (long long)size_at(locals, position, dim), locals->list_help, dim);
-    wf_text_free(&text);
-    return status;
+    return wf_fail_text(WEFT_ERR_MISMATCH, &text,
+                        "%s: rank %d is to hold %lld %s of dimension %d by %s, but its shard "
+                        "has %lld; %s S(%d)",
+                        locals->function, weft_mesh_rank_at(mesh, position),
+                        (long long)share_at(locals, position, dim),
+                        wf_index_word(share_at(locals, position, dim)), dim, text.data,
+                        (long long)size_at(locals, position, dim), locals->list_help, dim);
 }
 
 static bool has_given_list(const struct locals *locals, int32_t dim)
@@ -165,22 +160,17 @@ static weft_status refuse_groups(const struct locals *locals, const struct wf_sp
 {
     const char *name = locals->layout->mesh->axis[split->axis].name;
     struct wf_text axis = {0};
-    weft_status status;
 
     if (name[0] != '\0')
         wf_text_add(&axis, "%s", name);
     else
         wf_text_add(&axis, "%d", split->axis);
-    status = wf_text_status(&axis);
-    if (status == WEFT_OK)
-        status = wf_fail(WEFT_ERR_MISMATCH,
-                         "%s: dimension %d: the groups of axis %s differ: coordinate %d holds %lld "
-                         "%s in the group of rank %d, but %lld in the group of rank %d; sizes "
-                         "that are not chunks must be the same in all groups of an axis",
-                         locals->function, split->dim, axis.data, at, (long long)sizes[0],
-                         wf_index_word(sizes[0]), ranks[0], (long long)sizes[1], ranks[1]);
-    wf_text_free(&axis);
-    return status;
+    return wf_fail_text(WEFT_ERR_MISMATCH, &axis,
+                        "%s: dimension %d: the groups of axis %s differ: coordinate %d holds %lld "
+                        "%s in the group of rank %d, but %lld in the group of rank %d; sizes "
+                        "that are not chunks must be the same in all groups of an axis",
+                        locals->function, split->dim, axis.data, at, (long long)sizes[0],
+                        wf_index_word(sizes[0]), ranks[0], (long long)sizes[1], ranks[1]);
 }
 
 /* WEFT_ERR_MISMATCH if the groups of split INDEX have equally many indices, but other sizes, inside

@@ -200,9 +200,6 @@ struct wf_header_sink {
 /* Read the header of file INDEX and check all rules of the format. */
 weft_status wf_safetensors_read(struct wf_inputs *inputs, uint32_t index,
                                 const struct wf_header_sink *sink) WF_NODISCARD;
-/* The same for a file whose first COUNT bytes are BYTES and that has SIZE bytes in all. */
-weft_status wf_safetensors_parse(const char *what, const char *bytes, size_t count, uint64_t size,
-                                 const struct wf_header_sink *sink) WF_NODISCARD;
 
 /* ---- header.c: pieces of a safetensors file, and the metadata that describe its layout ---- */
 

@@ -145,7 +145,6 @@ static bool is_replica(const weft_spec *spec, int32_t rank)
 static weft_status check_shard(const struct wf_piece *piece, const struct row *row, int32_t rank)
 {
     struct wf_text text = {0};
-    weft_status status;
     weft_shard shard;
 
     weft_spec_shard(row->spec, rank, &shard);
@@ -157,11 +156,7 @@ static weft_status check_shard(const struct wf_piece *piece, const struct row *r
     wf_shape_add_text(piece->dims, piece->shape, &text);
     wf_text_add(&text, ", but its layout gives %s", wf_file_dtype((size_t)row->dtype)->name);
     wf_shape_add_text(shard.dims, shard.shape, &text);
-    status = wf_text_status(&text);
-    if (status == WEFT_OK)
-        status = wf_fail(WEFT_ERR_PARSE, "tensor \"%.200s\" is %s", piece->name, text.data);
-    wf_text_free(&text);
-    return status;
+    return wf_fail_text(WEFT_ERR_PARSE, &text, "tensor \"%.200s\" is %s", piece->name, text.data);
 }
 
 /* Turn the pieces of a file into shards of RANK; those that another file has too are replicas. */

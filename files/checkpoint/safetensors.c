@@ -237,12 +237,6 @@ static weft_status read_from(struct header *h)
     return status;
 }
 
-static weft_status fail_short(const char *what, uint64_t size)
-{
-    return wf_fail(WEFT_ERR_PARSE, "%s has %" PRIu64 " bytes; a safetensors file has at least 8",
-                   what, size);
-}
-
 static weft_status read_file(struct wf_inputs *inputs, uint32_t index, const char *what,
                              const struct wf_header_sink *sink)
 {
@@ -251,7 +245,9 @@ static weft_status read_file(struct wf_inputs *inputs, uint32_t index, const cha
     struct wf_input_stream source = {inputs, index, PREFIX, 0};
     unsigned char prefix[PREFIX];
 
-    if (size < PREFIX) return fail_short(what, size);
+    if (size < PREFIX)
+        return wf_fail(WEFT_ERR_PARSE,
+                       "%s has %" PRIu64 " bytes; a safetensors file has at least 8", what, size);
     WF_TRY(wf_inputs_read(inputs, index, 0, prefix, PREFIX));
     WF_TRY(check_prefix(what, prefix, size, &length));
     source.left = length;
@@ -271,18 +267,4 @@ weft_status wf_safetensors_read(struct wf_inputs *inputs, uint32_t index,
     if (status == WEFT_OK) status = read_file(inputs, index, what.data, sink);
     wf_text_free(&what);
     return status;
-}
-
-weft_status wf_safetensors_parse(const char *what, const char *bytes, size_t count, uint64_t size,
-                                 const struct wf_header_sink *sink)
-{
-    struct header h = {.what = what, .sink = sink, .size = size};
-    uint64_t length = 0;
-
-    if (size < PREFIX || count < PREFIX) return fail_short(what, size);
-    WF_TRY(check_prefix(what, (const unsigned char *)bytes, size, &length));
-    if (length > count - PREFIX) return fail_short(what, size);
-    h.elements_at = PREFIX + length;
-    wf_json_reader_begin(&h.json, what, bytes + PREFIX, (size_t)length);
-    return read_from(&h);
 }

@@ -279,7 +279,6 @@ weft_status wf_check_wanted(const weft_op_options *options, uint32_t index,
     const weft_spec *spec = options->wanted_outputs != NULL ? options->wanted_outputs[index] : NULL;
     struct wf_tensor_type wanted;
     struct wf_text text = {0};
-    weft_status status;
 
     if (spec == NULL) return WEFT_OK;
     WF_TRY(wf_spec_require(spec, "weft_op_options", "wanted_outputs"));
@@ -288,12 +287,8 @@ weft_status wf_check_wanted(const weft_op_options *options, uint32_t index,
     wf_type_add_text(&wanted, &text);
     wf_text_add(&text, ", and the output is ");
     wf_type_add_text(output, &text);
-    status = wf_text_status(&text);
-    if (status == WEFT_OK)
-        status = wf_fail(WEFT_ERR_INVALID, "the spec that is wanted of output %u is %s", index,
-                         text.data);
-    wf_text_free(&text);
-    return status;
+    return wf_fail_text(WEFT_ERR_INVALID, &text, "the spec that is wanted of output %u is %s",
+                        index, text.data);
 }
 
 static const weft_spec *wanted_of(const struct wf_pricing *p, uint32_t tensor)

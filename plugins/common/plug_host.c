@@ -33,11 +33,8 @@ static weft_status describe(weft_status status, const char *vendor, int64_t code
 weft_status plug_fail(weft_status status, const char *format, ...)
 {
     char text[sizeof last_text];
-    va_list args;
 
-    va_start(args, format);
-    kit_printv(text, sizeof text, format, args);
-    va_end(args);
+    KIT_PRINT_REST(text, format);
     return describe(status, NULL, 0, text);
 }
 
@@ -45,11 +42,8 @@ weft_status plug_fail_vendor(weft_status status, const char *vendor, int64_t cod
                              const char *format, ...)
 {
     char text[sizeof last_text];
-    va_list args;
 
-    va_start(args, format);
-    kit_printv(text, sizeof text, format, args);
-    va_end(args);
+    KIT_PRINT_REST(text, format);
     return describe(status, vendor, code, text);
 }
 
@@ -81,11 +75,8 @@ const char *plug_last_text(void)
 void plug_log(int32_t level, const char *format, ...)
 {
     char text[1024];
-    va_list args;
 
-    va_start(args, format);
-    kit_printv(text, sizeof text, format, args);
-    va_end(args);
+    KIT_PRINT_REST(text, format);
     if (host != NULL) host->log(level, text);
 }
 

@@ -33,6 +33,17 @@ static struct test_case *test_first, **test_last = &test_first;
     }                                                                                              \
     static void name(CK_ATTRIBUTE_UNUSED int _i)
 
+/* A test whose body RUN, a function of the file, is called with:
+ *
+ *     TEST_BY(on_ranks, what_holds, void *unused) { WF_TRY(...); return WEFT_OK; } */
+#define TEST_BY(run, name, ...)                                                                    \
+    static weft_status name##_body(__VA_ARGS__);                                                   \
+    TEST(name)                                                                                     \
+    {                                                                                              \
+        run(name##_body);                                                                          \
+    }                                                                                              \
+    static weft_status name##_body(__VA_ARGS__)
+
 /* A test that all of RANKS ranks, threads of this process, run:
  *
  *     TEST_ON_RANKS(4, what_holds) { WF_TRY(...); return WEFT_OK; } */

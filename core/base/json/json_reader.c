@@ -43,11 +43,8 @@ static uint64_t position(const struct wf_json_reader *reader)
 weft_status wf_json_refuse(struct wf_json_reader *reader, const char *format, ...)
 {
     char reason[400];
-    va_list args;
 
-    va_start(args, format);
-    kit_printv(reason, sizeof reason, format, args);
-    va_end(args);
+    KIT_PRINT_REST(reason, format);
     return reader->status = wf_fail(WEFT_ERR_PARSE, "%s, byte %" PRIu64 ": %s", reader->what,
                                     reader->at + 1, reason);
 }

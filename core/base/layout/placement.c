@@ -228,17 +228,12 @@ static weft_status refuse_fields(const weft_placement *p, int32_t axis, uint32_t
     };
     int first = __builtin_ctz(unused);
     struct wf_text text = {0};
-    weft_status status;
 
     wf_placement_add_text(p, &text);
-    status = wf_text_status(&text);
-    if (status == WEFT_OK)
-        status = wf_fail(WEFT_ERR_INVALID,
-                         "placement %d, %s: weft_placement.%s is set, but only WEFT_PLACE_%s it; "
-                         "change the kind, or set the field to 0",
-                         axis, text.data, fields[first].name, fields[first].users);
-    wf_text_free(&text);
-    return status;
+    return wf_fail_text(WEFT_ERR_INVALID, &text,
+                        "placement %d, %s: weft_placement.%s is set, but only WEFT_PLACE_%s it; "
+                        "change the kind, or set the field to 0",
+                        axis, text.data, fields[first].name, fields[first].users);
 }
 
 weft_status wf_placements_check_fields(const weft_placement *placements, int32_t axes,

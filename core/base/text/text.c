@@ -101,6 +101,19 @@ weft_status wf_text_status(const struct wf_text *text)
     return text->failed ? wf_fail_memory(text->capacity) : WEFT_OK;
 }
 
+weft_status wf_fail_text(weft_status status, struct wf_text *text, const char *format, ...)
+{
+    char whole[WF_ERROR_BYTES];
+    weft_status result = wf_text_status(text);
+
+    if (result == WEFT_OK) {
+        KIT_PRINT_REST(whole, format);
+        result = wf_fail(status, "%s", whole);
+    }
+    wf_text_free(text);
+    return result;
+}
+
 weft_status wf_text_take(struct wf_text *text, char **out)
 {
     weft_status status;

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #define WF_PROTO_LENGTH 2
-#define WF_PROTO_MOST   16383 /* bytes of a message */
 
 static inline uint8_t *wf_put_varint(uint8_t *at, uint64_t value)
 {

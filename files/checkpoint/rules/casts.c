@@ -28,7 +28,6 @@ static weft_status fail_kept(const struct wf_mapping *mapping, const struct wf_r
     const char *to = wf_dtype_name(wf_file_dtype((size_t)rule->dtype)->dtype), *of = "...";
     bool is_integer = strchr("IUB", has->name[0]) != NULL;
     struct wf_text advice = {0};
-    weft_status status;
 
     if (target->view->kind == WF_VIEW_SOURCE)
         of = mapping->base->tensors[target->view->source].name;
@@ -38,14 +37,10 @@ static weft_status fail_kept(const struct wf_mapping *mapping, const struct wf_r
                     "%u or in its place",
                     target->name, target->name, of, to, target->line);
     wf_text_append(&advice, "", 0);
-    status = wf_text_status(&advice);
-    if (status == WEFT_OK)
-        status = wf_fail(WEFT_ERR_NOT_FOUND,
-                         "\"%.200s\" casts nothing: such a line casts tensors of floating point, "
-                         "and \"%.200s\" is %s%s; a rule that begins with ? may cast none",
-                         rule->pattern.text, target->name, has->name, advice.data);
-    wf_text_free(&advice);
-    return status;
+    return wf_fail_text(WEFT_ERR_NOT_FOUND, &advice,
+                        "\"%.200s\" casts nothing: such a line casts tensors of floating point, "
+                        "and \"%.200s\" is %s%s; a rule that begins with ? may cast none",
+                        rule->pattern.text, target->name, has->name, advice.data);
 }
 
 /* No new tensor matches RULE. */

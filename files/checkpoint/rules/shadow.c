@@ -136,11 +136,8 @@ void wf_rule_warn(const struct wf_mapping *mapping, const struct wf_rule *rule, 
 {
     const char *path = mapping->rules->path;
     char text[1024];
-    va_list args;
 
-    va_start(args, format);
-    kit_printv(text, sizeof text, format, args);
-    va_end(args);
+    KIT_PRINT_REST(text, format);
     wf_log(WF_LOG_WARNING, "%s%srules, line %u: %s", path != NULL ? path : "",
            path != NULL ? ": " : "", rule->line, text);
 }

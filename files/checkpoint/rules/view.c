@@ -85,7 +85,6 @@ weft_status wf_view_source(struct wf_arena *arena, const struct wf_tensor *tenso
 static weft_status check_alike(const struct wf_view_list *list, int32_t except)
 {
     const struct wf_view *first;
-    weft_status status;
 
     if (list->count == 0) return wf_fail(WEFT_ERR_INVALID, "there are no tensors to join");
     first = list->items[0];
@@ -99,12 +98,8 @@ static weft_status check_alike(const struct wf_view_list *list, int32_t except)
         wf_shape_add_text(first->dims, first->shape, &text);
         wf_text_add(&text, ", but part %zu is %s", i, wf_file_dtype(view->dtype)->name);
         wf_shape_add_text(view->dims, view->shape, &text);
-        status = wf_text_status(&text);
-        if (status == WEFT_OK)
-            status = wf_fail(WEFT_ERR_INVALID, "part 0 is %s%s; they cannot be joined",
-                             wf_file_dtype(first->dtype)->name, text.data);
-        wf_text_free(&text);
-        return status;
+        return wf_fail_text(WEFT_ERR_INVALID, &text, "part 0 is %s%s; they cannot be joined",
+                            wf_file_dtype(first->dtype)->name, text.data);
     }
     return WEFT_OK;
 }

@@ -8,11 +8,8 @@
 weft_status wf_op_refuse(const struct wf_op *op, const char *format, ...)
 {
     char reason[WF_ERROR_BYTES];
-    va_list args;
 
-    va_start(args, format);
-    kit_printv(reason, sizeof reason, format, args);
-    va_end(args);
+    KIT_PRINT_REST(reason, format);
     return wf_fail(WEFT_ERR_INVALID, "operator %.100s: %s", op->name, reason);
 }
 

@@ -24,11 +24,8 @@ WF_PRINTF(2, 3)
 static weft_status refuse_rule(const struct wf_rule *rule, const char *format, ...)
 {
     char reason[WF_ERROR_BYTES];
-    va_list args;
 
-    va_start(args, format);
-    kit_printv(reason, sizeof reason, format, args);
-    va_end(args);
+    KIT_PRINT_REST(reason, format);
     return wf_fail(WEFT_ERR_INVALID, "rule of %.*s: %s", WF_WORD(rule, rule->names[0]), reason);
 }
 

@@ -292,29 +292,20 @@ static void explain(const struct wf_rule *rule, struct wf_text *out)
     add_rest(rule, out);
 }
 
-weft_status weft_op_meaning_print(const char *name, char *text, size_t size, size_t *needed)
+static void add_meaning(const struct wf_op_entry *op, const char *name, struct wf_text *out)
 {
-    const struct wf_op_entry *op;
-    struct wf_text out = {0};
-    char ours[128];
-    weft_status status = WEFT_OK;
-    uint32_t ticket;
-
-    WF_TRY(wf_require(name, "weft_op_meaning_print: name"));
-    if (size > 0) WF_TRY(wf_require(text, "weft_op_meaning_print: text"));
-    WF_TRY(wf_op_enter(&ticket));
-    name = wf_op_foreign_name(name, ours, sizeof ours);
-    op = wf_op_find_form(name);
-    if (op == NULL) status = wf_op_refuse_name("weft_op_meaning_print", name);
-    for (uint32_t i = 0; op != NULL && i < op->rule_count; i++) {
-        wf_text_add(&out, "%.*s%s\n", (int)op->length, op->name, op->rules[i]->body);
-        explain(op->rules[i], &out);
+    for (uint32_t i = 0; i < op->rule_count; i++) {
+        wf_text_add(out, "%.*s%s\n", (int)op->length, op->name, op->rules[i]->body);
+        explain(op->rules[i], out);
     }
-    if (op != NULL && strcmp(name + strlen(name) - 1, "_") == 0 && op->name[op->length - 1] != '_')
-        wf_text_add(&out,
+    if (strcmp(name + strlen(name) - 1, "_") == 0 && op->name[op->length - 1] != '_')
+        wf_text_add(out,
                     "%s writes its first output in the memory of its first input, which is "
                     "never moved.\n",
                     name);
-    wf_op_leave(ticket);
-    return status == WEFT_OK ? wf_text_copy_out(&out, text, size, needed) : status;
+}
+
+weft_status weft_op_meaning_print(const char *name, char *text, size_t size, size_t *needed)
+{
+    return wf_op_describe("weft_op_meaning_print", name, add_meaning, text, size, needed);
 }

@@ -271,7 +271,8 @@ const struct wf_op_entry *wf_op_find_form(const char *name)
     return wf_op_find(base);
 }
 
-weft_status weft_op_print(const char *name, char *text, size_t size, size_t *needed)
+weft_status wf_op_describe(const char *function, const char *name, wf_op_describer *add, char *text,
+                           size_t size, size_t *needed)
 {
     const struct wf_op_entry *op;
     struct wf_text out = {0};
@@ -279,15 +280,28 @@ weft_status weft_op_print(const char *name, char *text, size_t size, size_t *nee
     weft_status status = WEFT_OK;
     uint32_t ticket;
 
-    WF_TRY(wf_require(name, "weft_op_print: name"));
-    if (size > 0) WF_TRY(wf_require(text, "weft_op_print: text"));
+    if (name == NULL) return wf_fail_null(function, "name");
+    if (size > 0 && text == NULL) return wf_fail_null(function, "text");
     WF_TRY(wf_op_enter(&ticket));
     name = wf_op_foreign_name(name, ours, sizeof ours);
     op = wf_op_find_form(name);
-    if (op == NULL) status = wf_op_refuse_name("weft_op_print", name);
-    for (uint32_t i = 0; op != NULL && i < op->rule_count; i++)
-        wf_text_add(&out, "%s%.*s%s", i > 0 ? "\n" : "", (int)op->length, op->name,
-                    op->rules[i]->body);
+    if (op != NULL)
+        add(op, name, &out);
+    else
+        status = wf_op_refuse_name(function, name);
     wf_op_leave(ticket);
     return status == WEFT_OK ? wf_text_copy_out(&out, text, size, needed) : status;
+}
+
+static void add_rules(const struct wf_op_entry *op, const char *name, struct wf_text *out)
+{
+    (void)name;
+    for (uint32_t i = 0; i < op->rule_count; i++)
+        wf_text_add(out, "%s%.*s%s", i > 0 ? "\n" : "", (int)op->length, op->name,
+                    op->rules[i]->body);
+}
+
+weft_status weft_op_print(const char *name, char *text, size_t size, size_t *needed)
+{
+    return wf_op_describe("weft_op_print", name, add_rules, text, size, needed);
 }

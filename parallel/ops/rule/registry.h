@@ -54,6 +54,14 @@ weft_status wf_op_list_steps(const struct wf_op_entry *entry,
                              const void *where, struct wf_op_step *out,
                              uint32_t *count) WF_NODISCARD;
 
+/* ---- names.c ---- */
+
+/* Adds what is printed of OP, which was asked for as NAME, to OUT. */
+typedef void wf_op_describer(const struct wf_op_entry *op, const char *name, struct wf_text *out);
+/* Print what ADD adds for the operator NAME, as snprintf does.  Errors name FUNCTION. */
+weft_status wf_op_describe(const char *function, const char *name, wf_op_describer *add, char *text,
+                           size_t size, size_t *needed) WF_NODISCARD;
+
 /* ---- names.c; between wf_op_enter and wf_op_leave ---- */
 
 /* The operator NAME, also without the "_" of the form in place, the ".out" of the form that is

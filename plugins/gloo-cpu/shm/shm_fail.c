@@ -8,11 +8,8 @@
 weft_status cpu_shm_fail(struct cpu_shm_group *group, weft_status status, const char *format, ...)
 {
     char text[512];
-    va_list args;
 
-    va_start(args, format);
-    kit_printv(text, sizeof text, format, args);
-    va_end(args);
+    KIT_PRINT_REST(text, format);
     pthread_mutex_lock(&group->fault.lock);
     if (!cpu_shm_has_failed(group)) {
         memcpy(group->fault.text, text, sizeof text);

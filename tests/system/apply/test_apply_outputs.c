@@ -76,7 +76,7 @@ static bool is_all(const weft_tensor *tensor, float value)
     return true;
 }
 
-static weft_status use_again(void *unused)
+TEST_BY(run_silently, a_released_output_serves_the_next_one, void *unused)
 {
     weft_tensor *x, *z, *a = NULL, *b = NULL, *held;
     weft_context *context;
@@ -113,13 +113,8 @@ static weft_status use_again(void *unused)
     return WEFT_OK;
 }
 
-TEST(a_released_output_serves_the_next_one)
-{
-    run_silently(use_again);
-}
-
 /* 20 outputs of 1 MiB on a rank, of 20 layouts: 16 are kept at most, and each is used again. */
-static weft_status use_large(void *unused)
+TEST_BY(run_silently, large_outputs_are_kept_up_to_a_limit, void *unused)
 {
     weft_memory_info before = {.struct_size = sizeof before}, after = before;
     weft_tensor *x[20], *out[20] = {NULL};
@@ -158,12 +153,7 @@ static weft_status use_large(void *unused)
     return WEFT_OK;
 }
 
-TEST(large_outputs_are_kept_up_to_a_limit)
-{
-    run_silently(use_large);
-}
-
-static weft_status use_streams(void *unused)
+TEST_BY(run_silently, a_stream_has_outputs_of_its_own, void *unused)
 {
     weft_memory_info before = {.struct_size = sizeof before}, after = before;
     weft_tensor *x, *a = NULL, *b = NULL, *first;
@@ -200,13 +190,8 @@ static weft_status use_streams(void *unused)
     return WEFT_OK;
 }
 
-TEST(a_stream_has_outputs_of_its_own)
-{
-    run_silently(use_streams);
-}
-
 /* A kernel on the host writes at once; the stream still reads the output before it. */
-static weft_status overtake(void *unused)
+TEST_BY(run_silently, an_output_that_the_stream_reads_is_not_used_again, void *unused)
 {
     enum { LONG = 1 << 26 };
     weft_tensor *x, *y, *z, *a = NULL;
@@ -236,11 +221,6 @@ static weft_status overtake(void *unused)
     weft_stream_release(&stream);
     weft_context_release(&context);
     return WEFT_OK;
-}
-
-TEST(an_output_that_the_stream_reads_is_not_used_again)
-{
-    run_silently(overtake);
 }
 
 /* ---- threads ---- */
@@ -377,7 +357,7 @@ TEST(another_thread_is_refused_while_a_kernel_runs)
 }
 
 /* The array of the inputs is also that of the outputs, and one input is moved. */
-static weft_status overwrite_inputs(void *unused)
+TEST_BY(run_silently, outputs_may_replace_inputs_in_their_array, void *unused)
 {
     const weft_op_apply_options made = {.struct_size = sizeof made, .moves = WEFT_OP_MOVES_MADE};
     weft_op_call add = {.struct_size = sizeof add, .name = "add", .input_count = 2};
@@ -397,9 +377,4 @@ static weft_status overwrite_inputs(void *unused)
     weft_tensor_release(&y);
     weft_context_release(&context);
     return WEFT_OK;
-}
-
-TEST(outputs_may_replace_inputs_in_their_array)
-{
-    run_silently(overwrite_inputs);
 }

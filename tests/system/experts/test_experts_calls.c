@@ -121,7 +121,7 @@ static uint64_t messages_of(int32_t rank)
     return sum;
 }
 
-static weft_status count_step(struct rank *r)
+TEST_BY(run_ranks, a_step_communicates_as_stated, struct rank *r)
 {
     weft_record_counts *counting = NULL;
     struct counted counts;
@@ -144,11 +144,6 @@ static weft_status count_step(struct rank *r)
     return WEFT_OK;
 }
 
-TEST(a_step_communicates_as_stated)
-{
-    run_ranks(count_step);
-}
-
 /* ---- refusals ---- */
 
 static bool refused(weft_status got, weft_status wanted, const char *text)
@@ -156,7 +151,7 @@ static bool refused(weft_status got, weft_status wanted, const char *text)
     return got == wanted && strstr(weft_last_error(), text) != NULL;
 }
 
-static weft_status create_wrongly(struct rank *r)
+TEST_BY(run_ranks, options_that_differ_are_refused_on_all_ranks, struct rank *r)
 {
     weft_experts *none = NULL;
     weft_experts_options o;
@@ -182,12 +177,7 @@ static weft_status create_wrongly(struct rank *r)
     return WEFT_OK;
 }
 
-TEST(options_that_differ_are_refused_on_all_ranks)
-{
-    run_ranks(create_wrongly);
-}
-
-static weft_status route_wrongly(struct rank *r)
+TEST_BY(run_ranks, counts_of_one_rank_that_are_wrong_are_an_error_on_all, struct rank *r)
 {
     weft_routing_options few = {.struct_size = sizeof few};
     weft_routing *none = NULL;
@@ -213,11 +203,6 @@ static weft_status route_wrongly(struct rank *r)
     EXPECT(none == NULL);
     WF_TRY(step(r)); /* the experts are usable */
     return WEFT_OK;
-}
-
-TEST(counts_of_one_rank_that_are_wrong_are_an_error_on_all)
-{
-    run_ranks(route_wrongly);
 }
 
 static weft_status pass_wrongly(struct rank *r, const weft_routing_info *info, weft_tensor *tokens)
@@ -248,7 +233,7 @@ static weft_status pass_wrongly(struct rank *r, const weft_routing_info *info, w
     return WEFT_OK;
 }
 
-static weft_status call_wrongly(struct rank *r)
+TEST_BY(run_ranks, wrong_calls_are_refused, struct rank *r)
 {
     weft_routing_info info = {.struct_size = sizeof info};
     weft_tensor *tokens, *received;
@@ -273,22 +258,12 @@ static weft_status call_wrongly(struct rank *r)
     return WEFT_OK;
 }
 
-TEST(wrong_calls_are_refused)
-{
-    run_ranks(call_wrongly);
-}
-
-static weft_status differ_in_width(struct rank *r)
+TEST_BY(run_ranks, widths_that_differ_are_an_error_on_all_ranks, struct rank *r)
 {
     WF_TRY(route(r));
     EXPECT(refused(dispatch(r, weft_rank(r->ctx) == 1 ? 2 : 1), WEFT_ERR_MISMATCH,
                    "weft_routing_dispatch"));
     return WEFT_OK;
-}
-
-TEST(widths_that_differ_are_an_error_on_all_ranks)
-{
-    run_ranks(differ_in_width);
 }
 
 /* Rank 0 sends and receives two messages with TAG, as its part of a call of rank 1. */
@@ -335,7 +310,7 @@ TEST(messages_of_a_dispatch_and_of_a_combine_have_different_tags)
     ck_assert_msg(status == WEFT_OK, "%s", weft_last_error());
 }
 
-static weft_status overlap_on_one(struct rank *r)
+TEST_BY(run_ranks, memory_that_overlaps_on_one_rank_is_an_error_on_all, struct rank *r)
 {
     WF_TRY(route(r));
     if (weft_rank(r->ctx) != 1) {
@@ -348,14 +323,9 @@ static weft_status overlap_on_one(struct rank *r)
     return WEFT_OK;
 }
 
-TEST(memory_that_overlaps_on_one_rank_is_an_error_on_all)
-{
-    run_ranks(overlap_on_one);
-}
-
 /* ---- ends ---- */
 
-static weft_status end_context(struct rank *r)
+TEST_BY(run_ranks, experts_end_with_their_context, struct rank *r)
 {
     WF_TRY(route(r));
     weft_context_release(&r->ctx);
@@ -363,22 +333,12 @@ static weft_status end_context(struct rank *r)
     return WEFT_OK;
 }
 
-TEST(experts_end_with_their_context)
-{
-    run_ranks(end_context);
-}
-
 /* Rank 1 leaves the job between the counts and the tokens. */
-static weft_status lose_rank(struct rank *r)
+TEST_BY(run_ranks, a_lost_rank_ends_the_dispatch, struct rank *r)
 {
     WF_TRY(route(r));
     if (weft_rank(r->ctx) != 1) EXPECT(refused(dispatch(r, 1), WEFT_ERR_PEER, "1"));
     return WEFT_OK;
-}
-
-TEST(a_lost_rank_ends_the_dispatch)
-{
-    run_ranks(lose_rank);
 }
 
 TEST(simulated_ranks_have_no_experts)

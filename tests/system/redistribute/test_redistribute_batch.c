@@ -311,7 +311,7 @@ static uint64_t bytes_sent(const weft_bound *bound)
     return sum;
 }
 
-static weft_status cast_many(void *argument)
+TEST_ON_RANKS(RANKS, a_batch_of_casts_is_one_exchange_of_narrow_elements)
 {
     static const uint16_t wanted = 0x4248; /* 50 */
     const weft_spec *from[MANY], *to[MANY];
@@ -325,7 +325,6 @@ static weft_status cast_many(void *argument)
     uint64_t before;
     bool joins;
 
-    (void)argument;
     WF_TRY(weft_init(NULL, &context));
     WF_TRY(weft_alloc(context, 64 * 4 + MANY * 64 * 2, WEFT_MEMORY_DEVICE, &memory));
     narrow = (uint16_t *)memory + 2 * 64;
@@ -355,11 +354,6 @@ static weft_status cast_many(void *argument)
     weft_spec_release(&columns);
     WF_TRY(weft_free(context, memory));
     return WEFT_OK;
-}
-
-TEST(a_batch_of_casts_is_one_exchange_of_narrow_elements)
-{
-    ck_assert_msg(weft_threads_run(RANKS, cast_many, NULL) == WEFT_OK, "%s", weft_last_error());
 }
 
 static weft_status bind_batch(void *fail_at)

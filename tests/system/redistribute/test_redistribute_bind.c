@@ -36,13 +36,12 @@ static int group_count(const weft_comm *comm)
     return count;
 }
 
-static weft_status share_communicators(void *argument)
+TEST_ON_RANKS(RANKS, bound_plans_share_the_communicators_of_axes)
 {
     OWNED(weft_plan) *plan = plan_of("2x2", "f32[8,8] S(0),S(1)", "f32[8,8] S(0),R");
     weft_bound *first = NULL, *second = NULL;
     OWNED(weft_context) *context = NULL;
 
-    (void)argument;
     WF_TRY(weft_init(NULL, &context));
     WF_TRY(weft_plan_bind(plan, weft_world(context), NULL, &first));
     WF_TRY(weft_plan_bind(plan, weft_world(context), NULL, &second));
@@ -52,19 +51,13 @@ static weft_status share_communicators(void *argument)
     return WEFT_OK;
 }
 
-TEST(bound_plans_share_the_communicators_of_axes)
-{
-    on_ranks(share_communicators);
-}
-
-static weft_status bind_different_plans(void *argument)
+TEST_ON_RANKS(RANKS, ranks_with_different_plans_get_an_error)
 {
     OWNED(weft_context) *context = NULL;
     weft_bound *bound = NULL;
     OWNED(weft_plan) *plan = NULL;
     weft_status status;
 
-    (void)argument;
     WF_TRY(weft_init(NULL, &context));
     plan = weft_rank(context) == 2 ? plan_of("4", "f32[8,8] S(0)", "f32[8,8] S(1)")
                                    : plan_of("4", "f32[8,8] S(0)", "f32[8,8] R");
@@ -77,12 +70,7 @@ static weft_status bind_different_plans(void *argument)
     return WEFT_OK;
 }
 
-TEST(ranks_with_different_plans_get_an_error)
-{
-    on_ranks(bind_different_plans);
-}
-
-static weft_status bind_in_different_ways(void *argument)
+TEST_ON_RANKS(RANKS, ranks_that_bind_differently_get_an_error)
 {
     static const char *const parts[] = {
         "rank 2 binds f32[8,8] S(0) -> f32[8,8] R on 4, by all-gather "
@@ -91,7 +79,6 @@ static weft_status bind_in_different_ways(void *argument)
     OWNED(weft_plan) *plan = plan_of("4", "f32[8,8] S(0)", "f32[8,8] R");
     OWNED(weft_context) *context = NULL;
 
-    (void)argument;
     WF_TRY(weft_init(NULL, &context));
     for (int i = 0; i < 2; i++) {
         bool odd = weft_rank(context) == 2;
@@ -104,11 +91,6 @@ static weft_status bind_in_different_ways(void *argument)
         EXPECT(strstr(weft_last_error(), parts[i]) != NULL);
     }
     return WEFT_OK;
-}
-
-TEST(ranks_that_bind_differently_get_an_error)
-{
-    on_ranks(bind_in_different_ways);
 }
 
 static weft_status bind_one(void *fail_at)
@@ -124,22 +106,16 @@ TEST(no_rank_waits_for_a_rank_without_memory)
     check_short_memory(RANKS, bind_one, 24);
 }
 
-static weft_status bind_too_large_a_mesh(void *argument)
+TEST_ON_RANKS(RANKS, a_mesh_beyond_the_communicator_is_refused)
 {
     OWNED(weft_plan) *plan = plan_of("2x4", "f32[8,8] S(0),R", "f32[8,8] R,R");
     OWNED(weft_context) *context = NULL;
     weft_bound *bound = NULL;
 
-    (void)argument;
     WF_TRY(weft_init(NULL, &context));
     EXPECT(weft_plan_bind(plan, weft_world(context), NULL, &bound) == WEFT_ERR_INVALID);
     EXPECT(strstr(weft_last_error(), "need 8 ranks; world has 4") != NULL);
     return WEFT_OK;
-}
-
-TEST(a_mesh_beyond_the_communicator_is_refused)
-{
-    on_ranks(bind_too_large_a_mesh);
 }
 
 static weft_status run_without_allocating(void *argument)
@@ -175,7 +151,7 @@ TEST(running_a_bound_plan_allocates_nothing)
 }
 
 /* Two halves of the world run different plans at the same time. */
-static weft_status run_on_two_communicators(void *argument)
+TEST_ON_RANKS(RANKS, two_communicators_redistribute_at_the_same_time)
 {
     OWNED(weft_plan) *plan = plan_of("2", "i32[64] S(0)", "i32[64] R");
     OWNED(weft_context) *context = NULL;
@@ -186,7 +162,6 @@ static weft_status run_on_two_communicators(void *argument)
     void *source, *target;
     int32_t me;
 
-    (void)argument;
     WF_TRY(weft_init(NULL, &context));
     WF_TRY(weft_comm_split(weft_world(context), weft_rank(context) % 2, 0, NULL, &half));
     me = weft_comm_rank(half);
@@ -206,11 +181,6 @@ static weft_status run_on_two_communicators(void *argument)
     WF_TRY(weft_free(context, source));
     WF_TRY(weft_free(context, target));
     return WEFT_OK;
-}
-
-TEST(two_communicators_redistribute_at_the_same_time)
-{
-    on_ranks(run_on_two_communicators);
 }
 
 /* One of two communicators of all ranks, with its own stream. */
@@ -301,12 +271,11 @@ static const struct {
     {"f32[7,8] S(0)", "f32[7,8] R", 0},      {"f32[7,8] P", "f32[7,8] S(0)", 0},
 };
 
-static weft_status bind_packed(void *argument)
+TEST_ON_RANKS(RANKS, messages_that_lie_in_the_tensor_are_not_staged)
 {
     weft_bind_options packed = {.struct_size = sizeof packed, .packed = true};
     OWNED(weft_context) *context = NULL;
 
-    (void)argument;
     WF_TRY(weft_init(NULL, &context));
     for (size_t i = 0; i < WF_COUNT(messages); i++) {
         OWNED(weft_plan) *plan = plan_of("4", messages[i].from, messages[i].to);
@@ -323,12 +292,7 @@ static weft_status bind_packed(void *argument)
     return WEFT_OK;
 }
 
-TEST(messages_that_lie_in_the_tensor_are_not_staged)
-{
-    on_ranks(bind_packed);
-}
-
-static weft_status run_with_wrong_memory(void *argument)
+TEST_ON_RANKS(RANKS, memory_that_cannot_be_meant_is_refused)
 {
     weft_plan *plan = plan_of("4", "f32[8,8] S(0)", "f32[8,8] S(1)");
     weft_bind_options unsized = {.in_place = true};
@@ -336,7 +300,6 @@ static weft_status run_with_wrong_memory(void *argument)
     weft_bound *bound = NULL;
     void *memory;
 
-    (void)argument;
     WF_TRY(weft_init(NULL, &context));
     WF_TRY(weft_alloc(context, 64, WEFT_MEMORY_DEVICE, &memory));
     EXPECT(weft_plan_bind(plan, weft_world(context), &unsized, &bound) == WEFT_ERR_INVALID);
@@ -354,13 +317,8 @@ static weft_status run_with_wrong_memory(void *argument)
     return WEFT_OK;
 }
 
-TEST(memory_that_cannot_be_meant_is_refused)
-{
-    on_ranks(run_with_wrong_memory);
-}
-
 /* Only the last rank's strides are wrong.  Every rank gets the error. */
-static weft_status bind_wrong_strides(void *argument)
+TEST_ON_RANKS(RANKS, strides_that_cannot_be_meant_are_refused_on_every_rank)
 {
     static const int64_t wrong[][2] = {{-8, 1}, {INT64_MAX, 1}, {0, 1}};
     static const char *const why[] = {"strides must not be negative", "beyond 2^63 bytes",
@@ -369,7 +327,6 @@ static weft_status bind_wrong_strides(void *argument)
     OWNED(weft_context) *context = NULL;
     weft_bound *bound = NULL;
 
-    (void)argument;
     WF_TRY(weft_init(NULL, &context));
     for (size_t i = 0; i < WF_COUNT(wrong); i++) {
         weft_bind_options options = {.struct_size = sizeof options};
@@ -382,13 +339,8 @@ static weft_status bind_wrong_strides(void *argument)
     return WEFT_OK;
 }
 
-TEST(strides_that_cannot_be_meant_are_refused_on_every_rank)
-{
-    on_ranks(bind_wrong_strides);
-}
-
 /* A source row of eight is read as two rows. */
-static weft_status read_one_row_as_two(void *argument)
+TEST_ON_RANKS(RANKS, a_source_may_repeat_what_it_has)
 {
     static const int64_t repeated[] = {0, 1};
     weft_bind_options options = {.struct_size = sizeof options, .source_strides = repeated};
@@ -397,7 +349,6 @@ static weft_status read_one_row_as_two(void *argument)
     weft_bound *bound = NULL;
     float source[8], target[64];
 
-    (void)argument;
     WF_TRY(weft_init(NULL, &context));
     for (int j = 0; j < 8; j++)
         source[j] = (float)(10 * weft_rank(context) + j);
@@ -413,9 +364,4 @@ static weft_status read_one_row_as_two(void *argument)
         weft_bound_release(&bound);
     }
     return WEFT_OK;
-}
-
-TEST(a_source_may_repeat_what_it_has)
-{
-    on_ranks(read_one_row_as_two);
 }

@@ -101,11 +101,10 @@ static weft_status travel(weft_context *context, size_t trip, uint32_t dtype, bo
     return status;
 }
 
-static weft_status rank_main(void *argument)
+TEST_ON_RANKS(RANKS, partials_give_back_the_bits_that_they_were_made_of)
 {
     OWNED(weft_context) *context = NULL;
 
-    (void)argument;
     WF_TRY(weft_init(NULL, &context));
     for (uint32_t dtype = WEFT_DTYPE_F16; dtype < WEFT_DTYPE_COUNT; dtype++)
         for (size_t trip = 0; trip < WF_COUNT(trips); trip++)
@@ -113,9 +112,4 @@ static weft_status rank_main(void *argument)
                 if (wf_reduction_defined(trips[trip].reduction, dtype))
                     WF_TRY(travel(context, trip, dtype, packed));
     return WEFT_OK;
-}
-
-TEST(partials_give_back_the_bits_that_they_were_made_of)
-{
-    ck_assert_msg(weft_threads_run(RANKS, rank_main, NULL) == WEFT_OK, "%s", weft_last_error());
 }

@@ -43,7 +43,7 @@ static weft_status make_plan(const char *mesh, bool batch, weft_plan **out)
     return status;
 }
 
-static weft_status a_step_fails(void *argument)
+TEST_ON_RANKS(2, a_failed_step_names_its_plan)
 {
     float source[FLOATS] = {0}, target[FLOATS];
     weft_context *context = NULL;
@@ -51,7 +51,6 @@ static weft_status a_step_fails(void *argument)
     OWNED(weft_plan) *plan = NULL;
     weft_bound *bound = NULL;
 
-    (void)argument;
     WF_TRY(make_plan("2", false, &plan));
     WF_TRY(make(&context, &comm));
     WF_TRY(weft_plan_bind(plan, comm, NULL, &bound));
@@ -66,12 +65,7 @@ static weft_status a_step_fails(void *argument)
     return WEFT_OK;
 }
 
-TEST(a_failed_step_names_its_plan)
-{
-    ck_assert_msg(weft_threads_run(2, a_step_fails, NULL) == WEFT_OK, "%s", weft_last_error());
-}
-
-static weft_status a_stream_fails(void *argument)
+TEST_ON_RANKS(2, a_failed_stream_names_its_plan)
 {
     float source[FLOATS] = {0}, target[FLOATS];
     weft_context *context = NULL;
@@ -81,7 +75,6 @@ static weft_status a_stream_fails(void *argument)
     weft_stream *stream = NULL;
     weft_status status;
 
-    (void)argument;
     WF_TRY(make_plan("2", false, &plan));
     WF_TRY(make(&context, &comm));
     WF_TRY(weft_plan_bind(plan, comm, NULL, &bound));
@@ -98,12 +91,7 @@ static weft_status a_stream_fails(void *argument)
     return WEFT_OK;
 }
 
-TEST(a_failed_stream_names_its_plan)
-{
-    ck_assert_msg(weft_threads_run(2, a_stream_fails, NULL) == WEFT_OK, "%s", weft_last_error());
-}
-
-static weft_status a_batch_fails(void *argument)
+TEST_ON_RANKS(2, a_failed_batch_names_its_tensors)
 {
     static float memory[2][4][FLOATS];
     weft_context *context = NULL;
@@ -111,7 +99,6 @@ static weft_status a_batch_fails(void *argument)
     OWNED(weft_plan) *plan = NULL;
     weft_bound *bound = NULL;
 
-    (void)argument;
     WF_TRY(make_plan("2", true, &plan));
     WF_TRY(make(&context, &comm));
     WF_TRY(weft_plan_bind(plan, comm, NULL, &bound));
@@ -131,19 +118,13 @@ static weft_status a_batch_fails(void *argument)
     return WEFT_OK;
 }
 
-TEST(a_failed_batch_names_its_tensors)
-{
-    ck_assert_msg(weft_threads_run(2, a_batch_fails, NULL) == WEFT_OK, "%s", weft_last_error());
-}
-
-static weft_status one_does_not_bind(void *argument)
+TEST_ON_RANKS(3, a_binding_names_the_missing_rank)
 {
     weft_context *context = NULL;
     weft_comm *comm = NULL;
     weft_plan *plan = NULL;
     weft_bound *bound = NULL;
 
-    (void)argument;
     WF_TRY(make_plan("3", false, &plan));
     WF_TRY(make(&context, &comm));
     if (weft_rank(context) != 1) {
@@ -154,20 +135,14 @@ static weft_status one_does_not_bind(void *argument)
     return finish(&context, &comm);
 }
 
-TEST(a_binding_names_the_missing_rank)
-{
-    ck_assert_msg(weft_threads_run(3, one_does_not_bind, NULL) == WEFT_OK, "%s", weft_last_error());
-}
-
 /* The groups of the steps differ, so only the first comparison detects the mismatch. */
-static weft_status plans_differ(void *argument)
+TEST_ON_RANKS(4, plans_of_different_groups_do_not_bind)
 {
     OWNED(weft_spec) *from = NULL, *to = NULL;
     OWNED(weft_context) *context = NULL;
     OWNED(weft_plan) *plan = NULL;
     weft_bound *bound = NULL;
 
-    (void)argument;
     WF_TRY(weft_init(NULL, &context));
     from = spec_of("2x2", weft_rank(context) % 2 ? "f32[8,8] S(0),R" : "f32[8,8] R,S(0)");
     to = spec_of("2x2", "f32[8,8] R,R");
@@ -177,18 +152,12 @@ static weft_status plans_differ(void *argument)
     return WEFT_OK;
 }
 
-TEST(plans_of_different_groups_do_not_bind)
-{
-    ck_assert_msg(weft_threads_run(4, plans_differ, NULL) == WEFT_OK, "%s", weft_last_error());
-}
-
-static weft_status lists_differ(void *argument)
+TEST_ON_RANKS(3, lists_in_different_orders_are_reported_at_once)
 {
     const int32_t forth[] = {0, 1, 2}, back[] = {2, 1, 0};
     weft_context *context = NULL;
     weft_comm *comm = NULL;
 
-    (void)argument;
     WF_TRY(weft_init(NULL, &context));
     EXPECT(weft_comm_create(weft_world(context), 3, weft_rank(context) == 2 ? back : forth, NULL,
                             &comm) == WEFT_ERR_MISMATCH);
@@ -199,19 +168,13 @@ static weft_status lists_differ(void *argument)
     return finish(&context, &comm);
 }
 
-TEST(lists_in_different_orders_are_reported_at_once)
-{
-    ck_assert_msg(weft_threads_run(3, lists_differ, NULL) == WEFT_OK, "%s", weft_last_error());
-}
-
-static weft_status the_mesh_is_too_large(void *argument)
+TEST_ON_RANKS(2, more_ranks_help_only_the_world)
 {
     weft_context *context = NULL;
     weft_comm *comm = NULL;
     weft_plan *plan = NULL;
     weft_bound *bound = NULL;
 
-    (void)argument;
     WF_TRY(make_plan("4", false, &plan));
     WF_TRY(make(&context, &comm));
     EXPECT(weft_plan_bind(plan, weft_world(context), NULL, &bound) == WEFT_ERR_INVALID);
@@ -222,20 +185,13 @@ static weft_status the_mesh_is_too_large(void *argument)
     return finish(&context, &comm);
 }
 
-TEST(more_ranks_help_only_the_world)
-{
-    ck_assert_msg(weft_threads_run(2, the_mesh_is_too_large, NULL) == WEFT_OK, "%s",
-                  weft_last_error());
-}
-
-static weft_status both_send_first(void *argument)
+TEST_ON_RANKS(2, two_sends_that_wait_hint_at_groups)
 {
     static float memory[2][50000];
     weft_context *context = NULL;
     weft_comm *comm = NULL;
     int32_t rank;
 
-    (void)argument;
     WF_TRY(make(&context, &comm));
     rank = weft_rank(context);
     EXPECT(weft_send(comm, memory[rank], 50000, WEFT_DTYPE_F32, 1 - rank, 0, NULL) ==
@@ -244,25 +200,14 @@ static weft_status both_send_first(void *argument)
     return finish(&context, &comm);
 }
 
-TEST(two_sends_that_wait_hint_at_groups)
-{
-    ck_assert_msg(weft_threads_run(2, both_send_first, NULL) == WEFT_OK, "%s", weft_last_error());
-}
-
-static weft_status begin_twice(void *argument)
+TEST_ON_RANKS(2, a_second_begin_is_reported)
 {
     weft_context *context = NULL, *second = NULL;
 
-    (void)argument;
     WF_TRY(weft_init(NULL, &context));
     EXPECT(weft_init(NULL, &second) == WEFT_ERR_MISMATCH);
     EXPECT(says("called weft_init twice") && !says("two processes"));
     WF_TRY(weft_barrier(weft_world(context), NULL));
     weft_context_release(&context);
     return WEFT_OK;
-}
-
-TEST(a_second_begin_is_reported)
-{
-    ck_assert_msg(weft_threads_run(2, begin_twice, NULL) == WEFT_OK, "%s", weft_last_error());
 }

@@ -192,13 +192,12 @@ static weft_status check_round_trip(const struct matrices *m)
     return WEFT_OK;
 }
 
-static weft_status visit_owners(void *argument)
+TEST_ON_RANKS(RANKS, a_hundred_matrices_visit_their_owners)
 {
     static const bool ways[] = {false, true};
     struct matrices m = {0};
     weft_mesh *mesh = NULL;
 
-    (void)argument;
     WF_TRY(weft_init(NULL, &m.context));
     m.rank = weft_rank(m.context);
     WF_TRY(weft_mesh_parse("4", &mesh));
@@ -221,9 +220,4 @@ static weft_status visit_owners(void *argument)
     weft_mesh_release(&mesh);
     weft_context_release(&m.context);
     return WEFT_OK;
-}
-
-TEST(a_hundred_matrices_visit_their_owners)
-{
-    ck_assert_msg(weft_threads_run(RANKS, visit_owners, NULL) == WEFT_OK, "%s", weft_last_error());
 }

@@ -54,13 +54,12 @@ static bool is_refused(const struct place *p, weft_status status, const char *te
            strstr(weft_last_error(), "is host memory, which the device cannot use") != NULL;
 }
 
-static weft_status move_host_memory(void *unused)
+TEST_ON_RANKS(RANKS, a_move_names_the_argument)
 {
     struct place p;
     weft_move_info moves = {.struct_size = sizeof moves};
     float *shard = p.host, *more = p.host + LENGTH;
 
-    (void)unused;
     WF_TRY(begin(&p));
     EXPECT(
         is_refused(&p, move_one(p.context, p.rows, shard, p.whole, p.b, NULL, NULL), "source, 0x"));
@@ -76,13 +75,12 @@ static weft_status move_host_memory(void *unused)
 }
 
 /* Rank 1 alone is wrong: the first move binds, so both ranks get the error at once. */
-static weft_status move_on_one_rank(void *unused)
+TEST_ON_RANKS(RANKS, all_ranks_of_a_first_move_get_the_error)
 {
     struct place p;
     const void *source;
     weft_status status;
 
-    (void)unused;
     WF_TRY(begin(&p));
     source = weft_rank(p.context) == 1 ? p.host : p.a;
     status = move_one(p.context, p.rows, source, p.whole, p.b, NULL, NULL);
@@ -91,12 +89,11 @@ static weft_status move_on_one_rank(void *unused)
     return end(&p);
 }
 
-static weft_status move_a_list(void *unused)
+TEST_ON_RANKS(RANKS, a_list_names_the_tensor)
 {
     struct place p;
     weft_move_item items[2];
 
-    (void)unused;
     WF_TRY(begin(&p));
     items[0] = (weft_move_item){NULL, p.rows, p.a, p.rows, (char *)p.b + 4 * sizeof(float)};
     items[1] = (weft_move_item){"w", p.rows, (char *)p.a + 4 * sizeof(float), p.rows, p.b};
@@ -111,7 +108,7 @@ static weft_status move_a_list(void *unused)
     return end(&p);
 }
 
-static weft_status run_bound(void *unused)
+TEST_ON_RANKS(RANKS, a_bound_plan_refuses_scratch_and_its_first_memory)
 {
     weft_plan_options options = {.struct_size = sizeof options};
     weft_bind_options given = {.struct_size = sizeof given};
@@ -123,7 +120,6 @@ static weft_status run_bound(void *unused)
     _Alignas(16) char scratch[4096];
     struct place p;
 
-    (void)unused;
     WF_TRY(begin(&p));
     WF_TRY(weft_plan_create(p.rows, p.whole, &options, &plan));
     given.scratch = scratch;
@@ -161,14 +157,13 @@ static weft_status run_bound(void *unused)
 }
 
 /* A shard without elements needs no memory, and pinned memory is the device's too. */
-static weft_status accept_other_memory(void *unused)
+TEST_ON_RANKS(RANKS, empty_shards_and_pinned_memory_are_accepted)
 {
     weft_spec *one = spec_of("2", "f32[1] S(0)"), *copied = spec_of("2", "f32[1] R");
     void *pinned = NULL;
     const void *source;
     struct place p;
 
-    (void)unused;
     WF_TRY(begin(&p));
     WF_TRY(weft_alloc(p.context, LENGTH * sizeof(float), WEFT_MEMORY_PINNED, &pinned));
     memcpy(pinned, p.host, LENGTH * sizeof(float));
@@ -180,34 +175,4 @@ static weft_status accept_other_memory(void *unused)
     weft_spec_release(&one);
     weft_spec_release(&copied);
     return end(&p);
-}
-
-static void run(weft_status (*body)(void *))
-{
-    ck_assert_msg(weft_threads_run(RANKS, body, NULL) == WEFT_OK, "%s", weft_last_error());
-}
-
-TEST(a_move_names_the_argument)
-{
-    run(move_host_memory);
-}
-
-TEST(all_ranks_of_a_first_move_get_the_error)
-{
-    run(move_on_one_rank);
-}
-
-TEST(a_list_names_the_tensor)
-{
-    run(move_a_list);
-}
-
-TEST(a_bound_plan_refuses_scratch_and_its_first_memory)
-{
-    run(run_bound);
-}
-
-TEST(empty_shards_and_pinned_memory_are_accepted)
-{
-    run(accept_other_memory);
 }

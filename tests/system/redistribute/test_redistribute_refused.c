@@ -8,7 +8,7 @@
 
 /* The arguments of rank 2 are refused.  All ranks get its error, and the next call pairs with the
  * next call of the others. */
-static weft_status bind_refused_arguments(void *argument)
+TEST_ON_RANKS(4, arguments_that_one_rank_refuses_are_refused_on_every_rank)
 {
     static const char *const parts[] = {"rank 2: weft_plan_bind: plan is NULL",
                                         "rank 2: weft_plan_bind: out is NULL",
@@ -17,7 +17,6 @@ static weft_status bind_refused_arguments(void *argument)
     weft_plan *plan = NULL;
     weft_context *context = NULL;
 
-    (void)argument;
     WF_TRY(weft_plan_create(from, to, NULL, &plan));
     WF_TRY(weft_init(NULL, &context));
     for (int i = 0; i < 4; i++) {
@@ -43,10 +42,4 @@ static weft_status bind_refused_arguments(void *argument)
     weft_plan_release(&plan);
     weft_context_release(&context);
     return WEFT_OK;
-}
-
-TEST(arguments_that_one_rank_refuses_are_refused_on_every_rank)
-{
-    ck_assert_msg(weft_threads_run(4, bind_refused_arguments, NULL) == WEFT_OK, "%s",
-                  weft_last_error());
 }

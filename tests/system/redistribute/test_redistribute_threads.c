@@ -201,7 +201,7 @@ static void *run_helper(void *argument)
     return NULL;
 }
 
-static weft_status share_context(void *argument)
+TEST_ON_RANKS(RANKS, a_context_is_used_by_many_threads)
 {
     OWNED(weft_spec) *from = spec_of("2", "f32[16,16] S(0)"), *to = spec_of("2", "f32[16,16] S(1)");
     struct thread threads[HELPERS] = {0};
@@ -209,7 +209,6 @@ static weft_status share_context(void *argument)
     OWNED(weft_plan) *plan = NULL;
     weft_work *left;
 
-    (void)argument;
     WF_TRY(weft_plan_create(from, to, NULL, &plan));
     WF_TRY(weft_init(NULL, &rank.context));
     for (int i = 0; i < HELPERS; i++) {
@@ -233,9 +232,4 @@ static weft_status share_context(void *argument)
     }
     weft_context_release(&rank.context);
     return WEFT_OK;
-}
-
-TEST(a_context_is_used_by_many_threads)
-{
-    ck_assert_msg(weft_threads_run(RANKS, share_context, NULL) == WEFT_OK, "%s", weft_last_error());
 }

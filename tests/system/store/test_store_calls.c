@@ -68,7 +68,7 @@ static weft_status count_bytes(weft_context *context, const char *path, const ch
 }
 
 /* 16 MiB in 8 rows.  A gap in a row is longer than those that are read, too. */
-static weft_status read_needed(void *unused)
+TEST_BY(run, each_rank_reads_what_it_needs, void *unused)
 {
     static const uint64_t all = 8 * 524288 * 4;
     OWNED(weft_context) *context = NULL;
@@ -94,14 +94,9 @@ static weft_status read_needed(void *unused)
     return WEFT_OK;
 }
 
-TEST(each_rank_reads_what_it_needs)
-{
-    run(read_needed);
-}
-
 /* ---- many pieces ---- */
 
-static weft_status save_large(void *unused)
+TEST_BY(run, shards_of_many_pieces_are_saved_and_loaded, void *unused)
 {
     static const char *const layouts[] = {"mesh 4\na B(0;1500,1100)\nb SS(1,3)",
                                           "mesh 2x2\na S(0),R\nb S(0),S(1)"};
@@ -142,14 +137,9 @@ static weft_status save_large(void *unused)
     return WEFT_OK;
 }
 
-TEST(shards_of_many_pieces_are_saved_and_loaded)
-{
-    run(save_large);
-}
-
 /* ---- kinds of tensors ---- */
 
-static weft_status save_special(void *unused)
+TEST_BY(run, partial_tensors_are_reduced_and_views_are_saved, void *unused)
 {
     weft_save_options options = {.struct_size = sizeof options,
                                  .names = (const char *const[]){"sum", "turned"},
@@ -186,12 +176,7 @@ static weft_status save_special(void *unused)
     return WEFT_OK;
 }
 
-TEST(partial_tensors_are_reduced_and_views_are_saved)
-{
-    run(save_special);
-}
-
-static weft_status load_mapped(void *unused)
+TEST_BY(run, tensors_that_rules_make_are_loaded, void *unused)
 {
     weft_load_options options = {
         .struct_size = sizeof options, .names = (const char *const[]){"both"}, .count = 1};
@@ -221,11 +206,6 @@ static weft_status load_mapped(void *unused)
     weft_checkpoint_close(&mapped);
     weft_checkpoint_close(&from);
     return WEFT_OK;
-}
-
-TEST(tensors_that_rules_make_are_loaded)
-{
-    run(load_mapped);
 }
 
 /* ---- failures ---- */
@@ -306,7 +286,7 @@ static weft_status refuse_saves(weft_context *context, weft_tensor *tensor)
     return weft_save(context, in_folder("there"), 1, &tensor, &replace);
 }
 
-static weft_status refuse(void *unused)
+TEST_BY(run, an_error_of_one_rank_is_the_same_on_all, void *unused)
 {
     weft_checkpoint *from = NULL;
     OWNED(weft_context) *context = NULL;
@@ -325,13 +305,8 @@ static weft_status refuse(void *unused)
     return WEFT_OK;
 }
 
-TEST(an_error_of_one_rank_is_the_same_on_all)
-{
-    run(refuse);
-}
-
 /* Only rank 2 reads the file that is cut short. */
-static weft_status cut_file(void *unused)
+TEST_BY(run, a_shard_that_is_cut_short_fails_on_all_ranks, void *unused)
 {
     weft_save_options options = {.struct_size = sizeof options};
     weft_checkpoint *from = NULL;
@@ -360,14 +335,9 @@ static weft_status cut_file(void *unused)
     return WEFT_OK;
 }
 
-TEST(a_shard_that_is_cut_short_fails_on_all_ranks)
-{
-    run(cut_file);
-}
-
 /* ---- the end of a context ---- */
 
-static weft_status release_early(void *unused)
+TEST_BY(run, a_context_ends_after_its_savings, void *unused)
 {
     weft_saving_info info = {.struct_size = sizeof info};
     weft_saving *saving = NULL;
@@ -391,13 +361,8 @@ static weft_status release_early(void *unused)
     return WEFT_OK;
 }
 
-TEST(a_context_ends_after_its_savings)
-{
-    run(release_early);
-}
-
 /* Moves and another saving go on while a checkpoint is written. */
-static weft_status go_on(void *unused)
+TEST_BY(run, the_context_is_used_while_checkpoints_are_written, void *unused)
 {
     weft_saving *savings[2];
     weft_tensor *tensor, *moved;
@@ -427,11 +392,6 @@ static weft_status go_on(void *unused)
     }
     weft_tensor_release(&tensor);
     return WEFT_OK;
-}
-
-TEST(the_context_is_used_while_checkpoints_are_written)
-{
-    run(go_on);
 }
 
 /* One file with tensor "x" and one with "y"; the index lists "x" alone. */

@@ -27,8 +27,34 @@ static weft_status save_both(weft_context *context)
     return WEFT_OK;
 }
 
+static weft_status (*act)(weft_context *context, const weft_checkpoint *from);
+
+static weft_status rank_main(void *unused)
+{
+    weft_checkpoint *from = NULL;
+    OWNED(weft_context) *context = NULL;
+
+    (void)unused;
+    WF_TRY(weft_init(NULL, &context));
+    WF_TRY(save_both(context));
+    WF_TRY(weft_checkpoint_open(path, &from));
+    WF_TRY(act(context, from));
+    weft_checkpoint_close(&from);
+    return WEFT_OK;
+}
+
+static void run(weft_status (*what)(weft_context *, const weft_checkpoint *))
+{
+    act = what;
+    folder = folder_create();
+    snprintf(path, sizeof path, "%s/model", folder.path);
+    ck_assert_msg(weft_threads_run(RANKS, rank_main, NULL) == WEFT_OK, "%s", weft_last_error());
+    folder_remove(&folder);
+}
+
 /* Other layouts; one tensor is a view with gaps; names are the tensors' own, or given. */
-static weft_status load_both(weft_context *context, const weft_checkpoint *from)
+TEST_BY(run, tensors_that_exist_get_their_elements, weft_context *context,
+        const weft_checkpoint *from)
 {
     weft_load_options named = {
         .struct_size = sizeof named, .names = (const char *const[]){"w"}, .count = 1};
@@ -54,7 +80,8 @@ static weft_status load_both(weft_context *context, const weft_checkpoint *from)
     return weft_load_into(context, from, 0, NULL, NULL);
 }
 
-static weft_status refuse_all(weft_context *context, const weft_checkpoint *from)
+TEST_BY(run, tensors_that_do_not_fit_are_refused_on_all_ranks, weft_context *context,
+        const weft_checkpoint *from)
 {
     weft_load_options two = {
         .struct_size = sizeof two, .names = (const char *const[]){"w", "b"}, .count = 2};
@@ -90,39 +117,4 @@ static weft_status refuse_all(weft_context *context, const weft_checkpoint *from
     weft_tensor_release(&partial);
     weft_tensor_release(&nameless);
     return WEFT_OK;
-}
-
-static weft_status (*act)(weft_context *context, const weft_checkpoint *from);
-
-static weft_status rank_main(void *unused)
-{
-    weft_checkpoint *from = NULL;
-    OWNED(weft_context) *context = NULL;
-
-    (void)unused;
-    WF_TRY(weft_init(NULL, &context));
-    WF_TRY(save_both(context));
-    WF_TRY(weft_checkpoint_open(path, &from));
-    WF_TRY(act(context, from));
-    weft_checkpoint_close(&from);
-    return WEFT_OK;
-}
-
-static void run(weft_status (*what)(weft_context *, const weft_checkpoint *))
-{
-    act = what;
-    folder = folder_create();
-    snprintf(path, sizeof path, "%s/model", folder.path);
-    ck_assert_msg(weft_threads_run(RANKS, rank_main, NULL) == WEFT_OK, "%s", weft_last_error());
-    folder_remove(&folder);
-}
-
-TEST(tensors_that_exist_get_their_elements)
-{
-    run(load_both);
-}
-
-TEST(tensors_that_do_not_fit_are_refused_on_all_ranks)
-{
-    run(refuse_all);
 }

@@ -30,7 +30,7 @@ static void run(weft_status (*rank)(void *))
     weft_spec_release(&longs);
 }
 
-static weft_status compare_layouts(void *unused)
+TEST_BY(run, tensors_in_different_layouts_are_compared, void *unused)
 {
     weft_tensor_difference_info info = {.struct_size = sizeof info};
     weft_random first = {3, 0}, second = {3, 0};
@@ -73,11 +73,6 @@ static weft_status compare_layouts(void *unused)
     return WEFT_OK;
 }
 
-TEST(tensors_in_different_layouts_are_compared)
-{
-    run(compare_layouts);
-}
-
 /* A tensor with the VALUES of this rank. */
 static weft_status hold_values(weft_context *context, const weft_spec *spec, const void *values,
                                weft_tensor **out)
@@ -90,7 +85,7 @@ static weft_status hold_values(weft_context *context, const weft_spec *spec, con
         *out, values, (size_t)shard->elements * weft_dtype_bytes(weft_spec_dtype(spec)), NULL);
 }
 
-static weft_status compare_values(void *unused)
+TEST_BY(run, values_that_are_not_numbers_are_compared, void *unused)
 {
     weft_tensor_difference_info info = {.struct_size = sizeof info};
     int64_t one[3] = {INT64_MIN, INT64_MIN, 5}, other[3] = {INT64_MAX, INT64_MIN, 4};
@@ -132,15 +127,10 @@ static weft_status compare_values(void *unused)
     return WEFT_OK;
 }
 
-TEST(values_that_are_not_numbers_are_compared)
-{
-    run(compare_values);
-}
-
 /* ---- agreed errors ---- */
 
 /* One rank has no memory: all ranks get the error, and the next move works. */
-static weft_status lack_memory(void *unused)
+TEST_BY(run, all_ranks_get_the_error_of_one_without_memory, void *unused)
 {
     weft_tensor_options agreeing = {.struct_size = sizeof agreeing, .agree = true};
     weft_tensor *a, *b = NULL, *made = NULL;
@@ -173,13 +163,8 @@ static weft_status lack_memory(void *unused)
     return WEFT_OK;
 }
 
-TEST(all_ranks_get_the_error_of_one_without_memory)
-{
-    run(lack_memory);
-}
-
 /* One rank has no memory for the copy without gaps: its job fails on all ranks. */
-static weft_status lack_memory_for_gaps(void *unused)
+TEST_BY(run, nobody_waits_for_a_rank_without_memory_for_gaps, void *unused)
 {
     static const int64_t strides[] = {9, 1};
     weft_tensor_options options = {.struct_size = sizeof options, .strides = strides};
@@ -207,11 +192,6 @@ static weft_status lack_memory_for_gaps(void *unused)
     weft_tensor_release(&b);
     WF_TRY(weft_free(context, values));
     return WEFT_OK;
-}
-
-TEST(nobody_waits_for_a_rank_without_memory_for_gaps)
-{
-    run(lack_memory_for_gaps);
 }
 
 /* Ranks 0 to 3 get the error; rank 4 is in no mesh, and its call is right. */
@@ -298,7 +278,7 @@ static weft_status move_other_tensors(weft_context *context, weft_tensor *a)
     return WEFT_OK;
 }
 
-static weft_status pass_other_tensors(void *unused)
+TEST_BY(run, ranks_that_pass_other_tensors_are_named, void *unused)
 {
     weft_tensor *a = NULL, *b = NULL;
     OWNED(weft_context) *context = NULL;
@@ -317,13 +297,8 @@ static weft_status pass_other_tensors(void *unused)
     return WEFT_OK;
 }
 
-TEST(ranks_that_pass_other_tensors_are_named)
-{
-    run(pass_other_tensors);
-}
-
 /* A rank without memory at any point: all ranks get its error, and stay in step. */
-static weft_status lack_memory_for_comparison(void *unused)
+TEST_BY(run, ranks_stay_in_step_if_one_has_no_memory_to_compare, void *unused)
 {
     weft_tensor_difference_info info = {.struct_size = sizeof info};
     weft_tensor *p = NULL, *c = NULL;
@@ -352,12 +327,7 @@ static weft_status lack_memory_for_comparison(void *unused)
     return WEFT_OK;
 }
 
-TEST(ranks_stay_in_step_if_one_has_no_memory_to_compare)
-{
-    run(lack_memory_for_comparison);
-}
-
-static weft_status wrap_together(void *unused)
+TEST_BY(run, ranks_that_wrap_other_shapes_are_named, void *unused)
 {
     int64_t shape[2] = {3, 7};
     weft_tensor_options options = {
@@ -386,9 +356,4 @@ static weft_status wrap_together(void *unused)
     HOLDS(tensor == NULL);
     WF_TRY(weft_free(context, values));
     return WEFT_OK;
-}
-
-TEST(ranks_that_wrap_other_shapes_are_named)
-{
-    run(wrap_together);
 }

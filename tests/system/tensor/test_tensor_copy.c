@@ -45,7 +45,7 @@ static bool has_all(const float *whole)
 
 /* ---- host memory ---- */
 
-static weft_status copy_to_and_from_host(void *unused)
+TEST_BY(run, a_tensor_is_copied_to_host_memory, void *unused)
 {
     float in[12], out[24] = {0};
     weft_tensor *tensor, *everywhere, *somewhere;
@@ -85,11 +85,6 @@ static weft_status copy_to_and_from_host(void *unused)
     weft_tensor_release(&somewhere);
     weft_context_release(&context);
     return WEFT_OK;
-}
-
-TEST(a_tensor_is_copied_to_host_memory)
-{
-    run(copy_to_and_from_host);
 }
 
 /* ---- fill ---- */
@@ -147,7 +142,7 @@ TEST(a_tensor_is_filled)
 /* ---- gaps ---- */
 
 /* Move rows with gaps to columns with gaps and back, alone and in a list, on two streams. */
-static weft_status move_gaps(void *unused)
+TEST_BY(run, tensors_with_gaps_move, void *unused)
 {
     static const int64_t wide[] = {8, 1}, tall[] = {1, 5};
     weft_tensor_options options = {.struct_size = sizeof options, .strides = wide};
@@ -196,11 +191,6 @@ static weft_status move_gaps(void *unused)
     WF_TRY(weft_free(context, target));
     weft_stream_release(&stream);
     return WEFT_OK;
-}
-
-TEST(tensors_with_gaps_move)
-{
-    run(move_gaps);
 }
 
 /* ---- memory ---- */

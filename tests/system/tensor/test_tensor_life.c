@@ -25,7 +25,7 @@ static void run(weft_status (*rank)(void *))
 
 /* ---- creation ---- */
 
-static weft_status own_memory(void *unused)
+TEST_BY(run, a_tensor_owns_its_memory, void *unused)
 {
     weft_tensor_options options = {.struct_size = sizeof options, .name = "layer1.weight"};
     weft_tensor *tensor = NULL, *same;
@@ -64,11 +64,6 @@ static weft_status own_memory(void *unused)
             "weft_tensor_create: weft_tensor_options.shape is set, but it is about memory of the "
             "caller (weft_tensor_wrap)");
     return WEFT_OK;
-}
-
-TEST(a_tensor_owns_its_memory)
-{
-    run(own_memory);
 }
 
 static _Atomic int released;
@@ -163,7 +158,7 @@ TEST(a_tensor_wraps_memory_of_the_caller)
 
 /* ---- moves ---- */
 
-static weft_status move_there_and_back(void *unused)
+TEST_BY(run, tensors_move_alone_and_together, void *unused)
 {
     weft_tensor *tensors[2], *targets[2], *back, *all;
     weft_random random = {7, 0};
@@ -209,11 +204,6 @@ static weft_status move_there_and_back(void *unused)
     return WEFT_OK;
 }
 
-TEST(tensors_move_alone_and_together)
-{
-    run(move_there_and_back);
-}
-
 enum { LISTED = 5 };
 
 /* Two lists of the same layouts, with elements of their own. */
@@ -243,7 +233,7 @@ static weft_status move_and_check(weft_context *context, struct lists *l, int li
     return WEFT_OK;
 }
 
-static weft_status move_lists_again(void *unused)
+TEST_BY(run, lists_move_again_and_again, void *unused)
 {
     struct lists l = {{{NULL}}, {{NULL}}};
     OWNED(weft_context) *context = NULL;
@@ -270,11 +260,6 @@ static weft_status move_lists_again(void *unused)
         weft_tensor_release(&l.targets[i / LISTED][i % LISTED]);
     }
     return WEFT_OK;
-}
-
-TEST(lists_move_again_and_again)
-{
-    run(move_lists_again);
 }
 
 /* ---- errors ---- */
@@ -309,7 +294,7 @@ static weft_status name_with_controls(weft_context *context)
     return WEFT_OK;
 }
 
-static weft_status name_functions(void *unused)
+TEST_BY(run, an_error_names_the_function_once, void *unused)
 {
     weft_tensor_options options = {.struct_size = sizeof options, .name = "w"};
     weft_tensor *tensors[2], *wrong[2], *out = NULL;
@@ -350,11 +335,6 @@ static weft_status name_functions(void *unused)
     return WEFT_OK;
 }
 
-TEST(an_error_names_the_function_once)
-{
-    run(name_functions);
-}
-
 /* ---- draws ---- */
 
 /* Parameters that f16 and the floats of 8 bits do not reach. */
@@ -390,7 +370,7 @@ static weft_status refuse_narrow_draws(weft_context *context, weft_random *rando
     return WEFT_OK;
 }
 
-static weft_status refuse_draws(void *unused)
+TEST_BY(run, wrong_draws_are_refused, void *unused)
 {
     weft_random random = {1, 9};
     weft_spec *other;
@@ -438,9 +418,4 @@ static weft_status refuse_draws(void *unused)
     weft_tensor_release(&integers);
     weft_tensor_release(&partial);
     return WEFT_OK;
-}
-
-TEST(wrong_draws_are_refused)
-{
-    run(refuse_draws);
 }

@@ -113,3 +113,21 @@ TEST(every_allocation_may_fail)
 
     ck_assert_uint_ge(ALLOCATIONS_FAIL(print_much(&out), wf_free(out)), 4);
 }
+
+TEST(a_failure_takes_the_text_with_it)
+{
+    struct wf_text text = {0};
+    int64_t live = wf_mem_live();
+
+    wf_text_add(&text, "%d, %d", 1, 2);
+    ck_assert_int_eq(wf_fail_text(WEFT_ERR_INVALID, &text, "the list is %s: %d", text.data, 3),
+                     WEFT_ERR_INVALID);
+    ck_assert_str_eq(weft_last_error(), "the list is 1, 2: 3");
+    ck_assert_ptr_null(text.data);
+    wf_mem_fail_at(1);
+    wf_text_add(&text, "list");
+    wf_mem_fail_at(0);
+    ck_assert_int_eq(wf_fail_text(WEFT_ERR_INVALID, &text, "the list is %s", text.data),
+                     WEFT_ERR_NO_MEMORY);
+    ck_assert_int_eq(wf_mem_live(), live);
+}
