@@ -32,10 +32,15 @@ def _on_thread(make: Callable[[], _Made]) -> _Made:
 
     thread = threading.Thread(target=work, name="weft join", daemon=True)
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # signals are for this thread
+    started = True
     try:
         thread.start()
+    except RuntimeError:  # an interpreter that ends starts no threads, and runs no handlers either
+        started = False
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    if not started:
+        return make()
     try:
         while thread.is_alive():
             thread.join(0.05)  # a signal that another thread has received is noticed then
