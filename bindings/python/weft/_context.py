@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from . import _weft
+
+if TYPE_CHECKING:
+    from ._weft import _StreamLike
 
 _Made = TypeVar("_Made")
 
@@ -110,6 +113,10 @@ class Context(_weft.Context):
         made._layouts = {}
         made._bind_thread()
         return made
+
+    def wait(self, stream: _StreamLike = None, timeout: float | None = None) -> None:  # type: ignore[override]
+        """Wait for the work on a stream; None: the default stream.  timeout is in seconds; None: no limit."""
+        super().wait(timeout, stream)
 
     def close(self) -> None:
         """Leave the job.  Tensors, streams and moves of the context must be gone."""
