@@ -40,6 +40,33 @@ def redistribute(context):
     return best(lambda: weft.redistribute(x, "1", "S(0)", "R", (16,), out=y, context=context), 20000)
 
 
+def message(context):
+    """A send to this rank itself and its receive, in a group."""
+    comm, x, y = context.world, np.ones(16, np.float32), np.empty(16, np.float32)
+
+    def exchange():
+        comm.group_begin()
+        comm.send(x, 0)
+        comm.receive(y, 0)
+        comm.group_end()
+
+    def group():
+        comm.group_begin()
+        comm.group_end()
+
+    return best(exchange, 20000) - best(group, 20000)
+
+
+def collective(context):
+    comm, x, y = context.world, np.ones(16, np.float32), np.empty(16, np.float32)
+    return best(lambda: comm.all_reduce(x, y), 20000), best(lambda: comm.all_gather_v(x, y, [16]), 20000)
+
+
+def tensor(context):
+    spec = weft.spec("f32[16] S(0)", "1")
+    return best(lambda: weft.Tensor(context, spec), 20000)
+
+
 def import_ms():
     program = "import time; t = time.perf_counter(); import weft; print((time.perf_counter() - t) * 1e3)"
     runs = [subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
@@ -68,6 +95,11 @@ def main():
         print(f"fixed move of 1 tensor              {one_fixed - empty:8.0f} ns, with C")
         print(f"each further tensor                 {(nine_fixed - one_fixed) / 8:8.0f} ns, with C")
         print(f"weft.redistribute from the cache    {redistribute(context) - empty:8.0f} ns, with C")
+        print(f"a send and its receive              {message(context):8.0f} ns, with C")
+        reduce, gather = collective(context)
+        print(f"all_reduce                          {reduce - empty:8.0f} ns, with C")
+        print(f"all_gather_v                        {gather - empty:8.0f} ns, with C")
+        print(f"weft.Tensor, made and deleted       {tensor(context) - empty:8.0f} ns, with C")
         print(f"10^6 calls add                      {growth(context, 10**6):8d} KiB")
     print(f"import weft                         {import_ms():8.1f} ms")
 

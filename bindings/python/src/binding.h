@@ -76,16 +76,6 @@ PyObject *raise_status(weft_status status);
 /* 0, or -1 with the exception of STATUS. */
 int check(weft_status status);
 
-/* ---- handles.c ---- */
-
-/* A new reference; it takes over the caller's reference to RAW, even if it fails. */
-PyObject *spec_wrap(weft_spec *raw);
-
-/* The raw handle of a weft.Spec; NULL with TypeError if OBJECT is none.  NAME is the argument's
- * name.
- */
-weft_spec *spec_of(PyObject *object, const char *name);
-
 /* ---- objects.c ---- */
 
 /* A new object of TYPE whose members are 0, and its end, when its members are released. */
@@ -114,10 +104,9 @@ PyObject *handle_repr(PyObject *self);
 PyObject *tuple_of(int32_t count, const int64_t *numbers);
 /* Up to WEFT_MAX_DIMS numbers of a sequence; their count, or -1. */
 int32_t numbers_of(PyObject *sequence, int64_t *out);
-/* Converters of PyArg_Parse, for "O&": an integer that fits uint64_t or unsigned, else ValueError.
- * The formats K and I take other integers modulo 2^64 or 2^32. */
+/* Converters of PyArg_Parse, for "O&": an integer that fits uint64_t, else ValueError.  The format
+ * K takes other integers modulo 2^64. */
 int to_u64(PyObject *object, void *out);
-int to_u32(PyObject *object, void *out);
 /* The same for a time limit in seconds, which becomes an int64_t of nanoseconds: 0 is the default,
  * math.inf no limit.  ValueError: it is negative or not a number. */
 int to_timeout(PyObject *object, void *out);

@@ -123,8 +123,9 @@ static void context_dealloc(PyObject *self)
     object_free(self);
 }
 
-/* The objects that use the context, the last one first; those that end now are left out. */
-static PyObject *list_users(const context_object *context)
+/* A RuntimeError that names the objects that use the context, the last one first; those that end
+ * now are left out.  Returns NULL. */
+static PyObject *refuse_close(const context_object *context)
 {
     PyObject *list = PyList_New(0);
 
@@ -132,24 +133,8 @@ static PyObject *list_users(const context_object *context)
         if (one->raw != NULL && Py_REFCNT((PyObject *)one) > 0 &&
             PyList_Append(list, (PyObject *)one) < 0)
             Py_CLEAR(list);
-    return list;
-}
-
-/* A RuntimeError that names the objects that use the context.  Returns NULL. */
-static PyObject *refuse_close(const context_object *context)
-{
-    PyObject *users = list_users(context);
-    PyObject *names = users != NULL ? package_call("weft._texts", "kinds_of", "(O)", users) : NULL;
-
-    if (names != NULL)
-        PyErr_Format(PyExc_RuntimeError,
-                     "the context cannot be closed: %zd of its objects are in use: %U; delete them "
-                     "first, also arrays of their memory: write `del x`, or use them in a function "
-                     "that is called in the `with` block",
-                     context->used, names);
-    Py_XDECREF(users);
-    Py_XDECREF(names);
-    return NULL;
+    if (list == NULL) return NULL;
+    return package_call("weft._texts", "refuse_close", "(nN)", context->used, list);
 }
 
 static PyObject *context_close(PyObject *self, PyObject *unused)
@@ -199,25 +184,6 @@ static PyObject *get_closed(PyObject *self, void *closure)
 {
     (void)closure;
     return PyBool_FromLong(self_of(self)->raw == NULL);
-}
-
-static PyObject *context_wait(PyObject *self, PyObject *args, PyObject *kwargs)
-{
-    static char *names[] = {"stream", NULL};
-    context_object *context = context_of(self);
-    PyObject *stream = Py_None;
-    weft_stream *raw = NULL, *owned = NULL;
-    weft_status status;
-
-    if (context == NULL || !PyArg_ParseTupleAndKeywords(args, kwargs, "|O:wait", names, &stream))
-        return NULL;
-    if (stream_of(stream, context, &raw, &owned) < 0) return NULL;
-    WAIT_BEGIN
-    status = weft_context_wait(context->raw, raw, WEFT_FOREVER);
-    weft_stream_release(&owned);
-    WAIT_END
-    if (status != WEFT_OK) return raise_status(status);
-    Py_RETURN_NONE;
 }
 
 /* ---- streams ---- */
@@ -273,7 +239,6 @@ int context_type_add(PyObject *module)
         {"close", context_close, METH_NOARGS,
          "close()\n\nLeave the job.  Tensors, streams and moves of the context must be gone."},
         {"_leave", context_leave, METH_NOARGS, "Leave the job when the process ends."},
-        {"wait", KEYWORDS(context_wait), "wait(stream=None)\n\nWait for the work on a stream."},
         {0}};
     static PyType_Slot slots[] = {{Py_tp_new, context_new},
                                   {Py_tp_dealloc, context_dealloc},

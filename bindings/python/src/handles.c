@@ -74,16 +74,6 @@ PyObject *handle_make(PyTypeObject *type, const struct handle_class *class, void
     return (PyObject *)self;
 }
 
-PyObject *spec_wrap(weft_spec *raw)
-{
-    return handle_make(binding.spec, &class_weft_spec, raw, true, NULL);
-}
-
-weft_spec *spec_of(PyObject *object, const char *name)
-{
-    return handle_of(object, &class_weft_spec, name);
-}
-
 PyTypeObject *class_for(PyObject *given, const struct handle_class *class)
 {
     if (given != NULL && PyType_Check(given) &&

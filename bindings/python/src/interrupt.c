@@ -75,13 +75,10 @@ static void install(void)
 /* Whether the program has left SIGINT to Python.  Another handler decides itself what happens. */
 static bool raises_interrupt(void)
 {
-    PyObject *module = PyImport_ImportModule("weft._context");
-    PyObject *answer =
-        module != NULL ? PyObject_CallMethod(module, "raises_interrupt", NULL) : NULL;
+    PyObject *answer = package_call("weft._context", "raises_interrupt", "()");
     bool raises = answer == Py_True;
 
     PyErr_Clear();
-    Py_XDECREF(module);
     Py_XDECREF(answer);
     return raises;
 }

@@ -1,4 +1,5 @@
 /* move.c - one array moved between layouts: weft.move_array. */
+#include "classes.h"
 #include "interrupt.h"
 #include "place.h"
 #include "tensor.h"
@@ -101,8 +102,8 @@ static PyObject *move_array(PyObject *module, PyObject *args, PyObject *kwargs)
                                             &object, &source, &target, &out, &stream)))
         return NULL;
     context = context_of(given);
-    from = context != NULL ? spec_of(source, "source") : NULL;
-    to = from != NULL ? spec_of(target, "target") : NULL;
+    from = context != NULL ? handle_of(source, &class_weft_spec, "source") : NULL;
+    to = from != NULL ? handle_of(target, &class_weft_spec, "target") : NULL;
     if (to == NULL) return NULL;
     context->calls++; /* the code of arrays cannot close it */
     if (array_open(object, &in) < 0) {

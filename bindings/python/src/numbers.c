@@ -65,19 +65,20 @@ int value_refuse(const struct value_type *type, const char *wanted, PyObject *ob
 int integer_read(const struct value_type *type, uint8_t kind, PyObject *object, void *out)
 {
     PyObject *number = PyNumber_Index(object);
-    bool narrow = integers[kind].bytes < 8;
+    bool narrow = integers[kind].bytes < 8, failed;
     uint64_t value;
 
     if (number == NULL) return value_refuse(type, "an int", object);
     value = integers[kind].is_signed ? (uint64_t)PyLong_AsLongLong(number)
                                      : PyLong_AsUnsignedLongLong(number);
     Py_DECREF(number);
-    if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_OverflowError)) return -1;
+    failed = value == UINT64_MAX && PyErr_Occurred() != NULL;
+    if (failed && !PyErr_ExceptionMatches(PyExc_OverflowError)) return -1;
     if (integers[kind].is_signed)
         narrow = narrow && (int64_t)value != (int32_t)value;
     else
         narrow = narrow && value >> (8 * integers[kind].bytes) != 0;
-    if (!PyErr_Occurred() && !narrow) {
+    if (!failed && !narrow) {
         value_store(out, integers[kind].bytes, value);
         return 0;
     }
@@ -118,13 +119,6 @@ int to_u64(PyObject *object, void *out)
     static const struct value_type type = {.name = "the number"};
 
     return integer_read(&type, VALUE_U64, object, out) == 0;
-}
-
-int to_u32(PyObject *object, void *out)
-{
-    static const struct value_type type = {.name = "the number"};
-
-    return integer_read(&type, VALUE_U32, object, out) == 0;
 }
 
 int to_timeout(PyObject *object, void *out)

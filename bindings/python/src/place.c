@@ -2,9 +2,6 @@
 #include "place.h"
 #include "tensor.h"
 
-#include <stdio.h>
-#include <string.h>
-
 /* ---- arrays ---- */
 
 static bool is_empty(const struct array *array)
@@ -21,19 +18,6 @@ static bool is_shared(const weft_dl_device *device)
            device->type == WEFT_DL_CUDA_MANAGED;
 }
 
-static const char *memory_of(const weft_dl_device *device, char *text, size_t size)
-{
-    if (device->type == WEFT_DL_CPU)
-        snprintf(text, size, "host memory");
-    else if (device->type == WEFT_DL_CUDA || device->type == WEFT_DL_ROCM)
-        snprintf(text, size, "the memory of %s device %d",
-                 device->type == WEFT_DL_CUDA ? "CUDA" : "ROCm", (int)device->id);
-    else
-        snprintf(text, size, "the memory of device %d of DLPack's type %d", (int)device->id,
-                 (int)device->type);
-    return text;
-}
-
 /* Whether DATA, which its library takes for plain host memory, is known to the context's device. */
 static bool is_pinned(const void *data, context_object *context)
 {
@@ -45,15 +29,14 @@ static bool is_pinned(const void *data, context_object *context)
 int place_fits(const struct array *array, context_object *context, const char *name)
 {
     const weft_dl_device *have = &array->device, *need = &context->device;
-    char found[64], wanted[64];
 
     if (have->type == need->type && (have->id == need->id || need->type == WEFT_DL_CPU)) return 0;
     if (have->type == need->type && have->id == ANY_DEVICE) return 0;
     if (is_shared(have) || is_empty(array)) return 0;
     if (have->type == WEFT_DL_CPU && is_pinned(array->data, context)) return 0;
-    PyErr_Format(PyExc_ValueError, "%s is in %s; the backend %s works in %s", name,
-                 memory_of(have, found, sizeof found), weft_context_plugin(context->raw)->name,
-                 memory_of(need, wanted, sizeof wanted));
+    Py_XDECREF(arrays_call("refuse_place", "(s(ii)s(ii))", name, (int)have->type, (int)have->id,
+                           weft_context_plugin(context->raw)->name, (int)need->type,
+                           (int)need->id));
     return -1;
 }
 

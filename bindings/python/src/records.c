@@ -43,7 +43,7 @@ static int read_path(PyObject *object, struct arena *arena, const char **out)
 static int read_enum(const struct value_type *type, PyObject *object, void *out)
 {
     const struct choices *choices = type->choices;
-    PyObject *all, *comma, *text;
+    PyObject *all, *text;
     uint32_t found = 0;
 
     while (found < choices->count &&
@@ -62,13 +62,8 @@ static int read_enum(const struct value_type *type, PyObject *object, void *out)
         if (text == NULL || PyList_Append(all, text) < 0) Py_CLEAR(all);
         Py_XDECREF(text);
     }
-    comma = PyUnicode_FromString(", ");
-    text = all != NULL && comma != NULL ? PyUnicode_Join(comma, all) : NULL;
-    if (text != NULL)
-        PyErr_Format(PyExc_ValueError, "%s is %R; expected one of: %U", type->name, object, text);
-    Py_XDECREF(all);
-    Py_XDECREF(comma);
-    Py_XDECREF(text);
+    if (all != NULL)
+        Py_XDECREF(package_call("weft._errors", "refuse_choice", "(sON)", type->name, object, all));
     return -1;
 }
 

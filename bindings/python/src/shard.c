@@ -1,7 +1,7 @@
 /* shard.c - weft.Shard, see shard.h. */
 #include "shard.h"
 
-#include "call.h"
+#include "classes.h"
 
 typedef struct {
     PyObject_HEAD void *data; /* NULL: the shard is empty */
@@ -67,15 +67,11 @@ static PyObject *shard_device(PyObject *self, PyObject *unused)
 static PyObject *shard_array(PyObject *self, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"dtype", "copy", NULL};
-    PyObject *dtype = Py_None, *copy = Py_None, *module, *result;
+    PyObject *dtype = Py_None, *copy = Py_None;
 
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OO:__array__", names, &dtype, &copy))
         return NULL;
-    module = PyImport_ImportModule("weft._arrays");
-    if (module == NULL) return NULL;
-    result = PyObject_CallMethod(module, "as_numpy", "OOO", self, dtype, copy);
-    Py_DECREF(module);
-    return result;
+    return arrays_call("as_numpy", "(OOO)", self, dtype, copy);
 }
 
 /* ---- properties ---- */
@@ -119,8 +115,7 @@ PyObject *shard_new(const struct shard_facts *facts)
     int64_t dense = 1;
 
     if (self == NULL) return NULL;
-    self->spec =
-        facts->spec != NULL ? spec_wrap(weft_spec_retain(facts->spec)) : Py_NewRef(Py_None);
+    self->spec = handle_make(binding.spec, &class_weft_spec, (weft_spec *)facts->spec, false, NULL);
     if (self->spec == NULL || check(weft_dtype_to_dlpack(facts->dtype, &self->dtype)) < 0) {
         Py_DECREF((PyObject *)self);
         return NULL;

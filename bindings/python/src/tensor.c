@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-weft_tensor *tensor_raw(PyObject *self)
+static weft_tensor *raw_of(PyObject *self)
 {
     return ((tensor_object *)self)->raw;
 }
@@ -79,7 +79,7 @@ static PyObject *wrap(PyObject *type, PyObject *args, PyObject *kwargs)
         return NULL;
     options.agree = agree;
     context = context_of(given);
-    layout = context != NULL ? spec_of(spec, "spec") : NULL;
+    layout = context != NULL ? handle_of(spec, &class_weft_spec, "spec") : NULL;
     if (layout == NULL) return NULL;
     array = calloc(1, sizeof *array);
     if (array == NULL) return PyErr_NoMemory();
@@ -119,7 +119,7 @@ static int export_of(PyObject *self, int rank, PyObject *stream, weft_dl_version
 
     options.device_type = context->device.type;
     if (consumer_of(stream, context, &options.consumer) < 0) return -1;
-    status = weft_tensor_to_dlpack(tensor_raw(self), &options, &managed);
+    status = weft_tensor_to_dlpack(raw_of(self), &options, &managed);
     if (status == WEFT_OK) *out = managed;
     weft_stream_release(&options.consumer);
     return check(status);
@@ -135,10 +135,10 @@ static PyObject *tensor_local(PyObject *self, PyObject *args, PyObject *kwargs)
     int rank;
 
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "i|O:local", names, &rank, &stream) ||
-        check(weft_tensor_local_of(tensor_raw(self), rank, &local)) < 0 ||
+        check(weft_tensor_local_of(raw_of(self), rank, &local)) < 0 ||
         export_of(self, rank, stream, &managed) < 0)
         return NULL;
-    facts.spec = weft_tensor_spec(tensor_raw(self));
+    facts.spec = weft_tensor_spec(raw_of(self));
     facts.dtype = weft_spec_dtype(facts.spec);
     facts.data = local.memory;
     facts.dims = local.shard.dims;

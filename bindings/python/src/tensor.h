@@ -4,8 +4,6 @@
 
 #include "array.h"
 
-weft_tensor *tensor_raw(PyObject *self);
-
 /* ---- move.c ---- */
 
 /* 0 if ARRAY has the dtype and the shape of RANK's shard of SPEC.  NAME is the argument's name. */

@@ -178,6 +178,14 @@ def test_an_abort_reaches_all_communicators(tmp_path):
     assert all("aborted by rank 1" in output for output in outputs), outputs
 
 
+def test_a_program_that_ends_can_join_a_job(tmp_path):
+    """Python 3.12 and later start no threads then."""
+    program = tmp_path / "program.py"
+    program.write_text("import atexit, weft\natexit.register(lambda: print('ranks', weft.init('gloo-cpu').size))\n")
+    done = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=LIMIT, check=False)
+    assert (done.returncode, done.stdout) == (0, "ranks 1\n"), done.stderr
+
+
 def test_a_second_library_is_refused(tmp_path):
     own = next(
         pathlib.Path(line.split()[-1])

@@ -339,5 +339,33 @@ def test_a_context_names_the_objects_that_use_it():
     del tensors[1:4]
     with pytest.raises(RuntimeError, match="3 of its objects are in use: weft.Tensor '3' .*, weft.Tensor '2' .*, weft.Tensor 'w' f32.*; delete them"):
         context.close()
+    with pytest.raises(RuntimeError) as raised:
+        context.close()
     tensors.clear()
-    context.close()
+    context.close()  # the exception, which is kept, keeps none of them
+    assert raised.value
+
+
+def test_memory_of_a_device_that_states_no_number_is_refused():
+    class Foreign:
+        __cuda_array_interface__ = {"shape": (4,), "typestr": "<f4", "data": (4096, False), "version": 3, "strides": None}
+
+    with weft.Context("gloo-cpu") as context:
+        with pytest.raises(ValueError, match="^array is in the memory of a CUDA device; the backend gloo-cpu works in host memory$"):
+            context.world.send(Foreign(), 0)
+        with pytest.raises(ValueError, match="^array is in the memory of a CUDA device; the backend gloo-cpu works in host memory$"):
+            weft.redistribute(Foreign(), "1", "R", "R", shape=(4,), context=context)
+
+
+def test_a_context_waits_for_a_stream_or_for_some_time():
+    with weft.Context("gloo-cpu") as context:
+        stream = weft.Stream(context)
+        context.wait()
+        context.wait(stream)
+        context.wait(stream, timeout=5)
+        context.wait(timeout=5)
+        with pytest.raises(ValueError, match="timeout is -1; expected a number of seconds"):
+            context.wait(timeout=-1)
+        with pytest.raises(TypeError, match="stream must be None"):
+            context.wait("now")
+        del stream

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 from operator import index
-from typing import Any
+from typing import Any, NoReturn
 
 from . import _weft
 
 HOST = 1  # the device type of DLPack
+DEVICE_NAMES = {2: "CUDA", 10: "ROCm"}
 NUMPY_NAMES = {
     "bool": "bool", "i8": "int8", "u8": "uint8", "i16": "int16", "u16": "uint16", "i32": "int32",
     "u32": "uint32", "i64": "int64", "u64": "uint64", "f16": "float16", "f32": "float32",
@@ -23,6 +24,22 @@ TYPE_STRINGS = {
     "bool": "|b1", "i8": "|i1", "u8": "|u1", "i16": "<i2", "u16": "<u2", "i32": "<i4", "u32": "<u4", "i64": "<i8",
     "u64": "<u8", "f16": "<f2", "f32": "<f4", "f64": "<f8", "c64": "<c8", "c128": "<c16",
 }  # fmt: skip
+
+def _memory_of(device: tuple[int, int]) -> str:
+    """The memory of a device of DLPack.  An array may state no number, which is -1."""
+    kind, number = device
+    if kind == HOST:
+        return "host memory"
+    name = DEVICE_NAMES.get(kind)
+    if name is None:
+        return f"the memory of device {number} of DLPack's type {kind}"
+    return f"the memory of a {name} device" if number < 0 else f"the memory of {name} device {number}"
+
+
+def refuse_place(name: str, have: tuple[int, int], backend: str, need: tuple[int, int]) -> NoReturn:
+    """The error for memory that a backend cannot use."""
+    raise ValueError(f"{name} is in {_memory_of(have)}; the backend {backend} works in {_memory_of(need)}")
+
 
 def library_of(like: Any) -> Any:
     """The module of an array: the namespace of the array API standard, or the module of its type."""

@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from . import _weft
+
+if TYPE_CHECKING:
+    from ._weft import _StreamLike
 
 _Made = TypeVar("_Made")
 
@@ -32,10 +35,15 @@ def _on_thread(make: Callable[[], _Made]) -> _Made:
 
     thread = threading.Thread(target=work, name="weft join", daemon=True)
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # signals are for this thread
+    started = True
     try:
         thread.start()
+    except RuntimeError:  # an interpreter that ends starts no threads, and runs no handlers either
+        started = False
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    if not started:
+        return make()
     try:
         while thread.is_alive():
             thread.join(0.05)  # a signal that another thread has received is noticed then
@@ -105,6 +113,10 @@ class Context(_weft.Context):
         made._layouts = {}
         made._bind_thread()
         return made
+
+    def wait(self, stream: _StreamLike = None, timeout: float | None = None) -> None:  # type: ignore[override]
+        """Wait for the work on a stream; None: the default stream.  timeout is in seconds; None: no limit."""
+        super().wait(timeout, stream)
 
     def close(self) -> None:
         """Leave the job.  Tensors, streams and moves of the context must be gone."""

@@ -183,6 +183,11 @@ def refuse_option(function: str, name: str, known: list[str | None]) -> None:
     raise TypeError(f"{function}() has no argument '{name}'{nearest(name, [one for one in known if one])}")
 
 
+def refuse_choice(name: str, given: object, known: list[str]) -> None:
+    """The error for a text that is none of the known ones."""
+    raise ValueError(f"{name} is {given!r}; expected one of: {', '.join(known)}")
+
+
 def error_of(code: int, name: str, text: str, vendor: str | None = None, vendor_code: int = 0) -> Error:
     """The exception of a status."""
     text = spoken(text)

@@ -140,36 +140,36 @@ class Tensor(_weft.Tensor):
     def uniform(  # type: ignore[override]
         self, seed: int, offset: int = 0, low: float = 0, high: float = 1, stream: _weft._StreamLike = None
     ) -> None:
-        """low <= x < high."""
+        """Set the elements to random numbers that are equally likely in low <= x < high."""
         super().uniform((seed, offset), low, high, stream)
 
     def normal(  # type: ignore[override]
         self, seed: int, offset: int = 0, mean: float = 0, deviation: float = 1, stream: _weft._StreamLike = None
     ) -> None:
-        """The normal distribution."""
+        """Set the elements to random numbers of a normal distribution."""
         super().normal((seed, offset), mean, deviation, stream)
 
     def truncated_normal(  # type: ignore[override]
         self, seed: int, offset: int = 0, mean: float = 0, deviation: float = 1, low: float = -2, high: float = 2,
         stream: _weft._StreamLike = None,
     ) -> None:
-        """The normal distribution within limits."""
+        """Set the elements to random numbers of a normal distribution within limits."""
         super().truncated_normal((seed, offset), mean, deviation, low, high, stream)
 
     def bernoulli(  # type: ignore[override]
         self, seed: int, offset: int = 0, probability: float = 0.5, stream: _weft._StreamLike = None
     ) -> None:
-        """1 with a probability, else 0."""
+        """Set each element to 1 with a probability, else to 0."""
         super().bernoulli((seed, offset), probability, stream)
 
     def dropout(  # type: ignore[override]
         self, seed: int, offset: int = 0, probability: float = 0.5, stream: _weft._StreamLike = None
     ) -> None:
-        """A mask for dropout."""
+        """Set the elements to a mask for dropout: 0 with a probability, else 1 / (1 - probability)."""
         super().dropout((seed, offset), probability, stream)
 
     def integers(  # type: ignore[override]
         self, seed: int, offset: int = 0, low: int = 0, high: int = 2, stream: _weft._StreamLike = None
     ) -> None:
-        """low <= x < high."""
+        """Set the elements to random integers that are equally likely in low <= x < high."""
         super().integers((seed, offset), low, high, stream)

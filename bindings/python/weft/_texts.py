@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 _Class = TypeVar("_Class", bound=type)
 
@@ -32,7 +32,7 @@ def text_of(thing: Any) -> str:
     return f"<{', '.join([f'{module}.{kind.__name__}', *facts])}>"
 
 
-def kinds_of(things: list[Any]) -> str:
+def _kinds_of(things: list[Any]) -> str:
     """weft.Tensor "w" f32[4] S(0), weft.Stream, and 3 more: what objects are, without a call that could wait."""
     texts = []
     for thing in things[:MOST]:
@@ -40,6 +40,15 @@ def kinds_of(things: list[Any]) -> str:
         texts.append(" ".join([f"weft.{type(thing).__name__}", *(name for name in names if name not in ("''", "None"))]))
     more = len(things) - MOST
     return ", ".join(texts) + (f", and {more} more" if more > 0 else "")
+
+
+def refuse_close(count: int, users: list[Any]) -> NoReturn:
+    """The error for a context that objects still use."""
+    names = _kinds_of(users)
+    users.clear()  # the traceback keeps this frame
+    raise RuntimeError(
+        f"the context cannot be closed: {count} of its objects are in use: {names}; delete them first, also arrays"
+        " of their memory: write `del x`, or use them in a function that is called in the `with` block")
 
 
 def _facts(thing: Any) -> list[tuple[str, Any]]:

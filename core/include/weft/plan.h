@@ -103,7 +103,7 @@ typedef struct weft_plan_info {
     /* True: bytes_received_max is exact.  False: it is an estimate; UINT64_MAX means 2^64 - 1 bytes
      * or more. */
     bool exact;
-    bool scratch_exact; /* as `exact`, for peak_bytes */
+    bool scratch_exact; /* peak_bytes is exact; false: an estimate */
     /* Proven optimal among the plans that docs/planner.md lists.  False: the search was ended
      * early, bytes were minimized for more than 64 ranks, or the plan is a batch or goes between
      * two meshes whose ranks differ. */

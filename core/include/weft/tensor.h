@@ -136,7 +136,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_tensor_use(weft_tensor *tensor, weft_st
 
 /* ---- properties; pointers are valid as long as the tensor; 0 or NULL for NULL ---- */
 
-WEFT_API const weft_spec *weft_tensor_spec(const weft_tensor *tensor); /* borrowed */
+WEFT_API const weft_spec *weft_tensor_spec(const weft_tensor *tensor); /* its layout; borrowed */
 WEFT_API weft_context *weft_tensor_context(const weft_tensor *tensor);
 WEFT_API const char *weft_tensor_name(const weft_tensor *tensor); /* "" if it has none */
 /* Whether functions that write elements refuse TENSOR: its memory was given so, or its strides make

@@ -60,10 +60,10 @@ WEFT_API void weft_experts_release(weft_experts **experts);
 
 typedef struct weft_experts_info {
     size_t struct_size;
-    int32_t experts;     /* on all ranks together */
+    int32_t experts;     /* experts of all ranks together */
     int32_t first, here; /* the first expert of this rank, and how many it has */
-    int32_t ranks;       /* along the axis */
-    int64_t capacity;    /* of the options */
+    int32_t ranks;       /* ranks along the axis */
+    int64_t capacity;    /* tokens that one rank sends to one expert, at most; 0: no limit */
 } weft_experts_info;
 
 /* Set *OUT, whose struct_size the caller sets.  Local. */
@@ -94,17 +94,17 @@ WEFT_API void weft_routing_release(weft_routing **routing);
 
 typedef struct weft_routing_info {
     size_t struct_size;
-    int64_t tokens;       /* of this rank: the sum of its counts */
-    int64_t sent;         /* of these, without the dropped ones */
-    int64_t received;     /* by this rank */
-    int32_t first_expert; /* of this rank */
+    int64_t tokens;       /* tokens of this rank: the sum of its counts */
+    int64_t sent;         /* tokens that this rank sends: `tokens` without the dropped ones */
+    int64_t received;     /* tokens that this rank receives */
+    int32_t first_expert; /* the first expert of this rank */
     size_t expert_count;  /* experts of this rank */
     /* Tokens received for each expert of this rank.  Borrowed until the routing or its experts are
      * released.  [expert_count entries] */
     const int64_t *counts;
     size_t by_rank_count; /* experts of this rank x ranks along the axis */
-    /* Of these tokens, from each rank along the axis: by_rank[i * ranks + rank].  Borrowed
-     * likewise.  [by_rank_count entries] */
+    /* Tokens received for expert i of this rank from each rank along the axis:
+     * by_rank[i * ranks + rank].  Borrowed likewise.  [by_rank_count entries] */
     const int64_t *by_rank;
 } weft_routing_info;
 

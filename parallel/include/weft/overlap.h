@@ -51,12 +51,12 @@ WEFT_API void weft_overlap_release(weft_overlap **overlap);
 
 typedef struct weft_overlap_info {
     size_t struct_size;
-    int32_t ranks;  /* along the axis */
+    int32_t ranks;  /* ranks along the axis */
     bool symmetric; /* rows are written through symmetric memory, otherwise sent as messages */
     /* Whether rows can be sent while a rank computes: on a device, and on processors if the host
      * has two of them for every rank.  BY_COSTS otherwise is PLAIN. */
     bool concurrent;
-    uint64_t bytes; /* of the options */
+    uint64_t bytes; /* of the largest tensor, as the options say */
 } weft_overlap_info;
 
 /* Set *OUT, whose struct_size the caller sets.  Local. */
