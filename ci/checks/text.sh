@@ -7,10 +7,8 @@ mapfile -t files < <(project_files | grep -v '^tests/fuzz/corpus/')
 
 complain() { echo "$*"; bad=1; }
 
-for file in "${files[@]}"; do
-    if [[ ! -s $file ]] || ! grep -Iq . "$file"; then continue; fi
-    if [[ -n $(tail -c 1 "$file") ]]; then complain "$file: no newline at the end"; fi
-done
+mapfile -t texts < <(grep -Il . "${files[@]}")
+if grep -alPz '[^\n]\z' "${texts[@]}"; then complain "the files above have no newline at the end"; fi
 if grep -nI '[[:blank:]]$' "${files[@]}"; then complain "the lines above end in blanks"; fi
 if grep -nIE '^(<{7}|>{7}) ' "${files[@]}"; then complain "the lines above are marks of a merge"; fi
 mapfile -t code < <(project_files '*.c' '*.h' '*.hpp' '*.hpp.in' '*.cc' '*.py' '*.cmake' '*.sh' '*.md')
@@ -20,7 +18,7 @@ while read -r script; do
     bash -n "$script" || bad=1
 done < <(grep -lE '^#!.*\b(ba)?sh$' "${files[@]}")
 if command -v shellcheck >/dev/null; then
-    grep -lE '^#!.*\b(ba)?sh$' "${files[@]}" | xargs shellcheck || bad=1
+    grep -lE '^#!.*\b(ba)?sh$' "${files[@]}" | xargs -n 8 -P "$jobs" shellcheck || bad=1
 else
     echo "text: shellcheck not found, scripts only parsed"
 fi
