@@ -18,7 +18,7 @@ while read -r script; do
     bash -n "$script" || bad=1
 done < <(grep -lE '^#!.*\b(ba)?sh$' "${files[@]}")
 if command -v shellcheck >/dev/null; then
-    grep -lE '^#!.*\b(ba)?sh$' "${files[@]}" | xargs -n 8 -P "$jobs" shellcheck || bad=1
+    grep -lE '^#!.*\b(ba)?sh$' "${files[@]}" | xargs shellcheck || bad=1
 else
     echo "text: shellcheck not found, scripts only parsed"
 fi
