@@ -6,7 +6,7 @@ mapfile -t files < <(project_files '*.c' '*.h' '*.hpp' '*.hpp.in' '*.cc' '*.cu')
 if [[ ${1:-} == --fix ]]; then
     exec "$tool" -i "${files[@]}"
 fi
-"$tool" --dry-run -Werror "${files[@]}" || die "ci/checks/format.sh --fix mends this"
+printf '%s\0' "${files[@]}" | xargs -0 -n 50 -P "$jobs" "$tool" --dry-run -Werror || die "ci/checks/format.sh --fix mends this"
 made=$(mktemp -d)
 trap 'rm -rf "$made"' EXIT
 python3 api/describe.py "$made/weft-api.json" 0 ./*/include/weft/*.h

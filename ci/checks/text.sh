@@ -7,10 +7,8 @@ mapfile -t files < <(project_files | grep -v '^tests/fuzz/corpus/')
 
 complain() { echo "$*"; bad=1; }
 
-for file in "${files[@]}"; do
-    if [[ ! -s $file ]] || ! grep -Iq . "$file"; then continue; fi
-    if [[ -n $(tail -c 1 "$file") ]]; then complain "$file: no newline at the end"; fi
-done
+mapfile -t texts < <(grep -Il . "${files[@]}")
+if grep -alPz '[^\n]\z' "${texts[@]}"; then complain "the files above have no newline at the end"; fi
 if grep -nI '[[:blank:]]$' "${files[@]}"; then complain "the lines above end in blanks"; fi
 if grep -nIE '^(<{7}|>{7}) ' "${files[@]}"; then complain "the lines above are marks of a merge"; fi
 mapfile -t code < <(project_files '*.c' '*.h' '*.hpp' '*.hpp.in' '*.cc' '*.py' '*.cmake' '*.sh' '*.md')
