@@ -53,7 +53,9 @@ lay_cable() {
     for n in "$a" "$b"; do ip -n "$n" link set lo up; done
     ip -n "$a" link set "wa$$" up
     ip -n "$b" link set "wb$$" up
-    until ip -n "$a" link show "wa$$" | grep -q "state UP"; do sleep 0.1; done
+    # UCX uses no interface before the kernel has seen that its cable is connected.
+    until ip -n "$a" link show "wa$$" | grep -q "state UP" &&
+        ip -n "$b" link show "wb$$" | grep -q "state UP"; do sleep 0.1; done
 }
 clear_up() {
     ip netns del "$a" 2>/dev/null || :
