@@ -1,6 +1,7 @@
 #!/bin/sh
 # collectives.sh - weft's collectives on the CPU against Open MPI, MPICH and Gloo, in one table.
 #
+#   bench/collectives.sh --hosts [OPTION...]        between two hosts: bench/hosts.sh
 #   bench/collectives.sh [--json] [--rounds N] [--budget-ms N] [--build DIR] [--ranks "2 4"]
 #
 # All of them run the same measuring loop (cli/timing/loop.c) over the same sizes, in turn, N times
@@ -15,6 +16,10 @@ budget_ms=100
 ranks_list="2 4"
 gloo_mtu=16384
 
+if [ "${1-}" = --hosts ]; then
+    shift
+    exec "$(dirname "$0")/hosts.sh" "$@"
+fi
 while [ $# -gt 0 ]; do
     case $1 in
     --json) json=--json ;;
@@ -22,7 +27,7 @@ while [ $# -gt 0 ]; do
     --budget-ms) budget_ms=$2; shift ;;
     --build) build=$2; shift ;;
     --ranks) ranks_list=$2; shift ;;
-    *) sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    *) sed -n '2,10s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
     esac
     shift
 done

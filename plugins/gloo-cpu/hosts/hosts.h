@@ -7,7 +7,8 @@
  * sent in several rounds.  Reductions combine the ranks of each host first, in rank order, and then
  * the hosts, in their order.  Results therefore do not depend on timing.
  *
- * Messages between ranks of different hosts go directly, without the leaders.
+ * Messages between ranks of different hosts go directly, without the leaders.  So do most
+ * collectives where every rank is alone on its host.
  *
  * A failure anywhere ends the communicator everywhere: within the host through cpu_shm_fail, and
  * beyond by disconnecting with the cause. */
@@ -40,7 +41,10 @@ struct cpu_hosts {
     uint64_t *rank_room, *matrix; /* one number per rank, and one per pair of ranks */
     size_t *host_room;            /* one number per host */
     struct net_part *parts;       /* two per host */
-    const void **sources;         /* one per host */
+    struct cpu_shm_call call;     /* the collective, as all ranks should make it */
+    unsigned char *room;          /* private memory */
+    size_t room_bytes;
+    const void **sources; /* one per host */
 };
 
 static inline bool cpu_hosts_leads(const struct cpu_comm *comm)
@@ -107,13 +111,27 @@ weft_status cpu_hosts_finish(struct cpu_comm *comm);
 
 /* ---- hosts_leaders.c: what leaders do among each other; on other ranks these do nothing ---- */
 
-/* PARTS name hosts as peers. */
+/* Start messages of the collective.  PARTS name hosts as peers, and messages of one tag between two
+ * hosts match in order.  The caller waits for *WORK, also after another failure. */
+weft_status cpu_hosts_start(struct cpu_comm *comm, uint32_t send_count, struct net_part *sends,
+                            uint32_t receive_count, struct net_part *receives,
+                            struct net_work **work);
+weft_status cpu_hosts_wait(struct cpu_comm *comm, struct net_work *work);
+/* Both. */
 weft_status cpu_hosts_exchange(struct cpu_comm *comm, uint32_t send_count, struct net_part *sends,
                                uint32_t receive_count, struct net_part *receives);
 /* In place: DATA has the parts of all hosts one after the other, BYTES[i] long. */
 weft_status cpu_hosts_all_gather(struct cpu_comm *comm, unsigned char *data, const size_t *bytes);
 weft_status cpu_hosts_send_to_all(struct cpu_comm *comm, void *data, size_t bytes, int32_t host);
 weft_status cpu_hosts_synchronize(struct cpu_comm *comm);
+
+static inline bool cpu_hosts_overlap(const void *a, uint64_t a_bytes, const void *b,
+                                     uint64_t b_bytes)
+{
+    uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
+
+    return a_bytes > 0 && b_bytes > 0 && x < y + b_bytes && y < x + a_bytes;
+}
 
 /* Rounds of at most STEP elements over blocks of at most MOST. */
 static inline uint64_t cpu_hosts_rounds(uint64_t most, uint64_t step)
@@ -140,6 +158,11 @@ weft_status cpu_hosts_swap(struct cpu_comm *comm, const struct cpu_shm_op *op);
 /* hosts_reduce.c: all_reduce and reduce; reduce_scatter */
 weft_status cpu_hosts_reduce(struct cpu_comm *comm, const struct cpu_shm_op *op);
 weft_status cpu_hosts_reduce_scatter(struct cpu_comm *comm, const struct cpu_shm_op *op);
+/* hosts_direct.c: reductions that need no stage, as every rank is alone on its host.  Averages and
+ * scales are applied within hosts, and need it.  The same answer on all ranks. */
+bool cpu_hosts_combine_directly(const struct cpu_comm *comm, const struct cpu_shm_op *op);
+weft_status cpu_hosts_direct_all_reduce(struct cpu_comm *comm, const struct cpu_shm_op *op);
+weft_status cpu_hosts_direct_reduce_scatter(struct cpu_comm *comm, const struct cpu_shm_op *op);
 /* hosts_check.c: compare the calls of all ranks */
 weft_status cpu_hosts_check(struct cpu_comm *comm, const struct cpu_shm_op *op);
 

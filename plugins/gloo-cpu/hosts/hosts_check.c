@@ -17,6 +17,7 @@ weft_status cpu_hosts_check(struct cpu_comm *comm, const struct cpu_shm_op *op)
 
     for (int32_t h = 0; h < hosts->count; h++)
         hosts->host_room[h] = (size_t)cpu_hosts_size(hosts, h) * sizeof mine;
+    hosts->call = checking;
     PLUG_TRY(cpu_hosts_share(comm, &checking, bytes, &stage));
     memcpy(stage + sizeof mine * (size_t)own, &mine, sizeof mine);
     PLUG_TRY(cpu_hosts_finish(comm));

@@ -30,6 +30,10 @@ weft_status cpu_hosts_fail(struct cpu_comm *comm, const char *doing,
         return cpu_shm_fail(group, WEFT_ERR_TIMEOUT,
                             "%s: rank %d, on another host, did not answer: %s", doing,
                             (int)comm->names[rank], failure->text);
+    if (failure->status == WEFT_ERR_MISMATCH)
+        return cpu_shm_fail(group, WEFT_ERR_MISMATCH,
+                            "%s: rank %d, on another host, does not match: %s", doing,
+                            (int)comm->names[rank], failure->text);
     return cpu_shm_fail(group, failure->status, "%s: rank %d, on another host, is gone: %s", doing,
                         (int)comm->names[rank], failure->text);
 }

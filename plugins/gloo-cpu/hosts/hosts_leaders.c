@@ -1,29 +1,90 @@
 /* hosts_leaders.c - what the leaders of the hosts do among each other, by messages. */
 #include "hosts.h"
 
+#include <string.h>
+
+/* What is compared of a call.  BOUND is set in a part of the head that is each rank's own choice
+ * within a host. */
+#define BOUND (UINT32_C(1) << SHM_WHERE_SHIFT)
+
+static struct net_call net_call_of(const struct cpu_shm_call *call)
+{
+    struct cpu_shm_head head = cpu_shm_head_of(call);
+    struct net_call words;
+
+    if (call->identity.binding != 0) head.kind |= BOUND;
+    memcpy(&words, &head, sizeof words);
+    return words;
+}
+
+static weft_status fail_calls(struct cpu_comm *comm, const struct net_failure *failure)
+{
+    const struct cpu_shm_call *ours = &comm->other_hosts->call;
+    struct cpu_shm_call theirs;
+    struct cpu_shm_head head;
+    int32_t own = comm->world_rank, peer = comm->names[failure->peer];
+
+    memcpy(&head, &failure->theirs, sizeof head);
+    if (ours->identity.binding != 0 || (head.kind & BOUND) != 0)
+        return cpu_shm_fail(&comm->group, WEFT_ERR_MISMATCH,
+                            "collective %llu, %s: rank %d and rank %d are at different calls; all "
+                            "ranks must run bound plans in the same order",
+                            (unsigned long long)comm->group.called, comm->group.doing,
+                            (int)(own < peer ? own : peer), (int)(own < peer ? peer : own));
+    theirs = (struct cpu_shm_call){.collective = (uint8_t)head.kind,
+                                   .dtype = (uint8_t)(head.kind >> 8),
+                                   .reduction = (uint8_t)(head.kind >> 16),
+                                   .root = head.root,
+                                   .count = head.signature};
+    if (own < peer) return cpu_shm_call_differs(&comm->group, own, ours, peer, &theirs);
+    return cpu_shm_call_differs(&comm->group, peer, &theirs, own, ours);
+}
+
 static void address_leaders(const struct cpu_hosts *hosts, uint32_t count, struct net_part *parts)
 {
+    struct net_call call = net_call_of(&hosts->call);
+
     for (uint32_t i = 0; i < count; i++) {
         parts[i].kind = NET_COLLECTIVE;
+        parts[i].call = call;
         parts[i].peer = cpu_hosts_leader(hosts, parts[i].peer);
     }
+}
+
+weft_status cpu_hosts_start(struct cpu_comm *comm, uint32_t send_count, struct net_part *sends,
+                            uint32_t receive_count, struct net_part *receives,
+                            struct net_work **work)
+{
+    struct cpu_hosts *hosts = comm->other_hosts;
+    struct net_failure failure = {0};
+
+    *work = NULL;
+    if (!cpu_hosts_leads(comm)) return WEFT_OK;
+    address_leaders(hosts, send_count, sends);
+    address_leaders(hosts, receive_count, receives);
+    if (hosts->carrier->start(hosts->network, send_count, sends, receive_count, receives, work,
+                              &failure) == WEFT_OK)
+        return WEFT_OK;
+    return cpu_hosts_fail(comm, comm->group.doing, &failure);
+}
+
+weft_status cpu_hosts_wait(struct cpu_comm *comm, struct net_work *work)
+{
+    struct cpu_hosts *hosts = comm->other_hosts;
+    struct net_failure failure = {0};
+
+    if (hosts->carrier->wait(hosts->network, work, &failure) == WEFT_OK) return WEFT_OK;
+    if (failure.other_call && !cpu_shm_has_failed(&comm->group)) return fail_calls(comm, &failure);
+    return cpu_hosts_fail(comm, comm->group.doing, &failure);
 }
 
 weft_status cpu_hosts_exchange(struct cpu_comm *comm, uint32_t send_count, struct net_part *sends,
                                uint32_t receive_count, struct net_part *receives)
 {
-    struct cpu_hosts *hosts = comm->other_hosts;
-    struct net_failure failure;
     struct net_work *work;
 
-    if (!cpu_hosts_leads(comm)) return WEFT_OK;
-    address_leaders(hosts, send_count, sends);
-    address_leaders(hosts, receive_count, receives);
-    if (hosts->carrier->start(hosts->network, send_count, sends, receive_count, receives, &work,
-                              &failure) == WEFT_OK &&
-        hosts->carrier->wait(hosts->network, work, &failure) == WEFT_OK)
-        return WEFT_OK;
-    return cpu_hosts_fail(comm, comm->group.doing, &failure);
+    PLUG_TRY(cpu_hosts_start(comm, send_count, sends, receive_count, receives, &work));
+    return cpu_hosts_wait(comm, work);
 }
 
 weft_status cpu_hosts_all_gather(struct cpu_comm *comm, unsigned char *data, const size_t *bytes)

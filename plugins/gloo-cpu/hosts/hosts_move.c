@@ -36,6 +36,8 @@ weft_status cpu_hosts_broadcast(struct cpu_comm *comm, const struct cpu_shm_op *
 
     if (bytes > 0 && comm->rank == op->root && op->send != op->recv)
         memmove(op->recv, op->send, bytes);
+    if (comm->other_hosts->most == 1)
+        return bytes > 0 ? cpu_hosts_send_to_all(comm, op->recv, bytes, op->root) : WEFT_OK;
     for (uint64_t round = 0; round < cpu_hosts_rounds(bytes, step); round++)
         PLUG_TRY(broadcast_round(comm, op, round * step, cpu_hosts_part(bytes, step, round)));
     return WEFT_OK;
@@ -109,6 +111,45 @@ static weft_status gather_round(const struct gathering *it)
     return cpu_hosts_finish(comm);
 }
 
+/* Every rank is alone on its host: straight into the buffers. */
+static weft_status gather_directly(const struct gathering *it)
+{
+    struct cpu_comm *comm = it->comm;
+    struct cpu_hosts *hosts = comm->other_hosts;
+    struct net_part *sends = hosts->parts, *receives = hosts->parts + hosts->count;
+    uint64_t own = share_of(it->op, comm->rank) * it->op->element;
+    uint32_t send_count = 0, receive_count = 0;
+
+    for (int32_t i = 1; i < hosts->count; i++) {
+        int32_t to = (hosts->own + i) % hosts->count;
+        int32_t from = (hosts->own - i + hosts->count) % hosts->count;
+        uint64_t bytes = share_of(it->op, from) * it->op->element;
+
+        if (own > 0)
+            sends[send_count++] =
+                (struct net_part){.peer = to, .data = (void *)it->send, .bytes = own};
+        if (bytes > 0)
+            receives[receive_count++] =
+                (struct net_part){.peer = from, .data = target_of(it->op, from), .bytes = bytes};
+    }
+    if (own > 0 && it->send != target_of(it->op, comm->rank))
+        memcpy(target_of(it->op, comm->rank), it->send, own);
+    return cpu_hosts_exchange(comm, send_count, sends, receive_count, receives);
+}
+
+/* Where all parts of RECV end, in bytes. */
+static uint64_t end_of(const struct cpu_comm *comm, const struct cpu_shm_op *op)
+{
+    uint64_t end = 0;
+
+    for (int32_t r = 0; r < comm->size; r++) {
+        uint64_t at = (uint64_t)(target_of(op, r) - (unsigned char *)op->recv);
+
+        if (at + share_of(op, r) * op->element > end) end = at + share_of(op, r) * op->element;
+    }
+    return end;
+}
+
 weft_status cpu_hosts_all_gather_any(struct cpu_comm *comm, const struct cpu_shm_op *op)
 {
     struct gathering it = {.comm = comm, .op = op, .send = op->send};
@@ -118,12 +159,18 @@ weft_status cpu_hosts_all_gather_any(struct cpu_comm *comm, const struct cpu_shm
 
     for (int32_t r = 0; r < comm->size; r++)
         if (share_of(op, r) > most) most = share_of(op, r);
-    /* A round must not overwrite data that a later round sends. */
-    if (own > 0 && op->send == op->recv && op->send != target_of(op, comm->rank)) {
+    /* What arrives must not overwrite data that is sent later. */
+    if (op->send != target_of(op, comm->rank) &&
+        cpu_hosts_overlap(op->send, own, op->recv, end_of(comm, op))) {
         copy = plug_alloc(own);
         if (copy == NULL) return cpu_shm_fail(&comm->group, WEFT_ERR_NO_MEMORY, "out of memory");
         memcpy(copy, op->send, own);
         it.send = copy;
+    }
+    if (comm->other_hosts->most == 1) {
+        status = gather_directly(&it);
+        plug_free(copy);
+        return status;
     }
     it.step = comm->other_hosts->stage_bytes / ((uint64_t)comm->size * op->element);
     if (it.step == 0) it.step = 1;

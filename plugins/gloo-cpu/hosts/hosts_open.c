@@ -309,6 +309,7 @@ void cpu_hosts_close(struct cpu_comm *comm)
     if (hosts == NULL) return;
     if (hosts->carrier != NULL) hosts->carrier->close(hosts->network);
     cpu_shm_retire(&comm->group, hosts->stage.memory); /* after a failure, peers may still use it */
+    plug_free(hosts->room);
     plug_free(hosts);
     comm->other_hosts = NULL;
 }

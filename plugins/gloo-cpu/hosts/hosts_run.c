@@ -28,6 +28,7 @@ weft_status cpu_hosts_run(struct cpu_comm *comm, const struct cpu_shm_op *op)
 
     comm->group.doing = cpu_call_name(op->collective);
     if (comm->group.flags & WEFT_COMM_CHECK) status = cpu_hosts_check(comm, op);
+    comm->other_hosts->call = cpu_shm_call_of(op, comm->size);
     if (status == WEFT_OK) status = run(comm, op);
     if (status != WEFT_OK) cpu_hosts_disconnect(comm);
     return status;

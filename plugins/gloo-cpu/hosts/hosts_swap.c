@@ -222,6 +222,76 @@ static weft_status swap_round(struct swap *swap)
     return cpu_hosts_finish(comm);
 }
 
+/* ---- without a stage ---- */
+
+/* What arrives would overwrite what is sent. */
+static bool overwrites(const struct swap *swap, uint64_t *send_end)
+{
+    uint64_t begin = UINT64_MAX, end = 0;
+
+    *send_end = 0;
+    for (int32_t r = 0; r < swap->comm->size; r++) {
+        struct block out = outgoing(swap, r), in = incoming(swap, r);
+
+        if (out.bytes > 0 && out.offset + out.bytes > *send_end) *send_end = out.offset + out.bytes;
+        if (in.bytes == 0 || r == swap->comm->rank) continue;
+        if (in.offset < begin) begin = in.offset;
+        if (in.offset + in.bytes > end) end = in.offset + in.bytes;
+    }
+    return end > 0 && cpu_hosts_overlap(swap->op->send, *send_end,
+                                        (const unsigned char *)swap->op->recv + begin, end - begin);
+}
+
+static weft_status swap_directly(const struct swap *swap)
+{
+    struct cpu_comm *comm = swap->comm;
+    struct cpu_hosts *hosts = comm->other_hosts;
+    struct net_part *sends = hosts->parts, *receives = hosts->parts + hosts->count;
+    struct block own = outgoing(swap, comm->rank);
+    uint32_t send_count = 0, receive_count = 0;
+
+    for (int32_t i = 1; i < hosts->count; i++) {
+        int32_t to = (comm->rank + i) % comm->size;
+        int32_t from = (comm->rank - i + comm->size) % comm->size;
+        struct block out = outgoing(swap, to), in = incoming(swap, from);
+
+        if (out.bytes > 0)
+            sends[send_count++] =
+                (struct net_part){.peer = to,
+                                  .data = (unsigned char *)swap->op->send + out.offset,
+                                  .bytes = out.bytes};
+        if (in.bytes > 0)
+            receives[receive_count++] =
+                (struct net_part){.peer = from,
+                                  .data = (unsigned char *)swap->op->recv + in.offset,
+                                  .bytes = in.bytes};
+    }
+    PLUG_TRY(cpu_hosts_exchange(comm, send_count, sends, receive_count, receives));
+    if (own.bytes > 0)
+        memmove((unsigned char *)swap->op->recv + incoming(swap, comm->rank).offset,
+                (const unsigned char *)swap->op->send + own.offset, own.bytes);
+    return WEFT_OK;
+}
+
+static weft_status swap_alone(struct swap *swap)
+{
+    struct cpu_shm_op moved = *swap->op;
+    unsigned char *copy = NULL;
+    weft_status status;
+    uint64_t end;
+
+    if (overwrites(swap, &end)) {
+        copy = plug_alloc(end);
+        if (copy == NULL)
+            return cpu_shm_fail(&swap->comm->group, WEFT_ERR_NO_MEMORY, "out of memory");
+        moved.send = memcpy(copy, swap->op->send, end);
+        swap->op = &moved;
+    }
+    status = swap_directly(swap);
+    plug_free(copy);
+    return status;
+}
+
 /* The length of the longest block that leaves or enters this host. */
 static uint64_t longest(const struct swap *swap)
 {
@@ -254,6 +324,7 @@ weft_status cpu_hosts_swap(struct cpu_comm *comm, const struct cpu_shm_op *op)
     } else {
         lengths_from_arguments(&swap);
     }
+    if (hosts->most == 1) return swap_alone(&swap);
     /* A root that gathers in place may overwrite in one round data that it sends in a later
      * round. */
     if (gathers(op) && comm->rank == op->root && own > 0 && op->send == op->recv) {

@@ -14,6 +14,7 @@
 
 #include "weft_plugin.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,15 +22,22 @@
 extern "C" {
 #endif
 
-#define NET_VERSION      2u /* of struct net_carrier; libweft_gloo.so is a file of its own */
+#define NET_VERSION      3u /* of struct net_carrier; libweft_gloo.so is a file of its own */
 #define NET_NOTICE_BYTES 512
 
+/* What a rank does, for comparison: equal on the ranks that do the same. */
+struct net_call {
+    uint64_t words[2];
+};
+
 /* A failure.  Statuses: WEFT_ERR_PEER (the connection to the peer broke), _TIMEOUT, _ABORTED,
- * _MISMATCH (a message has another length than its receiver expects), _SYSTEM (no socket, no
- * address), _NO_MEMORY, _INTERNAL. */
+ * _MISMATCH (a message has another length or call than its receiver expects), _SYSTEM (no socket,
+ * no address), _NO_MEMORY, _INTERNAL. */
 struct net_failure {
     weft_status status;
-    int32_t peer; /* rank of the communicator, or -1 */
+    int32_t peer;    /* rank of the communicator, or -1 */
+    bool other_call; /* _MISMATCH: the peer makes the call THEIRS */
+    struct net_call theirs;
     char text[512];
 };
 
@@ -43,6 +51,7 @@ struct net_part {
     uint32_t reserved;
     void *data;
     size_t bytes;
+    struct net_call call; /* of the message that is sent, or expected */
 };
 
 /* The ranks of one communicator. */

@@ -68,6 +68,7 @@ struct ucx_header {
     uint64_t key, bytes;
     uint32_t from, number; /* the sender's rank, and how many messages it sent here before */
     uint32_t kind, tag;
+    struct net_call call;
 };
 
 /* A message that has come before its receive, or before its turn. */

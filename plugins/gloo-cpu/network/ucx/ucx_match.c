@@ -13,6 +13,7 @@ weft_status ucx_fail(struct net_failure *failure, weft_status status, int32_t pe
 
     failure->status = status;
     failure->peer = peer;
+    failure->other_call = false;
     va_start(values, format);
     kit_printv(failure->text, sizeof failure->text, format, values);
     va_end(values);
@@ -118,6 +119,13 @@ static bool take(struct ucx_op *op, const struct content *content)
     struct net_failure failure;
     ucs_status_ptr_t request;
 
+    if (memcmp(&content->header->call, &op->header.call, sizeof op->header.call) != 0) {
+        ucx_fail(&failure, WEFT_ERR_MISMATCH, op->peer->rank, "it makes another call");
+        failure.other_call = true;
+        failure.theirs = content->header->call;
+        ucx_op_end(op, &failure);
+        return false;
+    }
     if (content->header->bytes != bytes) {
         ucx_fail(&failure, WEFT_ERR_MISMATCH, op->peer->rank,
                  "it sent a message of %llu bytes; expected %zu",

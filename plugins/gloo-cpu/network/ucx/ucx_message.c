@@ -47,7 +47,8 @@ static void prepare(struct net_work *work, struct ucx_op *op, const struct net_p
                                      .bytes = part->bytes,
                                      .from = (uint32_t)group->rank,
                                      .kind = part->kind,
-                                     .tag = part->tag};
+                                     .tag = part->tag,
+                                     .call = part->call};
 }
 
 static weft_status check_open(const struct net_group *group, struct net_failure *failure)
