@@ -65,4 +65,14 @@ static inline weft_plan *plan_pair(const struct pair *pair, const weft_plan_opti
     return plan;
 }
 
+static inline weft_plan_info plan_info(const struct pair *pair, const weft_plan_options *options)
+{
+    weft_plan_info info = {.struct_size = sizeof info};
+    weft_plan *plan = plan_pair(pair, options);
+
+    ck_assert_int_eq(weft_plan_get(plan, &info), WEFT_OK);
+    weft_plan_release(&plan);
+    return info;
+}
+
 #endif

@@ -93,29 +93,22 @@ static weft_status wait_for_keys(void *user, const weft_cp_call *call)
     return attend(NULL, call);
 }
 
-static weft_status overlap_main(void *unused)
+TEST_ON_RANKS(RANKS, keys_travel_while_the_kernel_runs)
 {
     static _Thread_local struct rank r;
 
-    (void)unused;
     WF_TRY(join(&r, NULL));
     EXPECT(create(&r, SIZES, &r.cp) == WEFT_OK);
     EXPECT(weft_cp_forward(r.cp, &r.tensors, wait_for_keys, &r, NULL) == WEFT_OK);
     return leave(&r);
 }
 
-TEST(keys_travel_while_the_kernel_runs)
-{
-    run_ranks(overlap_main, NULL);
-}
-
 /* ---- masks without work ---- */
 
-static weft_status empty_main(void *unused)
+TEST_ON_RANKS(RANKS, a_mask_without_blocks_gives_zero)
 {
     static _Thread_local struct rank r;
 
-    (void)unused;
     WF_TRY(join(&r, OPTIONS(.mask = WEFT_CP_BLOCKS, .variant = WEFT_CP_GATHER, .block_length = 4)));
     EXPECT(create(&r, SIZES, &r.cp) == WEFT_OK);
     r.out[0] = r.d_q[0] = r.d_k[0] = 1;
@@ -123,11 +116,6 @@ static weft_status empty_main(void *unused)
     EXPECT(weft_cp_backward(r.cp, &r.tensors, attend, NULL, NULL) == WEFT_OK);
     EXPECT(r.out[0] == 0 && r.lse[0] == -INFINITY && r.d_q[0] == 0 && r.d_k[0] == 0);
     return leave(&r);
-}
-
-TEST(a_mask_without_blocks_gives_zero)
-{
-    run_ranks(empty_main, NULL);
 }
 
 /* ---- work on the caller's streams ---- */
@@ -196,13 +184,12 @@ TEST(a_release_waits_for_the_streams_of_the_caller)
 }
 
 /* Rank 0 computes nothing, and the others come later. */
-static weft_status complete_main(void *unused)
+TEST_ON_RANKS(RANKS, a_pass_without_problems_is_complete_when_it_returns)
 {
     static _Thread_local struct rank r;
     weft_stream *stream = NULL;
     bool is_complete;
 
-    (void)unused;
     WF_TRY(join(&r, OPTIONS(.mask = WEFT_CP_BLOCKS, .variant = WEFT_CP_GATHER, .block_length = 4)));
     EXPECT(create(&r, SIZES, &r.cp) == WEFT_OK);
     EXPECT(weft_stream_create(r.ctx, &stream) == WEFT_OK);
@@ -212,11 +199,6 @@ static weft_status complete_main(void *unused)
     weft_stream_release(&stream);
     EXPECT(is_complete);
     return leave(&r);
-}
-
-TEST(a_pass_without_problems_is_complete_when_it_returns)
-{
-    run_ranks(complete_main, NULL);
 }
 
 /* ---- failures ---- */
@@ -230,12 +212,11 @@ static weft_status fail_on_one(void *user, const weft_cp_call *call)
     return attend(NULL, call);
 }
 
-static weft_status kernel_main(void *unused)
+TEST_ON_RANKS(RANKS, a_kernel_that_fails_fails_all_ranks)
 {
     static _Thread_local struct rank r;
     weft_status status;
 
-    (void)unused;
     WF_TRY(join(&r, NULL));
     EXPECT(create(&r, SIZES, &r.cp) == WEFT_OK);
     do /* a rank may complete a pass before it learns of the failure */
@@ -245,11 +226,6 @@ static weft_status kernel_main(void *unused)
     EXPECT(status == (weft_rank(r.ctx) == 1 ? WEFT_ERR_NO_MEMORY : WEFT_ERR_ABORTED));
     EXPECT(weft_cp_backward(r.cp, &r.tensors, attend, NULL, NULL) == status);
     return leave(&r);
-}
-
-TEST(a_kernel_that_fails_fails_all_ranks)
-{
-    run_ranks(kernel_main, NULL);
 }
 
 static atomic_bool has_ended;
@@ -299,11 +275,10 @@ TEST(a_pass_that_fails_returns_when_its_stream_has_ended)
 }
 
 /* Rank 1 leaves the job in the middle of a ring. */
-static weft_status lost_main(void *unused)
+TEST_ON_RANKS(RANKS, a_lost_rank_ends_the_ring)
 {
     static _Thread_local struct rank r;
 
-    (void)unused;
     WF_TRY(join(&r, NULL));
     EXPECT(create(&r, SIZES, &r.cp) == WEFT_OK);
     EXPECT(weft_cp_forward(r.cp, &r.tensors, attend, NULL, NULL) == WEFT_OK);
@@ -314,9 +289,4 @@ static weft_status lost_main(void *unused)
         EXPECT(weft_cp_forward(r.cp, &r.tensors, attend, NULL, NULL) == WEFT_ERR_PEER);
     }
     return leave(&r);
-}
-
-TEST(a_lost_rank_ends_the_ring)
-{
-    run_ranks(lost_main, NULL);
 }

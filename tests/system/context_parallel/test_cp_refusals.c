@@ -1,13 +1,12 @@
 /* Calls of context parallel that are refused. */
 #include "rank.h"
 
-static weft_status create_main(void *unused)
+TEST_ON_RANKS(RANKS, wrong_sizes_are_refused_on_all_ranks)
 {
     static _Thread_local struct rank r;
     weft_cp *none = NULL;
     int32_t odd;
 
-    (void)unused;
     WF_TRY(join(&r, OPTIONS(.variant = WEFT_CP_HEADS)));
     odd = weft_rank(r.ctx) == 1;
     EXPECT(
@@ -33,11 +32,6 @@ static weft_status create_main(void *unused)
     EXPECT(refused(create(&r, SIZES, &none), WEFT_ERR_MISMATCH, "plans with different masks"));
     EXPECT(none == NULL);
     return leave(&r);
-}
-
-TEST(wrong_sizes_are_refused_on_all_ranks)
-{
-    run_ranks(create_main, NULL);
 }
 
 /* Shard or restore between f32[WHOLE,2] and f32[PART,2]. */
@@ -71,12 +65,11 @@ static weft_status call_buffers(struct rank *r)
     return WEFT_OK;
 }
 
-static weft_status call_main(void *unused)
+TEST_ON_RANKS(RANKS, wrong_calls_are_refused)
 {
     static _Thread_local struct rank r;
     weft_tensor *kept;
 
-    (void)unused;
     WF_TRY(join(&r, NULL));
     EXPECT(create(&r, SIZES, &r.cp) == WEFT_OK);
     kept = r.tensors.k;
@@ -111,11 +104,6 @@ static weft_status call_main(void *unused)
     EXPECT(refused(weft_cp_forward(r.cp, &r.tensors, attend, NULL, NULL), WEFT_ERR_INVALID,
                    "the attention ended with it"));
     return leave(&r);
-}
-
-TEST(wrong_calls_are_refused)
-{
-    run_ranks(call_main, NULL);
 }
 
 TEST(simulated_ranks_have_plans_only)

@@ -153,11 +153,10 @@ static weft_status consume_last(void *user, const weft_overlap_rows *rows)
     return WEFT_OK;
 }
 
-static weft_status ahead_main(void *unused)
+TEST_ON_RANKS(RANKS, a_rank_that_is_ahead_does_not_write_to_rows_in_use)
 {
     static _Thread_local struct rank r;
 
-    (void)unused;
     WF_TRY(join(&r, false));
     r.engine.call = CALL(1);
     EXPECT(call_gather(r.ctx, r.overlap, CALL(1), r.shard, consume, &r.engine, NULL) == WEFT_OK);
@@ -169,20 +168,14 @@ static weft_status ahead_main(void *unused)
     return leave(&r);
 }
 
-TEST(a_rank_that_is_ahead_does_not_write_to_rows_in_use)
-{
-    run_ranks(ahead_main, NULL);
-}
-
 /* ---- choices ---- */
 
-static weft_status choice_main(void *unused)
+TEST_ON_RANKS(RANKS, chunks_follow_from_costs)
 {
     static _Thread_local struct rank r;
     weft_overlap_prediction info = {.struct_size = sizeof info};
     weft_overlap_info about = {.struct_size = sizeof about};
 
-    (void)unused;
     WF_TRY(join(&r, false));
     EXPECT(weft_overlap_get(r.overlap, &about) == WEFT_OK && about.symmetric);
     EXPECT(about.ranks == RANKS && about.bytes == ROWS * WIDTH * 4);
@@ -210,11 +203,6 @@ static weft_status choice_main(void *unused)
                         &info) == WEFT_OK);
     EXPECT(info.gather_chunks > 1);
     return leave(&r);
-}
-
-TEST(chunks_follow_from_costs)
-{
-    run_ranks(choice_main, NULL);
 }
 
 /* ---- other axes ---- */
@@ -291,14 +279,13 @@ static weft_status refuse_layouts(struct rank *r)
     return WEFT_OK;
 }
 
-static weft_status refuse_main(void *unused)
+TEST_ON_RANKS(RANKS, wrong_calls_are_refused)
 {
     static _Thread_local struct rank r;
     weft_overlap_options options = {sizeof options, 0, false};
     weft_overlap *none = NULL;
     weft_tensor *tensor;
 
-    (void)unused;
     WF_TRY(join(&r, false));
     EXPECT(refused(create_overlap(r.ctx, &options, &none), WEFT_ERR_INVALID, "bytes is 0"));
     options.bytes = 64 + (uint64_t)(weft_rank(r.ctx) == 1);
@@ -319,11 +306,6 @@ static weft_status refuse_main(void *unused)
                    WEFT_ERR_INVALID, "the overlap ended with it"));
     weft_tensor_release(&tensor);
     return leave(&r);
-}
-
-TEST(wrong_calls_are_refused)
-{
-    run_ranks(refuse_main, NULL);
 }
 
 static weft_status differ_main(void *argument)

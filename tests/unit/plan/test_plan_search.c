@@ -3,16 +3,6 @@
 
 #include <string.h>
 
-static weft_plan_info plan_info(const struct pair *pair, const weft_plan_options *options)
-{
-    weft_plan_info info = {.struct_size = sizeof info};
-    weft_plan *plan = plan_pair(pair, options);
-
-    ck_assert_int_eq(weft_plan_get(plan, &info), WEFT_OK);
-    weft_plan_release(&plan);
-    return info;
-}
-
 TEST(a_memory_limit_changes_the_plan_or_says_the_least_possible)
 {
     weft_plan_options options = {.struct_size = sizeof options};
