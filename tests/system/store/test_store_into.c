@@ -31,7 +31,7 @@ static weft_status save_both(weft_context *context)
 static weft_status load_both(weft_context *context, const weft_checkpoint *from)
 {
     weft_load_options named = {
-        .struct_size = sizeof named, .names = (const char *const[]){"w"}, .count = 1};
+        .struct_size = sizeof named, .names = (const char *const[]){"w"}, .name_count = 1};
     weft_tensor *wide = NULL, *view = NULL, *tensors[2] = {NULL, NULL};
     float rows[2 * 20];
 
@@ -57,9 +57,9 @@ static weft_status load_both(weft_context *context, const weft_checkpoint *from)
 static weft_status refuse_all(weft_context *context, const weft_checkpoint *from)
 {
     weft_load_options two = {
-        .struct_size = sizeof two, .names = (const char *const[]){"w", "b"}, .count = 2};
+        .struct_size = sizeof two, .names = (const char *const[]){"w", "b"}, .name_count = 2};
     weft_load_options absent = {
-        .struct_size = sizeof absent, .names = (const char *const[]){"v"}, .count = 1};
+        .struct_size = sizeof absent, .names = (const char *const[]){"v"}, .name_count = 1};
     int32_t rank = weft_rank(context);
     weft_tensor *good, *short_one, *half, *partial, *nameless;
 
@@ -77,7 +77,7 @@ static weft_status refuse_all(weft_context *context, const weft_checkpoint *from
     FAILS(weft_load_into(context, from, 1, &nameless, NULL), WEFT_ERR_INVALID,
           "tensors[0] has no name");
     FAILS(weft_load_into(context, from, 1, &good, &two), WEFT_ERR_INVALID,
-          "2 names (count) for 1 tensors");
+          "name_count of the options is 2 for 1 tensor; expected one name per tensor");
     FAILS(weft_load_into(context, from, 1, &good, &absent), WEFT_ERR_NOT_FOUND, "\"v\"");
     FAILS(weft_load_into(context, rank == 2 ? NULL : from, 1, &good, NULL), WEFT_ERR_INVALID,
           "rank 2: weft_load_into: from is NULL");
