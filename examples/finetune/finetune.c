@@ -79,7 +79,7 @@ static void load(weft_context *ctx, const weft_mesh *mesh, const char *path, wef
                  weft_tensor **averages)
 {
     weft_load_options options = {
-        .struct_size = sizeof options, .count = PARAMETERS, .names = names};
+        .struct_size = sizeof options, .name_count = PARAMETERS, .names = names};
     weft_checkpoint *written, *model;
     weft_checkpoint_rules *rules;
     weft_layout_file *layout;

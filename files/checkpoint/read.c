@@ -227,7 +227,9 @@ weft_status weft_checkpoint_read_shard(const weft_checkpoint *checkpoint, size_t
     WF_TRY(
         wf_require_kind(checkpoint, WF_KIND_CHECKPOINT, "weft_checkpoint_read_shard: checkpoint"));
     WF_TRY(wf_require_kind(spec, WF_KIND_SPEC, "weft_checkpoint_read_shard: spec"));
-    WF_TRY(wf_require(target, "weft_checkpoint_read_shard: target"));
+    if (rank < 0) return wf_fail(WEFT_ERR_INVALID, "%s: rank is %d", function, rank);
+    if (weft_spec_shard_bytes(spec, rank) > 0)
+        WF_TRY(wf_require(target, "weft_checkpoint_read_shard: target"));
     WF_TRY(find_tensor(checkpoint, function, index, &tensor));
     WF_TRY(named(wf_spec_check(tensor, spec, "spec"), function, tensor));
     wf_part_of_shard(&part, spec, rank);

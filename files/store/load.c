@@ -25,8 +25,8 @@ static weft_status check_mesh(const struct load *load)
         if (weft_mesh_rank_at(mesh, p) >= size)
             return wf_fail(
                 WEFT_ERR_INVALID,
-                "the mesh of the layout has rank %d, but the job has %d ranks, counted from 0",
-                weft_mesh_rank_at(mesh, p), size);
+                "the mesh of the layout has rank %d, but the job has %d rank%s, counted from 0",
+                weft_mesh_rank_at(mesh, p), size, size == 1 ? "" : "s");
     return WEFT_OK;
 }
 
@@ -140,7 +140,11 @@ static weft_status prepare(struct load *load, const weft_load_options *options, 
 {
     WF_TRY(begin(load, options));
     WF_TRY(wf_require_kind(load->layout, WF_KIND_LAYOUT, "weft_load: layout"));
-    load->count = load->options.names != NULL ? load->options.count : load->from->tensor_count;
+    if ((load->options.names != NULL) != (load->options.name_count > 0))
+        return wf_fail(WEFT_ERR_INVALID,
+                       "the options have %s `names`, but name_count is %zu; set both or none",
+                       load->options.names != NULL ? "a list" : "no", load->options.name_count);
+    load->count = load->options.names != NULL ? load->options.name_count : load->from->tensor_count;
     if (load->count > 0) WF_TRY(wf_require(out, "weft_load: out"));
     WF_TRY(check_mesh(load));
     load->tensors = wf_calloc(load->count, sizeof *load->tensors);
@@ -154,11 +158,11 @@ static weft_status prepare_into(struct load *load, size_t count, weft_tensor *co
 {
     WF_TRY(begin(load, options));
     if (count > 0) WF_TRY(wf_require(tensors, "weft_load_into: tensors"));
-    if (load->options.names != NULL && load->options.count != count)
+    if (load->options.name_count != (load->options.names != NULL ? count : 0))
         return wf_fail(WEFT_ERR_INVALID,
-                       "the options have %zu names (count) for %zu tensors; expected one per "
+                       "name_count of the options is %zu for %zu tensor%s; expected one name per "
                        "tensor, or none",
-                       load->options.count, count);
+                       load->options.name_count, count, count == 1 ? "" : "s");
     load->tensors = wf_calloc(count, sizeof *load->tensors);
     if (load->tensors == NULL) return wf_fail_memory(count * sizeof *load->tensors);
     for (size_t i = 0; i < count; i++) {
@@ -193,7 +197,7 @@ size_t weft_load_count(const weft_checkpoint *from, const weft_load_options *opt
     if (wf_require_kind(from, WF_KIND_CHECKPOINT, "weft_load_count: from") != WEFT_OK ||
         wf_options_read("weft_load_options", options, &read, sizeof read) != WEFT_OK)
         return 0;
-    return read.names != NULL ? read.count : from->tensor_count;
+    return read.names != NULL ? read.name_count : from->tensor_count;
 }
 
 static void release_tensors(struct load *load)

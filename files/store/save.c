@@ -128,9 +128,9 @@ static weft_status check(struct wf_save *save, const char *path, weft_tensor *co
     WF_TRY(check_format(&save->options));
     if (save->options.name_count != (save->options.names != NULL ? count : 0))
         return wf_fail(WEFT_ERR_INVALID,
-                       "the options have %zu names (name_count) for %zu tensors; expected one per "
+                       "name_count of the options is %zu for %zu tensor%s; expected one name per "
                        "tensor, or none",
-                       save->options.name_count, count);
+                       save->options.name_count, count, count == 1 ? "" : "s");
     WF_TRY(wf_store_check_stream(&save->call, save->options.stream));
     save->path = wf_strdup(path);
     if (save->path == NULL) return wf_fail_memory(strlen(path) + 1);

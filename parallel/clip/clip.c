@@ -19,14 +19,14 @@ static weft_status check_partial(const weft_tensor *tensor, enum partials partia
 
         if (placement->kind != WEFT_PLACE_PARTIAL) continue;
         if (partials != PARTIALS_ALLOWED)
-            return wf_fail(WEFT_ERR_INVALID,
-                           "the gradient is partial on axis %d: reduce it first%s", a,
+            return wf_fail(WEFT_ERR_INVALID, "the gradient is partial on %s: reduce it first%s",
+                           wf_axis_text(weft_spec_mesh(spec), a).text,
                            partials == PARTIALS_BY_OPTION ? ", or set `reduce_partials`" : "");
         if (placement->reduction != WEFT_REDUCE_SUM && placement->reduction != WEFT_REDUCE_AVG)
             return wf_fail(WEFT_ERR_INVALID,
-                           "the gradient is P(%s) on axis %d; expected a sum or "
-                           "an average",
-                           wf_reduction_name(placement->reduction), a);
+                           "the gradient is P(%s) on %s; expected a sum or an average",
+                           wf_reduction_name(placement->reduction),
+                           wf_axis_text(weft_spec_mesh(spec), a).text);
     }
     return WEFT_OK;
 }

@@ -9,6 +9,7 @@
 #ifndef WEFT_PARALLEL_CLIP_CLIP_H
 #define WEFT_PARALLEL_CLIP_CLIP_H
 
+#include "system/arguments.h"
 #include "system/here.h"
 #include "weft/clip.h"
 #include "weft/extend.h"

@@ -15,6 +15,7 @@
 #ifndef WEFT_PARALLEL_FSDP_FSDP_H
 #define WEFT_PARALLEL_FSDP_FSDP_H
 
+#include "system/arguments.h"
 #include "system/here.h"
 #include "weft/extend.h"
 #include "weft/fsdp.h"
@@ -215,8 +216,8 @@ weft_status wf_fsdp_check_apart(const weft_fsdp_group *group) WF_NODISCARD;
 /* The axes of MESH that TEXT lists, a bit each. */
 weft_status wf_fsdp_axes(const weft_mesh *mesh, const char *text, uint32_t *out) WF_NODISCARD;
 /* No axis of SHARDS, which the text SHARD lists, is one of REPLICATES. */
-weft_status wf_fsdp_apart(uint32_t shards, uint32_t replicates, const char *shard,
-                          const char *replicate) WF_NODISCARD;
+weft_status wf_fsdp_apart(const weft_mesh *mesh, uint32_t shards, uint32_t replicates,
+                          const char *shard, const char *replicate) WF_NODISCARD;
 /* SPEC with PLACEMENT on AXES, and DTYPE unless it is -1. */
 weft_status wf_fsdp_replace(const weft_spec *spec, uint32_t axes, weft_placement placement,
                             int32_t dtype, weft_spec **out) WF_NODISCARD;

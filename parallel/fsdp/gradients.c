@@ -45,9 +45,9 @@ static weft_status check_layout(const struct wf_fsdp_param *param, const weft_te
             (placements[a].kind != WEFT_PLACE_PARTIAL ||
              placements[a].reduction != WEFT_REDUCE_SUM))
             return wf_fail(WEFT_ERR_INVALID,
-                           "the gradient is not P(sum) on axis %d, along which data differs; "
+                           "the gradient is not P(sum) on %s, along which data differs; "
                            "weft_fsdp_gradient_create makes one that fits",
-                           a);
+                           wf_axis_text(weft_spec_mesh(is), a).text);
     if (param->sum != NULL && !has_placements(gradient, param->sum))
         return wf_fail(WEFT_ERR_INVALID,
                        "the gradient has another layout than the sum of those before");

@@ -56,7 +56,8 @@ static weft_status check_stored(const weft_tensor *tensor)
     for (int32_t a = 0; a < weft_mesh_axes(weft_spec_mesh(spec)); a++)
         if (weft_spec_placements(spec)[a].kind == WEFT_PLACE_PARTIAL)
             return wf_fail(WEFT_ERR_INVALID,
-                           "the tensor is partial on axis %d; weft_tensor_move reduces it", a);
+                           "the tensor is partial on %s; weft_tensor_move reduces it",
+                           wf_axis_text(weft_spec_mesh(spec), a).text);
     return WEFT_OK;
 }
 
@@ -76,12 +77,13 @@ static weft_status set_axes(struct wf_fsdp_param *param, const char *shard, cons
 
     WF_TRY(wf_fsdp_axes(mesh, shard, &param->shard));
     WF_TRY(wf_fsdp_axes(mesh, replicate, &param->replicate));
-    WF_TRY(wf_fsdp_apart(param->shard, param->replicate, shard, replicate));
+    WF_TRY(wf_fsdp_apart(mesh, param->shard, param->replicate, shard, replicate));
     for (int32_t a = 0; a < weft_mesh_axes(mesh); a++)
         if ((param->replicate >> a & 1) != 0 &&
             weft_spec_placements(spec)[a].kind != WEFT_PLACE_REPLICATE)
             return wf_fail(WEFT_ERR_INVALID,
-                           "the tensor is not replicated along axis %d, a replicate axis", a);
+                           "the tensor is not replicated along %s, a replicate axis",
+                           wf_axis_text(mesh, a).text);
     param->ranks = ranks_along(mesh, param->shard);
     param->replicas = ranks_along(mesh, param->replicate);
     return WEFT_OK;

@@ -17,9 +17,8 @@ static weft_status list_axes(const weft_mesh *mesh, const char *text, int32_t *a
         snprintf(name, sizeof name, "%.*s", length < sizeof name ? (int)length : 100, at);
         WF_TRY(weft_mesh_find_axis(mesh, name, &axis));
         if ((taken >> axis & 1) != 0)
-            return wf_fail(WEFT_ERR_INVALID,
-                           "axes \"%.100s\", position %zu: axis %d is listed twice", text,
-                           (size_t)(at - text) + 1, axis);
+            return wf_fail(WEFT_ERR_INVALID, "axes \"%.100s\", position %zu: %s is listed twice",
+                           text, (size_t)(at - text) + 1, wf_axis_text(mesh, axis).text);
         taken |= 1U << axis;
         axes[(*count)++] = axis;
         if (at[length] == '\0') return WEFT_OK;
@@ -38,14 +37,14 @@ weft_status wf_fsdp_axes(const weft_mesh *mesh, const char *text, uint32_t *out)
     return WEFT_OK;
 }
 
-weft_status wf_fsdp_apart(uint32_t shards, uint32_t replicates, const char *shard,
-                          const char *replicate)
+weft_status wf_fsdp_apart(const weft_mesh *mesh, uint32_t shards, uint32_t replicates,
+                          const char *shard, const char *replicate)
 {
     if ((shards & replicates) == 0) return WEFT_OK;
     return wf_fail(WEFT_ERR_INVALID,
-                   "axis %d is a shard axis (\"%s\") and a replicate axis (\"%s\"); list it "
-                   "in one of them",
-                   __builtin_ctz(shards & replicates), shard, replicate);
+                   "%s is a shard axis (\"%s\") and a replicate axis (\"%s\"); list it in one of "
+                   "them",
+                   wf_axis_text(mesh, __builtin_ctz(shards & replicates)).text, shard, replicate);
 }
 
 static weft_status make_spec(const weft_spec *spec, const weft_mesh *mesh,
@@ -138,9 +137,9 @@ static weft_status check_replicated(const weft_spec *spec, uint32_t axes)
     for (int32_t a = 0; a < weft_mesh_axes(weft_spec_mesh(spec)); a++)
         if ((axes >> a & 1) != 0 && weft_spec_placements(spec)[a].kind != WEFT_PLACE_REPLICATE)
             return wf_fail(WEFT_ERR_INVALID,
-                           "spec has another placement than R on axis %d, so it cannot be split "
+                           "spec has another placement than R on %s, so it cannot be split "
                            "along this axis again",
-                           a);
+                           wf_axis_text(weft_spec_mesh(spec), a).text);
     return WEFT_OK;
 }
 

@@ -178,7 +178,7 @@ static weft_status check_axes(const weft_mesh *mesh, const char *shard, const ch
 
     WF_TRY(wf_fsdp_axes(mesh, shard, &shards));
     WF_TRY(wf_fsdp_axes(mesh, replicate, &replicates));
-    return wf_fsdp_apart(shards, replicates, shard, replicate);
+    return wf_fsdp_apart(mesh, shards, replicates, shard, replicate);
 }
 
 static weft_status keep_axes(weft_fsdp *fsdp, const char *shard, const char *replicate)

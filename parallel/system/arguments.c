@@ -64,6 +64,18 @@ weft_status wf_messages_require(const weft_comm *comm, const char *function, con
                    function, weft_context_plugin(weft_comm_context(comm))->name, what);
 }
 
+struct wf_axis_text wf_axis_text(const weft_mesh *mesh, int32_t axis)
+{
+    const char *name = weft_mesh_axis_name(mesh, axis);
+    struct wf_axis_text out;
+
+    if (name != NULL && name[0] != '\0')
+        snprintf(out.text, sizeof out.text, "axis %.*s", WEFT_MAX_AXIS_NAME, name);
+    else
+        snprintf(out.text, sizeof out.text, "axis %d", axis);
+    return out;
+}
+
 bool wf_device_has(weft_context *context, uint64_t feature)
 {
     weft_device_info info = {.struct_size = sizeof info};

@@ -43,6 +43,11 @@ weft_status wf_axis_comm(weft_context *context, const weft_mesh *mesh, const cha
  * of FUNCTION. */
 weft_status wf_messages_require(const weft_comm *comm, const char *function,
                                 const char *what) WF_NODISCARD;
+/* Axis AXIS of MESH in an error text: "axis dp", or "axis 0" if the axes have no names. */
+struct wf_axis_text {
+    char text[8 + WEFT_MAX_AXIS_NAME];
+};
+struct wf_axis_text wf_axis_text(const weft_mesh *mesh, int32_t axis);
 /* Whether the context's device has FEATURE, a value of enum weft_feature. */
 bool wf_device_has(weft_context *context, uint64_t feature);
 

@@ -163,8 +163,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_read(const weft_checkpoint *
 
 /* Read the shard that RANK holds of tensor INDEX under SPEC, row-major and without gaps
  * (weft_spec_shard).  Only these elements and short gaps between them are read.  The shape of SPEC
- * must be the tensor's; so must the dtype, or at least its size. WEFT_ERR_INVALID: SPEC does not
- * fit, or has a partial placement.  [TARGET: weft_spec_shard_bytes(SPEC, RANK) bytes] */
+ * must be the tensor's; so must the dtype, or at least its size.  TARGET may be NULL if the shard
+ * is empty, as that of a rank outside the mesh.  WEFT_ERR_INVALID: SPEC does not fit, or has a
+ * partial placement; or RANK is negative.  [TARGET: weft_spec_shard_bytes(SPEC, RANK) bytes] */
 WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_read_shard(const weft_checkpoint *checkpoint,
                                                                size_t index, const weft_spec *spec,
                                                                int32_t rank, void *target);
@@ -207,7 +208,8 @@ typedef struct weft_checkpoint_writer_options {
     uint64_t file_bytes;   /* HUGGING_FACE: most bytes of elements in a file; 0 is
                             * 5,000,000,000.  A larger tensor has its own file */
     size_t metadata_count;
-    const weft_checkpoint_pair *metadata; /* [metadata_count entries]  NULL: "format" -> "pt" */
+    const weft_checkpoint_pair *metadata; /* [metadata_count entries]  NULL: "format" -> "pt".  With
+                                           * 0 entries there are none */
 } weft_checkpoint_writer_options;
 
 /* Begin a checkpoint of COUNT tensors at PATH.  ENTRY_SIZE is sizeof(weft_checkpoint_entry).
@@ -400,9 +402,9 @@ WEFT_API void weft_reshard_release(weft_reshard **reshard);
 
 typedef struct weft_load_options {
     size_t struct_size;
-    size_t count;
-    const char *const *names; /* load these tensors, in this order [count entries]; NULL: all, or
-                               * those with the names of the tensors that they are loaded into */
+    size_t name_count;        /* at least 1, if `names` is set; else 0 */
+    const char *const *names; /* load these tensors, in this order [name_count entries]; NULL: all,
+                               * or those with the names of the tensors that they are loaded into */
     int32_t jobs; /* threads of this rank; 0: its share of the host's processors, at most 16 */
     weft_stream *stream; /* weft_load_into waits for the work on this stream first */
 } weft_load_options;

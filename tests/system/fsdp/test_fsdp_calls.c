@@ -69,7 +69,7 @@ TEST_ON_RANKS(RANKS, axes_are_those_of_the_parameter_or_the_group_or_all)
     FAILS(weft_fsdp_create(model.context, model.mesh, "tp", NULL, &model.fsdp), WEFT_ERR_NOT_FOUND,
           "weft_fsdp_create: ");
     REFUSES(weft_fsdp_create(model.context, model.mesh, "dp,rep", &options, &model.fsdp),
-            "axis 0 is a shard axis (\"dp,rep\") and a replicate axis (\"rep\")");
+            "axis rep is a shard axis (\"dp,rep\") and a replicate axis (\"rep\")");
     WF_TRY(weft_fsdp_create(model.context, model.mesh, "dp", &options, &model.fsdp));
     param.tensor = model.params[0];
     WF_TRY(weft_fsdp_group_create(model.fsdp, 1, &param, sizeof param, NULL, &model.group));
@@ -108,7 +108,7 @@ TEST_ON_RANKS(RANKS, a_group_that_cannot_be_is_refused_by_all_ranks)
         weft_tensor_create(model.context, weft_fsdp_gradient_spec(model.group, 0), NULL, &partial));
     params[0].tensor = partial;
     REFUSES(weft_fsdp_group_create(model.fsdp, 1, params, sizeof *params, NULL, &other),
-            "partial on axis 0; weft_tensor_move reduces it");
+            "partial on axis dp; weft_tensor_move reduces it");
     weft_fsdp_group_release(&model.group);
     params[0].tensor = params[1].tensor = model.params[0];
     params[1].frozen = true;
@@ -122,7 +122,7 @@ TEST_ON_RANKS(RANKS, a_group_that_cannot_be_is_refused_by_all_ranks)
           WEFT_ERR_NOT_FOUND, "tp");
     options = (weft_fsdp_group_options){.struct_size = sizeof options, .replicate = "dp"};
     REFUSES(weft_fsdp_group_create(model.fsdp, 1, params, sizeof *params, &options, &other),
-            "axis 0 is a shard axis (\"dp\") and a replicate axis (\"dp\")");
+            "axis dp is a shard axis (\"dp\") and a replicate axis (\"dp\")");
     options = (weft_fsdp_group_options){.struct_size = sizeof options, .reduce_dtype = "i32"};
     REFUSES(weft_fsdp_group_create(model.fsdp, 1, params, sizeof *params, &options, &other),
             "floats");

@@ -90,7 +90,7 @@ static weft_status load_all(struct model *model, const weft_checkpoint *from, we
 {
     const char *names[PARAMS];
     const weft_load_options options = {
-        .struct_size = sizeof options, .names = names, .count = PARAMS};
+        .struct_size = sizeof options, .names = names, .name_count = PARAMS};
     OWNED(weft_layout_file) *layout = NULL;
     weft_status status;
     char text[32];

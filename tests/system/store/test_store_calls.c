@@ -179,7 +179,7 @@ TEST_BY(run, partial_tensors_are_reduced_and_views_are_saved, void *unused)
 TEST_BY(run, tensors_that_rules_make_are_loaded, void *unused)
 {
     weft_load_options options = {
-        .struct_size = sizeof options, .names = (const char *const[]){"both"}, .count = 1};
+        .struct_size = sizeof options, .names = (const char *const[]){"both"}, .name_count = 1};
     weft_tensor *tensors[2], *loaded = NULL;
     weft_checkpoint *from = NULL, *mapped = NULL;
     OWNED(weft_layout_file) *layout = NULL;
@@ -197,7 +197,8 @@ TEST_BY(run, tensors_that_rules_make_are_loaded, void *unused)
     WF_TRY(weft_checkpoint_rules_parse("both = cat0(a, b)", NULL, &rules));
     WF_TRY(weft_checkpoint_map(from, rules, &mapped));
     WF_TRY(weft_layout_file_parse("mesh 2x2\n* S(1),S(0)", NULL, &layout));
-    HOLDS(weft_load_count(from, NULL) == 2 && weft_load_count(mapped, &options) == options.count);
+    HOLDS(weft_load_count(from, NULL) == 2 &&
+          weft_load_count(mapped, &options) == options.name_count);
     WF_TRY(weft_load(context, mapped, layout, &options, &loaded));
     WF_TRY(check_elements(loaded, 0));
     weft_tensor_release(&loaded);
@@ -261,7 +262,7 @@ static weft_status refuse_saves(weft_context *context, weft_tensor *tensor)
     FAILS(weft_save(context, in_folder("none/x"), 1, &tensor, NULL), WEFT_ERR_SYSTEM, "rank 0:");
     FAILS(weft_save(context, in_folder("new"), 2, twice, NULL), WEFT_ERR_INVALID, "two tensors");
     FAILS(weft_save(context, in_folder("new"), 2, twice, &named), WEFT_ERR_INVALID,
-          "1 names (name_count) for 2 tensors");
+          "name_count of the options is 1 for 2 tensors; expected one name per tensor");
     FAILS(weft_save(context, in_folder(rank == 3 ? "other" : "new"), 1, &tensor, NULL),
           WEFT_ERR_MISMATCH, "rank 0 and rank 3 save with different paths: \"/");
     HOLDS(strstr(weft_last_error(), "/new\" and \"/") != NULL);
@@ -399,7 +400,7 @@ static weft_status load_listed(void *unused)
 {
     static const char *const names[] = {"x"};
     static const char index[] = "{\"weight_map\":{\"x\":\"x.safetensors\"}}";
-    weft_load_options options = {.struct_size = sizeof options, .names = names, .count = 1};
+    weft_load_options options = {.struct_size = sizeof options, .names = names, .name_count = 1};
     OWNED(weft_context) *context = NULL;
     weft_checkpoint *from = NULL;
     weft_layout_file *layout = NULL;
@@ -421,6 +422,12 @@ static weft_status load_listed(void *unused)
     weft_tensor_release(&tensor);
     WF_TRY(weft_layout_file_parse("mesh 4\n* S(0)", NULL, &layout));
     WF_TRY(weft_load(context, from, layout, &options, &tensor)); /* no warning: it wants no more */
+    options.name_count = 0;
+    FAILS(weft_load(context, from, layout, &options, &tensor), WEFT_ERR_INVALID,
+          "the options have a list `names`, but name_count is 0; set both or none");
+    options = (weft_load_options){.struct_size = sizeof options, .name_count = 1};
+    FAILS(weft_load(context, from, layout, &options, &tensor), WEFT_ERR_INVALID,
+          "the options have no `names`, but name_count is 1; set both or none");
     weft_layout_file_release(&layout);
     weft_tensor_release(&tensor);
     weft_checkpoint_close(&from);

@@ -57,7 +57,7 @@ TEST_BY(run, tensors_that_exist_get_their_elements, weft_context *context,
         const weft_checkpoint *from)
 {
     weft_load_options named = {
-        .struct_size = sizeof named, .names = (const char *const[]){"w"}, .count = 1};
+        .struct_size = sizeof named, .names = (const char *const[]){"w"}, .name_count = 1};
     weft_tensor *wide = NULL, *view = NULL, *tensors[2] = {NULL, NULL};
     float rows[2 * 20];
 
@@ -84,9 +84,9 @@ TEST_BY(run, tensors_that_do_not_fit_are_refused_on_all_ranks, weft_context *con
         const weft_checkpoint *from)
 {
     weft_load_options two = {
-        .struct_size = sizeof two, .names = (const char *const[]){"w", "b"}, .count = 2};
+        .struct_size = sizeof two, .names = (const char *const[]){"w", "b"}, .name_count = 2};
     weft_load_options absent = {
-        .struct_size = sizeof absent, .names = (const char *const[]){"v"}, .count = 1};
+        .struct_size = sizeof absent, .names = (const char *const[]){"v"}, .name_count = 1};
     int32_t rank = weft_rank(context);
     weft_tensor *good, *short_one, *half, *partial, *nameless;
 
@@ -104,7 +104,7 @@ TEST_BY(run, tensors_that_do_not_fit_are_refused_on_all_ranks, weft_context *con
     FAILS(weft_load_into(context, from, 1, &nameless, NULL), WEFT_ERR_INVALID,
           "tensors[0] has no name");
     FAILS(weft_load_into(context, from, 1, &good, &two), WEFT_ERR_INVALID,
-          "2 names (count) for 1 tensors");
+          "name_count of the options is 2 for 1 tensor; expected one name per tensor");
     FAILS(weft_load_into(context, from, 1, &good, &absent), WEFT_ERR_NOT_FOUND, "\"v\"");
     FAILS(weft_load_into(context, rank == 2 ? NULL : from, 1, &good, NULL), WEFT_ERR_INVALID,
           "rank 2: weft_load_into: from is NULL");

@@ -53,6 +53,22 @@ TEST(tensors_are_listed_by_name)
     REFUSED(weft_checkpoint_tensor_get(checkpoint, 3, &info), WEFT_ERR_NOT_FOUND, "index is 3");
 }
 
+TEST(a_shard_without_elements_needs_no_memory)
+{
+    OWNED(weft_mesh) *mesh = NULL;
+    OWNED(weft_spec) *spec = NULL;
+
+    OK(open_header("{\"w\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8));
+    OK(weft_mesh_parse("4", &mesh));
+    OK(weft_spec_parse(mesh, "f32[2] S(0)", &spec));
+    OK(weft_checkpoint_read_shard(checkpoint, 0, spec, 3, NULL));
+    OK(weft_checkpoint_read_shard(checkpoint, 0, spec, 4, NULL)); /* outside the mesh */
+    REFUSED(weft_checkpoint_read_shard(checkpoint, 0, spec, 1, NULL), WEFT_ERR_INVALID,
+            "target is NULL");
+    REFUSED(weft_checkpoint_read_shard(checkpoint, 0, spec, -1, NULL), WEFT_ERR_INVALID,
+            "rank is -1");
+}
+
 TEST(every_dtype_keeps_its_name)
 {
     static const char *const names[] = {
