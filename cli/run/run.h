@@ -36,8 +36,8 @@ struct run_job {
     const struct cli_command *command;
     int32_t ranks;
     int32_t ranks_min; /* with which an elastic job goes on; 0: it is not elastic */
-    int32_t count;  /* number of processes: one per rank, or one if ranks are threads */
-    char **program; /* with its arguments, ended by NULL */
+    int32_t count;     /* number of processes: one per rank, or one if ranks are threads */
+    char **program;    /* with its arguments, ended by NULL */
     bool threads, keep_going, prefix;
     int64_t timeout_ns, grace_ns; /* timeout 0: none */
     const char *stdin_policy;     /* "auto", "none" or a rank */
