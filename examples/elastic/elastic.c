@@ -37,6 +37,8 @@ static weft_status train(weft_context *ctx, int first, int *done, int argc, char
         int sum = step;
 
         end_here(first, step, argc, argv);
+        if (weft_context_wants_next(ctx)) /* it need not wait for an error */
+            return weft_fail(WEFT_ERR_ABORTED, "a rank is lost, or asks for the next generation");
         TRY(weft_all_reduce(weft_world(ctx), &sum, &sum, 1, WEFT_DTYPE_I32, WEFT_REDUCE_SUM, NULL));
         TRY(weft_context_wait(ctx, NULL, WEFT_FOREVER));
         if (sum != step * weft_size(ctx)) return weft_fail(WEFT_ERR_INTERNAL, "sum is %d", sum);
