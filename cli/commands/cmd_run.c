@@ -50,7 +50,7 @@ static bool read_stdin_policy(const struct run_job *job, const char *text)
 static bool read_job(const struct cli_command *command, int argc, char **argv,
                      const struct cli_args *args, struct run_job *job)
 {
-    int64_t ranks;
+    int64_t ranks, ranks_min;
 
     *job = (struct run_job){
         .command = command, .program = argv + args->rest_at, .first = -1, .master_fd = -1};
@@ -63,6 +63,11 @@ static bool read_job(const struct cli_command *command, int argc, char **argv,
         return false;
     }
     if (!cli_int(command, args, "ranks", 1, 4096, 1, &ranks)) return false;
+    if (!cli_int(command, args, "min", 1, ranks, 0, &ranks_min)) return false;
+    if (ranks_min > 0 && cli_has(command, args, "threads")) {
+        fprintf(stderr, "weft run: --min is for ranks that are processes, not for --threads\n");
+        return false;
+    }
     if (cli_has(command, args, "json") && !cli_has(command, args, "counts")) {
         fprintf(stderr, "weft run: --json is the form of --counts; give both\n");
         return false;
@@ -70,6 +75,7 @@ static bool read_job(const struct cli_command *command, int argc, char **argv,
     job->listens = cli_has(command, args, "listen");
     job->threads = cli_has(command, args, "threads");
     job->ranks = (int32_t)ranks;
+    job->ranks_min = (int32_t)ranks_min;
     job->count = job->threads ? 1 : job->ranks;
     job->keep_going = cli_has(command, args, "keep-going");
     job->counts_json = cli_has(command, args, "json");
@@ -185,7 +191,7 @@ static int report(const struct run_job *job)
     }
     if (job->first >= 0) {
         print_failure(job, &text);
-        if (code == 0) code = exit_code_of(&job->processes[job->first]);
+        if (code == 0 && !run_can_lose(job)) code = exit_code_of(&job->processes[job->first]);
     }
     if (text.data != NULL) fputs(text.data, stderr);
     wf_text_free(&text);
@@ -256,9 +262,11 @@ const struct cli_command cli_run = {
     .summary = "run a program as several ranks on this host",
     .arguments = "-n N [options] PROGRAM [arguments]",
     .example = "weft run -n 4 --timeout 60 ./engine --steps 100",
-    .note =
-        "If a rank fails, the other ranks are ended.  Processes that ranks left behind are ended\n"
-        "when the last rank has ended.",
+    .note = "If a rank fails, the other ranks are ended.  With --min N the job is elastic: the "
+            "others go\n"
+            "on while at least N have not failed.  Processes that ranks left behind are ended when "
+            "the\n"
+            "last rank has ended.",
     .options =
         (const struct cli_option[]){
             CLI_RANKS("number of ranks"),
@@ -266,6 +274,7 @@ const struct cli_command cli_run = {
             {"timeout", "SECONDS", "end all ranks after SECONDS; the exit code is then 124", 0},
             {"grace", "SECONDS", "time between SIGTERM and SIGKILL when ranks end (default: 5)", 0},
             {"keep-going", NULL, "let the other ranks go on when a rank fails", 0},
+            {"min", "N", "the job is elastic: it can lose ranks while N are left", 0},
             {"counts", NULL, "print how many operations the ranks have made, on standard error", 0},
             CLI_JSON,
             {"no-prefix", NULL, "do not print the rank before each line of output", 0},

@@ -160,6 +160,9 @@ int cli_print_to(const struct cli_command *command, const char *path, struct wf_
 bool cli_read_file(const struct cli_command *command, const char *path, struct wf_text *out,
                    int *exit_code);
 
+/* The value that the environment gives to a variable of weft, or NULL. */
+const char *cli_variable(const char *name);
+
 /* The escape sequence of COLOUR if FILE is a terminal and NO_COLOR is not set, else "". */
 enum cli_colour { CLI_PLAIN, CLI_BOLD, CLI_RED, CLI_GREEN, CLI_YELLOW, CLI_DIM };
 const char *cli_colour(FILE *file, enum cli_colour colour);

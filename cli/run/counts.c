@@ -16,13 +16,10 @@ static void name_counts(const struct run_job *job, int32_t rank, char *out, size
 /* The user's own WEFT_COUNTS has no effect. */
 static void warn_replaced(void)
 {
-    weft_variable_info variable = {.struct_size = sizeof variable};
+    const char *replaced = cli_variable("WEFT_COUNTS");
 
-    for (size_t i = 0; weft_variable_get(i, &variable) == WEFT_OK; i++)
-        if (strcmp(variable.name, "WEFT_COUNTS") == 0 && variable.value != NULL &&
-            variable.value[0] != '\0')
-            fprintf(stderr, "weft run: --counts replaces WEFT_COUNTS; %s is not written\n",
-                    variable.value);
+    if (replaced != NULL && replaced[0] != '\0')
+        fprintf(stderr, "weft run: --counts replaces WEFT_COUNTS; %s is not written\n", replaced);
 }
 
 bool run_counts_begin(struct run_job *job)

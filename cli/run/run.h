@@ -35,8 +35,9 @@ struct run_process {
 struct run_job {
     const struct cli_command *command;
     int32_t ranks;
-    int32_t count;  /* number of processes: one per rank, or one if ranks are threads */
-    char **program; /* with its arguments, ended by NULL */
+    int32_t ranks_min; /* with which an elastic job goes on; 0: it is not elastic */
+    int32_t count;     /* number of processes: one per rank, or one if ranks are threads */
+    char **program;    /* with its arguments, ended by NULL */
     bool threads, keep_going, prefix;
     int64_t timeout_ns, grace_ns; /* timeout 0: none */
     const char *stdin_policy;     /* "auto", "none" or a rank */
@@ -77,6 +78,8 @@ bool run_relay(struct run_job *job, int32_t index, struct run_pipe *pipe);
 /* Write the last line if it has no line end. */
 void run_relay_rest(struct run_job *job, int32_t index, struct run_pipe *pipe);
 
+/* True if the job is elastic and enough ranks have not failed. */
+bool run_can_lose(const struct run_job *job);
 /* Run until every process has ended. */
 void run_watch(struct run_job *job);
 

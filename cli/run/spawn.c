@@ -29,6 +29,7 @@ static void set_variables(const struct run_job *job, int32_t index)
     setenv("WEFT_RENDEZVOUS", weft_rendezvous_address(job->rendezvous), 1);
     setenv("WEFT_TOKEN", weft_rendezvous_token(job->rendezvous), 1);
     setenv("WEFT_SERVED", "1", 1);
+    if (job->ranks_min > 0) run_set_number("WEFT_ELASTIC", job->ranks_min);
     run_torch_set_variables(job, index);
 }
 

@@ -126,7 +126,16 @@ static void reap(struct run_job *job)
         note_first(job, i);
         report_to_rendezvous(job, i);
     }
-    if (job->first >= 0 && !job->keep_going) begin_end(job);
+    if (job->first >= 0 && !job->keep_going && !run_can_lose(job)) begin_end(job);
+}
+
+bool run_can_lose(const struct run_job *job)
+{
+    int32_t left = 0;
+
+    for (int32_t i = 0; i < job->count; i++)
+        left += job->processes[i].running || !failed(&job->processes[i]);
+    return job->ranks_min > 0 && left >= job->ranks_min;
 }
 
 /* ---- signals ---- */

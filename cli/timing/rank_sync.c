@@ -2,15 +2,14 @@
 #include "timing/rank_sync.h"
 
 #include "base/base.h"
-
-#include <stdlib.h>
+#include "common/cli.h"
 
 enum { ROOM = 512 }; /* values in one reduction */
 
 /* Pretended hosts share the cores of this one. */
 static int32_t place_of(weft_context *context)
 {
-    return getenv("WEFT_HOST_ID") != NULL ? weft_rank(context) : weft_local_rank(context);
+    return cli_variable("WEFT_HOST_ID") != NULL ? weft_rank(context) : weft_local_rank(context);
 }
 
 weft_status rank_sync_open(struct rank_sync *sync, weft_context *context, weft_comm *comm)

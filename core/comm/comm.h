@@ -3,6 +3,7 @@
  *     objects.h    the structs
  *     place.c      this rank's number, and its way to the rendezvous
  *     threads.c    ranks as threads of one process
+ *     next.c       the generations of an elastic job; fence.c that lost processes are dead
  *     context.c    joining and leaving the job
  *     agree.h      one step that all ranks of a list take together
  *     create.c     making communicators in two phases, and ending them
@@ -23,9 +24,9 @@
  *     timing.h     times of work on streams, for traces
  *     module.h     modules above comm in the life of a context
  *
- * context.c, place.c, threads.c, costs.c, ledger.[ch], memory.c, work.c, observe.c, timing.[ch],
- * ended.[ch] and module.[ch] are in context/, with room.h and mapped.c, about the size of memory;
- * order.[ch], runs.[ch] and calls.[ch] in order/. */
+ * context.c, place.c, threads.c, next.c, fence.c, costs.c, ledger.[ch], memory.c, work.c,
+ * observe.c, timing.[ch], ended.[ch] and module.[ch] are in context/, with room.h and mapped.c,
+ * about the size of memory; order.[ch], runs.[ch] and calls.[ch] in order/. */
 #ifndef WEFT_COMM_COMM_H
 #define WEFT_COMM_COMM_H
 
@@ -58,6 +59,40 @@ weft_threads *wf_threads_current(int32_t *rank);
 /* As weft_init, with PLUGIN; NULL: choose one. */
 weft_status wf_context_create(const weft_init_options *options, const weft_plugin *plugin,
                               weft_context **out) WF_NODISCARD;
+
+/* What is different in later generations of the job is made: the world communicator, and what
+ * modules keep.  CONTEXT has its rank, size and client. */
+weft_status wf_context_meet(weft_context *context) WF_NODISCARD;
+
+/* ---- fence.c: proof that processes of lost ranks are dead ---- */
+
+/* The process of a rank; PIDFD is -1 if it cannot write this rank's memory, as on another host. */
+struct wf_peer {
+    int pidfd;
+    uint64_t pid;
+    bool is_near; /* on this host */
+};
+
+/* Make room for the processes of CONTEXT's ranks, if the job is elastic. */
+weft_status wf_fence_begin(weft_context *context) WF_NODISCARD;
+/* Note the process PID of RANK, which runs, in the process namespace SPACE; NEAR: on this host. */
+void wf_fence_note(weft_context *context, int32_t rank, uint64_t pid, uint64_t space, bool near);
+/* The process namespace of this process; 0: not known. */
+uint64_t wf_fence_space(void);
+/* Wait until the process of RANK, which WHY describes, is dead; kill it if that is permitted. */
+weft_status wf_fence_wait(weft_context *context, int32_t rank, const char *why) WF_NODISCARD;
+void wf_fence_end(weft_context *context);
+
+/* ---- next.c: the generations of an elastic job ---- */
+
+/* Set CONTEXT's terms from OPTIONS and the configuration. */
+weft_status wf_next_begin(weft_context *context, const weft_init_options *options) WF_NODISCARD;
+/* Fail unless the job that CONTEXT has joined, with its device, can be elastic. */
+weft_status wf_next_check(const weft_context *context) WF_NODISCARD;
+/* Free what only elastic jobs have; CAUSE ends the tensors of earlier generations. */
+void wf_next_end(weft_context *context, const char *cause);
+/* In place of a context's generation of processes: its generation of the job has ended. */
+#define WF_BETWEEN_GENERATIONS wf_made_in(WF_KIND_CONTEXT, UINT32_MAX - 2)
 
 /* Open a device of PLUGIN, which may set variables for its vendor's library. */
 static inline weft_status wf_device_open(const weft_plugin *plugin,
@@ -102,6 +137,8 @@ void wf_comm_unmake(weft_comm *comm, const char *cause);
 void wf_comm_end(weft_comm *comm, const char *cause);
 /* Free COMM, which has ended. */
 void wf_comm_free(weft_comm *comm);
+/* The same, but the user may have a copy of its pointer. */
+void wf_comm_forget(weft_context *context, weft_comm *comm);
 
 /* ---- fault.c ---- */
 
@@ -135,6 +172,8 @@ void wf_comm_fail_locked(weft_comm *comm, weft_status status, const char *text);
 void wf_fault_apply_early(weft_comm *comm);
 /* Events of the client: a rank is gone, a communicator was aborted or failed elsewhere. */
 void wf_fault_gone(void *context, const struct wf_departure *departure);
+/* The others want the next generation of the job. */
+void wf_fault_asked(void *context);
 void wf_fault_abort(void *context, uint64_t comm, weft_status status, const char *text,
                     uint64_t complete);
 

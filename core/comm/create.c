@@ -458,6 +458,14 @@ static void retire(weft_comm *comm, const char *cause)
     wf_remnant_keep(context, comm);
 }
 
+void wf_comm_forget(weft_context *context, weft_comm *comm)
+{
+    clear(comm);
+    comm->rank = -1;
+    comm->size = 0;
+    wf_remnant_keep(context, comm);
+}
+
 static void release(weft_comm *comm)
 {
     char cause[WF_CAUSE];

@@ -291,6 +291,20 @@ static void on_rank_lost(weft_context *context, const struct wf_departure *depar
     unlock(context);
 }
 
+void wf_fault_asked(void *self)
+{
+    weft_context *context = self;
+    char words[160];
+
+    snprintf(words, sizeof words,
+             "generation %llu of the job ends: a rank has called weft_context_next",
+             (unsigned long long)context->generation);
+    pthread_mutex_lock(&context->lock);
+    for (weft_comm *comm = context->comms; comm != NULL; comm = comm->next)
+        wf_comm_fail_locked(comm, WEFT_ERR_ABORTED, words);
+    unlock(context);
+}
+
 void wf_fault_write_record(weft_context *context, struct wf_text *out)
 {
     pthread_mutex_lock(&context->lock);

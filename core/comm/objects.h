@@ -149,6 +149,13 @@ struct weft_context {
     weft_observation *observations;     /* of weft_observe; under `lock` */
     weft_record_counts *counts;         /* for WEFT_COUNTS; NULL: it is not set */
     struct wf_timing *timing;           /* of timing.h; NULL: work on streams is not timed */
+
+    /* Of an elastic job: */
+    struct wf_elastic_terms terms; /* RANKS_MIN is 0 unless the job is elastic */
+    uint64_t generation;           /* 0 unless the job is elastic */
+    struct wf_peer *peers;         /* by rank */
+    weft_comm *before;             /* it has the tensors of generations that have ended */
+    struct wf_next *next;          /* what the last weft_context_next told the caller */
 };
 
 struct weft_comm {
@@ -220,6 +227,7 @@ struct weft_comm {
     uint64_t *message_counts; /* sends to each rank, then receives; NULL: none was recorded */
     char cause_text[1024], group_text[512], limit_text[1024];
     char name[128];
+    uint64_t generation; /* it ended with that generation of an elastic job; 0: it did not */
 };
 
 struct weft_work {

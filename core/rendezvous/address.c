@@ -137,6 +137,7 @@ static int listen_on(int family, const struct sockaddr *to, socklen_t bytes)
 
     if (fd < 0) return -1;
     if (family != AF_UNIX) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    if (family != AF_UNIX) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     if (family == AF_INET6) setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof one);
     if (bind(fd, to, bytes) == 0 && listen(fd, SOMAXCONN) == 0) return fd;
     saved = errno;

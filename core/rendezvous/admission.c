@@ -10,7 +10,7 @@ static bool find_standby(const struct wf_server *s, char text[WF_ADDRESS_TEXT])
 {
     struct wf_address address;
     const struct wf_connection *c =
-        s->options.size > WF_STANDBY_RANK + 1 && s->options.serving_rank >= 0
+        s->options.size > WF_STANDBY_RANK && s->options.serving_rank >= 0
             ? s->members[WF_STANDBY_RANK]
             : NULL;
 

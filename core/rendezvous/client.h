@@ -2,6 +2,7 @@
 #ifndef WEFT_RENDEZVOUS_CLIENT_H
 #define WEFT_RENDEZVOUS_CLIENT_H
 
+#include "round.h"
 #include "server.h"
 
 #include <stdatomic.h>
@@ -77,6 +78,17 @@ struct wf_client {
     uint64_t watch_ns;           /* when the event is next */
     uint64_t overdue_ns;         /* when the thread stops waiting for that answer */
     struct wf_question question; /* that was asked */
+
+    /* Of an elastic job, under the lock: */
+    struct wf_round_member member;
+    bool waits;       /* in wf_client_next */
+    bool was_told;    /* the last GO of the round that it waits for */
+    bool was_asked;   /* the others want the next generation */
+    uint64_t number;  /* of the address where it meets; 0: none */
+    int32_t meets_at; /* the rank that serves there, or -1 */
+    bool is_quiet;    /* the thread calls no events any more */
+    uint64_t beat_ns; /* when the next beat is due; the thread's */
+    atomic_bool wants_quiet;
 };
 
 /* ---- enter.c ---- */
@@ -125,6 +137,18 @@ int wf_client_watch_now(struct wf_client *client);
 /* If FRAME is the answer to that question, pass it on and return true. */
 bool wf_client_handle_watched(struct wf_client *client, const struct wf_frame *frame);
 void wf_client_end_watch(struct wf_client *client);
+
+/* ---- next.c: the next generation of an elastic job ---- */
+
+/* LINK has opened: send it the terms of the job.  The lock is held. */
+void wf_client_send_terms(struct wf_client *client, int link);
+/* Send the beats that are due.  Returns the milliseconds until the next ones; -1: never. */
+int wf_client_beat(struct wf_client *client);
+void wf_client_handle_round(struct wf_client *client, int link, struct wf_reader *reader);
+/* If it is wanted, or the thread IS_OVER: call no events from now on. */
+void wf_client_see_quiet(struct wf_client *client, bool is_over);
+/* The server has ended, and the standby takes its place. */
+void wf_client_follow_standby(struct wf_client *client);
 
 /* ---- departures.c: reports of ranks that are gone ---- */
 

@@ -187,18 +187,25 @@ static struct wf_join claim(const struct wf_client *client)
 
 /* ---- the standby ---- */
 
+/* If the server of two ranks ends, an elastic job goes on with the other one. */
+static bool is_worth_standby(const struct wf_client *client)
+{
+    return client->options.size > WF_STANDBY_RANK + 1 || client->options.terms.ranks_min > 0;
+}
+
 /* Start a standby on the local address of FD, which other ranks can reach.  Returns the standby's
  * number.  Returns 0 if that fails; the job then runs without a standby. */
 static uint64_t offer_standby(struct wf_client *client, int fd)
 {
     struct wf_server_options options = {.size = client->options.size,
+                                        .generation = client->options.generation,
                                         .serving_rank = client->options.rank,
                                         .standby = true,
                                         .join_timeout_ns = client->options.join_timeout_ns};
     struct wf_address address;
 
     if (client->options.serving_rank < 0 || client->options.rank != WF_STANDBY_RANK ||
-        client->options.size <= WF_STANDBY_RANK + 1 || !wf_address_beside(fd, &address))
+        !is_worth_standby(client) || !wf_address_beside(fd, &address))
         return 0;
     wf_server_release(&client->standby);
     if (wf_server_create(&options, &address, &client->standby) == WEFT_OK)
@@ -282,6 +289,7 @@ bool wf_client_join_standby(struct wf_client *client)
     pthread_mutex_lock(&client->lock);
     link->stage = WF_LINK_OPEN;
     link->over = false;
+    wf_client_send_terms(client, WF_LINK_STANDBY);
     pthread_mutex_unlock(&client->lock);
     return true;
 }
@@ -307,6 +315,7 @@ static weft_status wait_until_ready(struct wf_client *client, uint64_t deadline_
                        "the rendezvous says that rank %d serves it, but the job has %d ranks",
                        link->rank, client->options.size);
     link->over = false;
+    wf_client_send_terms(client, WF_LINK_SERVER);
     wf_log(WF_LOG_DEBUG, "all %d ranks have joined", client->options.size);
     if (where[0] != '\0')
         begin_standby(client, where);
@@ -322,6 +331,9 @@ static weft_status reach(struct wf_client *client, uint64_t deadline_ns)
     char reason[512];
     int fd;
 
+    /* The server of a later generation has listened before its address was told. */
+    if (client->options.generation > 0 && wf_now_ns() + WF_SECOND_NS < deadline_ns)
+        deadline_ns = wf_now_ns() + WF_SECOND_NS;
     if (client->options.address != NULL)
         status = wf_address_connect(client->options.address, deadline_ns, &fd);
     else

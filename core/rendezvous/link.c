@@ -85,6 +85,14 @@ static void handle_look(struct wf_client *client, int link, uint64_t id, struct 
     if (is_here) wf_held_deny(client, id);
 }
 
+/* The standby has lost the rank that serves. */
+static void close_server(struct wf_client *client)
+{
+    struct wf_connection *server = client->links[WF_LINK_SERVER].connection;
+
+    if (server != NULL) server->broken = true;
+}
+
 static void handle_gone(struct wf_client *client, int link, struct wf_reader *reader)
 {
     int32_t rank = (int32_t)wf_take_u32(reader);
@@ -97,6 +105,9 @@ static void handle_gone(struct wf_client *client, int link, struct wf_reader *re
     record = wf_take_blob(reader);
     if (reader->failed || rank < 0 || rank >= client->options.size) return;
     if (link == WF_LINK_STANDBY && rank == client->options.rank) return;
+    if (link == WF_LINK_STANDBY && rank == client->links[WF_LINK_SERVER].rank && !left &&
+        client->options.terms.silent_ns > 0)
+        close_server(client); /* it may be stopped, so that its connection stays open */
     if (link == WF_LINK_STANDBY && client->links[WF_LINK_SERVER].stage != WF_LINK_LOST &&
         wf_held_add(client, rank, left, missed, text, record))
         return;
@@ -230,6 +241,9 @@ void wf_client_handle(struct wf_client *client, int link, const struct wf_frame 
     case WF_FRAME_LEAVE:
         handle_leave(client, link);
         break;
+    case WF_FRAME_ROUND:
+        wf_client_handle_round(client, link, &reader);
+        break;
     default:
         break;
     }
@@ -331,6 +345,7 @@ static bool see_end(struct wf_client *client, int link)
     else
         lose(client, link);
     if (link == WF_LINK_SERVER) (void)wf_client_release_held(client);
+    if (link == WF_LINK_SERVER) wf_client_follow_standby(client);
     return false;
 }
 
@@ -372,12 +387,13 @@ void *wf_client_listen(void *argument)
     struct wf_client *client = argument;
     char prefix[24];
     bool asking;
-    int most;
+    int most, beat;
 
     pthread_setname_np(pthread_self(), "weft-client");
     snprintf(prefix, sizeof prefix, "rank %d", client->options.rank);
     wf_log_set_prefix(prefix);
     for (;;) {
+        wf_client_see_quiet(client, false);
         for (int link = 0; link < WF_LINKS; link++)
             handle_all(client, link); /* first what came together with the last of the handshake */
         asking = wf_client_release_held(client);
@@ -386,8 +402,11 @@ void *wf_client_listen(void *argument)
         if (has_ended(&client->links[WF_LINK_SERVER]) && has_ended(&client->links[WF_LINK_STANDBY]))
             break; /* nothing is held any more */
         most = wf_client_watch_now(client);
+        beat = wf_client_beat(client);
+        if (beat >= 0 && (most < 0 || beat < most)) most = beat;
         wait_for_bytes(client, asking ? 10 : most);
     }
     wf_client_end_watch(client);
+    wf_client_see_quiet(client, true);
     return NULL;
 }

@@ -96,6 +96,7 @@ void wf_members_release(struct wf_server *s)
     wf_free(s->absent);
     wf_free(s->failure.reported);
     wf_free(s->failure.text);
+    wf_elastic_release(s);
 }
 
 /* ---- ranks that do not join ---- */
@@ -206,6 +207,7 @@ static void remove_member(struct wf_server *s, struct wf_connection *c, bool lef
         announce_gone(s, rank, left, c->missed, text, record);
     else
         abandon_join(s, rank, text);
+    wf_elastic_lost(s, rank, text);
     wf_text_free(&why);
     if (s->present == 0 && s->running && !s->options.standby && begin_joining(s) != WEFT_OK)
         wf_log(WF_LOG_WARNING, "the rendezvous cannot accept a new job: %s", weft_last_error());
@@ -225,6 +227,12 @@ void wf_members_lost(struct wf_server *s, struct wf_connection *c)
     wf_text_free(&text);
 }
 
+void wf_members_expel(struct wf_server *s, struct wf_connection *c, const char *text)
+{
+    wf_log(WF_LOG_NOTICE, "rank %d %s", c->rank, text);
+    remove_member(s, c, false, text, (weft_blob){"", 0});
+}
+
 void wf_members_leave(struct wf_server *s, struct wf_connection *c)
 {
     struct wf_frame frame;
@@ -242,6 +250,7 @@ void wf_members_ended(struct wf_server *s, int32_t rank, const char *text)
     struct wf_text why = {0};
 
     if (rank < 0 || rank >= s->options.size) return;
+    wf_elastic_ended(s, rank, text);
     wf_text_add(&why, "rank %d %s", rank, text);
     if (s->absent != NULL || wf_text_take(&why, &s->absent) != WEFT_OK) wf_text_free(&why);
     if (s->members[rank] != NULL)
@@ -455,6 +464,12 @@ static void handle_frame(struct wf_server *s, struct wf_connection *c, const str
         handle_look(s, c, frame, now_ns);
     } else if (frame->type == WF_FRAME_CLOCK) {
         handle_clock(s, c, frame->id);
+    } else if (frame->type == WF_FRAME_ELASTIC) {
+        if (!wf_elastic_take_terms(s, c, frame)) reject_contents(c, frame);
+    } else if (frame->type == WF_FRAME_ROUND) {
+        if (!wf_elastic_take(s, c, frame)) reject_contents(c, frame);
+    } else if (frame->type == WF_FRAME_BEAT) {
+        wf_elastic_heard(s, c->rank, now_ns);
     } else {
         (void)wf_fail(WEFT_ERR_PARSE,
                       "a frame of type %u, which only servers send, came from a client",
@@ -488,7 +503,7 @@ void wf_members_handle(struct wf_server *s, struct wf_connection *c, uint64_t no
 
 uint64_t wf_members_expire(struct wf_server *s, uint64_t now_ns)
 {
-    uint64_t gathers, inquiries, earliest;
+    uint64_t gathers, inquiries, earliest, expels = UINT64_MAX;
 
     if (s->join_deadline_ns <= now_ns) time_out_join(s);
     gathers = wf_gathers_expire(s->gathers, now_ns);
@@ -496,5 +511,7 @@ uint64_t wf_members_expire(struct wf_server *s, uint64_t now_ns)
     earliest = gathers < inquiries ? gathers : inquiries;
     for (const struct wf_look *look = s->looks; look != NULL; look = look->next)
         if (look->deadline_ns < earliest) earliest = look->deadline_ns;
+    if (s->elastic != NULL) expels = wf_elastic_expire(s, now_ns);
+    if (expels < earliest) earliest = expels;
     return earliest < s->join_deadline_ns ? earliest : s->join_deadline_ns;
 }

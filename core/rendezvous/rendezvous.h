@@ -10,21 +10,23 @@
  *     join.c      the handshake
  *     gather.c    all-gathers among lists of ranks; no sockets, no clock
  *     inquiry.c   asking ranks for their positions
+ *     round.c     the protocol of generations; no sockets, no clock
+ *     elastic.c   the server's side of it; next.c is the client's
  *     server.c    the server; connection.c, admission.c and members.c are parts of it
  *     client.c    a rank's end; enter.c joins, link.c is its thread, departures.c keeps reports of
  *                 ranks that are gone, watch.c asks questions of its own, clock.c for the time
  *     launch.h    this rank's number and host, and the choices that ranks compare
  *
- * In jobs of at least three ranks, a server on rank 0 has a standby on rank 1.  Every rank holds a
- * second connection, to the standby.  Both servers learn of failures and pass them on.  Requests go
- * to the standby once the server has ended. */
+ * In jobs of at least three ranks, and in elastic jobs, a server on rank 0 has a standby on rank 1.
+ * Every rank holds a second connection, to the standby.  Both servers learn of failures and pass
+ * them on.  Requests go to the standby once the server has ended. */
 #ifndef WEFT_RENDEZVOUS_RENDEZVOUS_H
 #define WEFT_RENDEZVOUS_RENDEZVOUS_H
 
 #include "base/base.h"
 #include "base/fork.h"
 
-/* The rank whose process runs the standby, in jobs of at least three ranks. */
+/* The rank whose process runs the standby. */
 #define WF_STANDBY_RANK 1
 
 /* ---- sha256.c ---- */
@@ -122,6 +124,10 @@ enum wf_frame_type {
                              its id; for a LOOK, whether the rank is still connected */
     WF_FRAME_CLOCK,       /* client: asks for the time.  server: its time, and the identity of its
                              clock */
+    WF_FRAME_ELASTIC,     /* client: the terms of its elastic job */
+    WF_FRAME_BEAT,        /* client: it runs */
+    WF_FRAME_ROUND,       /* both: a message of round.h.  client: also the ranks that it knows to be
+                             lost.  server: also where the next generation meets */
     WF_FRAME_TYPES
 };
 
@@ -315,8 +321,17 @@ void wf_inquiries_free(struct wf_inquiries *inquiries);
 
 /* ---- server.c ---- */
 
+/* What the ranks of an elastic job have agreed on. */
+struct wf_elastic_terms {
+    int32_t ranks_min;  /* 0: the job is not elastic */
+    uint64_t silent_ns; /* a rank that is silent for so long is expelled; 0: none is */
+    uint64_t answer_ns; /* a rank that does not ask for the next generation for so long, while
+                           others wait for it, is expelled; UINT64_MAX: none is */
+};
+
 struct wf_server_options {
     int32_t size;
+    uint64_t generation;  /* of an elastic job; 0: the first */
     int32_t serving_rank; /* rank whose process runs it, or -1 */
     bool standby;         /* it is a standby: each rank may join at any time, once */
     int64_t join_timeout_ns;
@@ -335,6 +350,10 @@ weft_status wf_server_connect(struct wf_server *server, int *fd) WF_NODISCARD;
 /* RANK's process has ended; TEXT describes how.  The other ranks are sent this, unless RANK had
  * departed.  From now on every rank that tries to join is refused.  [any thread] */
 void wf_server_report_gone(struct wf_server *server, int32_t rank, const char *text);
+/* The server of the next generation, which runs in the same process; NULL: there is none.  SERVER
+ * owns it, unless it was taken.  [any thread] */
+struct wf_server *wf_server_successor(struct wf_server *server);
+struct wf_server *wf_server_take_successor(struct wf_server *server);
 /* Sends LEAVE to the remaining members and stops. */
 void wf_server_release(struct wf_server **server);
 
@@ -363,6 +382,8 @@ struct wf_client_events {
     void (*gone)(void *self, const struct wf_departure *departure);
     void (*abort)(void *self, uint64_t comm, weft_status status, const char *text,
                   uint64_t complete);
+    /* The others want the next generation of an elastic job. */
+    void (*asked)(void *self);
     /* Describe communicator COMM's position to rank ASKER: an enum wf_where and what follows it. */
     void (*where)(void *self, uint64_t comm, int32_t asker, struct wf_text *out);
     /* After wf_client_watch, the thread calls `watch` several times a second.  `watch` returns true
@@ -381,6 +402,8 @@ struct wf_client_options {
     struct wf_server *server;
     int32_t serving_rank; /* that serves the rendezvous, or -1 */
     const char *help;     /* what to check if ADDRESS cannot be reached, or NULL */
+    uint64_t generation;  /* of an elastic job; 0: the first */
+    struct wf_elastic_terms terms;
     struct wf_client_events events;
 };
 
@@ -456,6 +479,36 @@ weft_status wf_client_clock(struct wf_client *client, uint64_t identity,
 const struct wf_departure *wf_client_gone(struct wf_client *client, int32_t rank);
 /* The same for the rank that was lost first. */
 const struct wf_departure *wf_client_first_lost(struct wf_client *client);
+/* ---- next.c: the next generation of an elastic job ---- */
+
+/* What the members of a generation were told. */
+struct wf_decision {
+    uint64_t generation, step;
+    uint64_t members;          /* a bit per rank of the generation before */
+    int32_t rank, size;        /* this rank's */
+    bool is_address;           /* ADDRESS is set; else SERVER, unless SIZE is 1 */
+    struct wf_address address; /* where they meet */
+    struct wf_server *server;  /* the same, in this process; the old server owns it */
+    int32_t serving_rank;      /* of the next generation, or -1 */
+    struct wf_job_key key;
+};
+
+/* True if a rank is lost, or has asked for the next generation.  [any thread] */
+bool wf_client_wants_next(struct wf_client *client);
+/* Agree with the living ranks on the next generation.  This rank has completed STEP.  Waits for
+ * them; may be called again if the members of *OUT do not all meet.  WEFT_ERR_PEER: this rank was
+ * expelled, too few ranks are left, or the rendezvous has ended.  WEFT_ERR_TIMEOUT: the rendezvous
+ * does not answer. */
+weft_status wf_client_next(struct wf_client *client, uint64_t step,
+                           struct wf_decision *out) WF_NODISCARD;
+/* Call no events from now on. */
+void wf_client_quiet(struct wf_client *client);
+/* The members of the last decision have met: the server of theirs that runs in this process now
+ * belongs to the caller; NULL: none does. */
+struct wf_server *wf_client_take_server(struct wf_client *client);
+/* The key of the generation that a server with KEY decided. */
+struct wf_job_key wf_next_key(const struct wf_job_key *key, uint64_t generation);
+
 /* The first error that another rank has reported, cut to BYTES; false: none.  [any thread] */
 bool wf_client_first_error(struct wf_client *client, char *out, size_t bytes);
 

@@ -13,12 +13,13 @@ static int32_t count(uint64_t processes)
 
 /* ---- the server ---- */
 
-void wf_round_open(struct wf_round_server *server, int32_t processes, int32_t ranks_min)
+void wf_round_open(struct wf_round_server *server, uint64_t generation, int32_t processes,
+                   int32_t ranks_min)
 {
     *server = (struct wf_round_server){.phase = WF_ROUND_RUNNING,
                                        .ranks_min = ranks_min,
-                                       .generation = 1,
-                                       .round = 1,
+                                       .generation = generation,
+                                       .round = generation,
                                        .members = processes < WF_ROUND_MOST ? bit(processes) - 1
                                                                             : UINT64_MAX};
 }
@@ -123,6 +124,16 @@ void wf_round_ask(struct wf_round_server *server, bool forced, wf_round_send *se
         ask(server, send, user);
 }
 
+/* A member that comes from another server has not heard what this one asked. */
+static void hear_want(struct wf_round_server *server, int32_t process, wf_round_send *send,
+                      void *user)
+{
+    uint64_t awaited = server->phase == WF_ROUND_ASKED ? living(server) & ~server->answered : 0;
+
+    wf_round_ask(server, true, send, user);
+    send_to(server, awaited & bit(process), WF_ROUND_ASK, send, user);
+}
+
 void wf_round_give_up(struct wf_round_server *server, wf_round_send *send, void *user)
 {
     if (server->phase == WF_ROUND_WAITING) end_job(server, send, user);
@@ -136,7 +147,7 @@ void wf_round_take(struct wf_round_server *server, int32_t process,
         return;
     }
     if (message->kind == WF_ROUND_WANT && message->round == server->generation)
-        wf_round_ask(server, true, send, user);
+        hear_want(server, process, send, user);
     if (message->round != server->round) return;
     if (message->kind == WF_ROUND_ANSWER && server->phase == WF_ROUND_ASKED &&
         (living(server) & bit(process))) {

@@ -59,9 +59,10 @@ struct wf_round_server {
     bool forced;                  /* the generation cannot go on, even without a loss */
 };
 
-/* A job of COUNT processes, 0 to COUNT - 1, in generation 1.  It ends if fewer than RANKS_MIN are
- * left. */
-void wf_round_open(struct wf_round_server *server, int32_t count, int32_t ranks_min);
+/* A job of COUNT processes, 0 to COUNT - 1, in generation GENERATION.  It ends if fewer than
+ * RANKS_MIN are left. */
+void wf_round_open(struct wf_round_server *server, uint64_t generation, int32_t count,
+                   int32_t ranks_min);
 /* PROCESS is lost: it is proven that it does nothing any more. */
 void wf_round_lose(struct wf_round_server *server, int32_t process, wf_round_send *send,
                    void *user);

@@ -238,6 +238,7 @@ static void obey(struct wf_server *s, uint64_t now_ns)
     if (command.kind == WF_COMMAND_ADOPT) add_connection(s, command.fd, now_ns);
     if (command.kind == WF_COMMAND_GONE)
         wf_members_ended(s, command.rank, command.text != NULL ? command.text : "is gone");
+    if (command.kind == WF_COMMAND_REAP) wf_elastic_reap(s);
     if (command.kind == WF_COMMAND_STOP) send_leave(s);
     wf_free(command.text);
 }
@@ -288,6 +289,11 @@ void wf_server_report_gone(struct wf_server *s, int32_t rank, const char *text)
     struct wf_command command = {.kind = WF_COMMAND_GONE, .rank = rank, .text = wf_strdup(text)};
 
     if (!order(s, &command)) wf_free(command.text);
+}
+
+void wf_server_reap(struct wf_server *s)
+{
+    (void)order(s, &(struct wf_command){.kind = WF_COMMAND_REAP});
 }
 
 /* ---- the loop ---- */
@@ -428,6 +434,7 @@ void wf_server_release(struct wf_server **server)
         order(s, &(struct wf_command){.kind = WF_COMMAND_STOP});
         pthread_join(s->thread, NULL);
     }
+    wf_elastic_release(s); /* the successor sends commands to this server */
     drop_commands(s);
     for (size_t i = 0; i < s->count; i++)
         wf_connection_release(s->connections[i]);

@@ -7,6 +7,7 @@
 #include "rendezvous.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 struct pollfd;
 
@@ -44,7 +45,7 @@ struct wf_look {
     uint64_t id, deadline_ns;
 };
 
-enum wf_command_kind { WF_COMMAND_STOP, WF_COMMAND_ADOPT, WF_COMMAND_GONE };
+enum wf_command_kind { WF_COMMAND_STOP, WF_COMMAND_ADOPT, WF_COMMAND_GONE, WF_COMMAND_REAP };
 
 /* Goes through a pipe in one piece. */
 struct wf_command {
@@ -53,6 +54,8 @@ struct wf_command {
     int32_t rank;
     char *text; /* the receiver frees it */
 };
+
+struct wf_elastic;
 
 struct wf_server {
     struct wf_server_options options;
@@ -69,7 +72,7 @@ struct wf_server {
     uint64_t listen_again_ns; /* accepting rests until then */
     bool out_of_files;
 
-    bool running;              /* all ranks have joined */
+    atomic_bool running;       /* all ranks have joined */
     uint64_t join_deadline_ns; /* UINT64_MAX before the first rank has joined */
     uint64_t job;
     struct wf_connection **members; /* by rank; NULL: not yet, or not any more */
@@ -86,6 +89,10 @@ struct wf_server {
     struct wf_gathers *gathers;
     struct wf_inquiries inquiries;
     struct wf_look *looks;
+    struct wf_elastic *elastic;            /* NULL: the job is not elastic */
+    _Atomic(struct wf_server *) successor; /* serves the next generation; NULL: there is none */
+    atomic_bool has_moved;                 /* all members have met there */
+    struct wf_server *origin;              /* a launcher's first server, which frees it; or NULL */
 };
 
 /* Maximum number of connections in the handshake, and time limit of each of its stages. */
@@ -144,7 +151,32 @@ void wf_members_ended(struct wf_server *server, int32_t rank, const char *text);
 void wf_members_answer_looks(struct wf_server *server, uint64_t now_ns);
 /* End overdue gathers, inquiries and joins.  Returns the earliest remaining deadline. */
 uint64_t wf_members_expire(struct wf_server *server, uint64_t now_ns);
+/* Remove member C, which TEXT describes, after it is told that it is expelled. */
+void wf_members_expel(struct wf_server *server, struct wf_connection *c, const char *text);
 weft_status wf_members_create(struct wf_server *server) WF_NODISCARD;
 void wf_members_release(struct wf_server *server);
+
+/* ---- elastic.c: the next generation of an elastic job ---- */
+
+/* Handle an ELASTIC or ROUND frame of C.  False: it cannot be read. */
+bool wf_elastic_take_terms(struct wf_server *server, struct wf_connection *c,
+                           const struct wf_frame *frame);
+bool wf_elastic_take(struct wf_server *server, const struct wf_connection *c,
+                     const struct wf_frame *frame);
+/* RANK does nothing any more. */
+void wf_elastic_lost(struct wf_server *server, int32_t rank, const char *text);
+/* RANK runs. */
+void wf_elastic_heard(struct wf_server *server, int32_t rank, uint64_t now_ns);
+/* Expel ranks that are silent, or that others wait for.  Returns the earliest time at which one may
+ * have to be. */
+uint64_t wf_elastic_expire(struct wf_server *server, uint64_t now_ns);
+void wf_elastic_release(struct wf_server *server);
+/* RANK of the generation in which the launcher started it has ended: tell the server of the newest
+ * generation. */
+void wf_elastic_ended(struct wf_server *server, int32_t rank, const char *text);
+/* Free the successors whose members have all moved on. */
+void wf_elastic_reap(struct wf_server *server);
+/* server.c: make SERVER's thread do that.  [any thread] */
+void wf_server_reap(struct wf_server *server);
 
 #endif

@@ -54,7 +54,6 @@ static weft_status refuse_bytes(const weft_tensor *tensor, uint64_t bytes, const
 static weft_status check_host(const weft_tensor *tensor, const void *host, uint64_t bytes,
                               weft_stream *stream, const char *function)
 {
-    WF_TRY(wf_tensor_check(tensor, function, "tensor"));
     if (host == NULL && (bytes > 0 || bytes_of(tensor) > 0)) return wf_fail_null(function, "host");
     WF_TRY(wf_stream_check(tensor->context, stream, function));
     if (bytes >= bytes_of(tensor)) return WEFT_OK;
@@ -68,6 +67,7 @@ weft_status weft_tensor_to_host(weft_tensor *tensor, void *host, uint64_t bytes,
     char *to = host;
     weft_status status = WEFT_OK;
 
+    WF_TRY(wf_tensor_check_readable(tensor, what));
     WF_TRY(check_host(tensor, host, bytes, stream, what));
     wf_tensor_use(tensor, stream);
     for (int32_t i = 0; i < tensor->local_count && status == WEFT_OK; i++) {
@@ -99,6 +99,7 @@ weft_status weft_tensor_from_host(weft_tensor *tensor, const void *host, uint64_
     const char *from = host;
     weft_status status = WEFT_OK;
 
+    WF_TRY(wf_tensor_check(tensor, what, "tensor"));
     WF_TRY(check_host(tensor, host, bytes, stream, what));
     if (bytes > bytes_of(tensor) && bytes_of(tensor) > 0)
         return refuse_bytes(tensor, bytes, "; to distribute an array, call weft_tensor_from_full",

@@ -22,6 +22,14 @@ weft_status wf_tensor_check(const weft_tensor *tensor, const char *function, con
     return wf_fail_unusable(function, argument, tensor->made, WF_KIND_TENSOR);
 }
 
+weft_status wf_tensor_check_readable(const weft_tensor *tensor, const char *function)
+{
+    bool is_of_before = tensor != NULL && tensor->made == wf_ended(WF_KIND_TENSOR) &&
+                        tensor->context != NULL && !tensor->comes_and_goes;
+
+    return is_of_before ? WEFT_OK : wf_tensor_check(tensor, function, "tensor");
+}
+
 weft_status wf_tensor_refuse_write(const weft_tensor *tensor, const char *argument)
 {
     return wf_fail(WEFT_ERR_INVALID, "%s is read-only%s", argument,
@@ -81,6 +89,19 @@ static void end_tensor(struct wf_dependent *dependent, const char *cause)
     tensor->made = wf_ended(WF_KIND_TENSOR);
 }
 
+/* Its generation of the job ends, but its memory stays: it can be read until it is released. */
+static bool outlive(struct wf_dependent *dependent, const char *cause)
+{
+    weft_tensor *tensor = (void *)((char *)dependent - offsetof(weft_tensor, dependent));
+
+    if (!wf_is_usable(tensor->made, WF_KIND_TENSOR) || tensor->comes_and_goes) return false;
+    snprintf(tensor->ended, sizeof tensor->ended, "%s; its memory can be read until its release",
+             cause);
+    tensor->keeper = NULL;
+    tensor->made = wf_ended(WF_KIND_TENSOR);
+    return true;
+}
+
 /* "w" (f32[8,4] S(0), 64 bytes). */
 static bool list_tensor(const struct wf_dependent *dependent, struct wf_text *out)
 {
@@ -102,6 +123,8 @@ static bool list_tensor(const struct wf_dependent *dependent, struct wf_text *ou
                 (unsigned long long)bytes);
     return true;
 }
+
+static const struct wf_dependent_tensor as_dependent = {list_tensor, outlive};
 
 static void free_tensor(weft_tensor *tensor)
 {
@@ -190,7 +213,7 @@ void wf_tensor_finish(weft_tensor *tensor, weft_tensor **out)
 {
     wf_locals_finish(tensor);
     tensor->dependent.end = end_tensor;
-    tensor->dependent.is_tensor = list_tensor;
+    tensor->dependent.tensor = &as_dependent;
     wf_dependent_add(&tensor->dependent, tensor->context->world);
     *out = tensor;
 }

@@ -97,6 +97,8 @@ static inline bool wf_tensor_is_usable(const weft_tensor *tensor)
 /* WEFT_ERR_INVALID by FUNCTION if TENSOR, its argument named ARGUMENT, cannot be used. */
 weft_status wf_tensor_check(const weft_tensor *tensor, const char *function,
                             const char *argument) WF_NODISCARD;
+/* The same for a tensor that is only read: it may be of a generation of the job that has ended. */
+weft_status wf_tensor_check_readable(const weft_tensor *tensor, const char *function) WF_NODISCARD;
 /* Put the tensor's name, if it has one, before this thread's last failure text. */
 weft_status wf_tensor_fail(const weft_tensor *tensor, weft_status status, const char *function);
 /* CONTEXT and SPEC, arguments of FUNCTION, can be used, and the ranks of the mesh are in the job.

@@ -244,6 +244,13 @@ weft_status wf_trace_create(const struct wf_trace_identity *identity, uint64_t r
     return WEFT_OK;
 }
 
+void wf_trace_set_place(struct wf_trace *trace, uint64_t job, int32_t rank, int32_t size)
+{
+    trace->segment->job = job;
+    trace->segment->rank = rank;
+    trace->segment->size = size;
+}
+
 void wf_trace_destroy(struct wf_trace *trace)
 {
     if (trace == NULL) return;

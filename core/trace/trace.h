@@ -215,6 +215,8 @@ static inline uint64_t wf_trace_claim_id(struct wf_trace *trace)
 weft_status wf_trace_create(const struct wf_trace_identity *identity, uint64_t records,
                             struct wf_trace **out) WF_NODISCARD;
 /* Remove the recorder.  Accepts NULL. */
+/* The rank goes on in another generation of its job.  Files keep the rank in their names. */
+void wf_trace_set_place(struct wf_trace *trace, uint64_t job, int32_t rank, int32_t size);
 void wf_trace_destroy(struct wf_trace *trace);
 
 /* True if records are wanted. */

@@ -19,6 +19,7 @@ NEEDED_HERE = {("weft_mesh_unflatten", "names")}  # the mesh has names
 VALID = {
     "weft_fail": "WEFT_ERR_INVALID",  # returns its argument
     "weft_fail_reword": "WEFT_ERR_INVALID",
+    "weft_context_next": "WEFT_ERR_INVALID",  # the job is not elastic
     "weft_stream_wrap": "WEFT_ERR_UNSUPPORTED",  # gloo-cpu has no vendor objects
     "weft_work_wrap": "WEFT_ERR_UNSUPPORTED",
     "weft_plan_create_runner_up": "WEFT_ERR_NOT_FOUND",  # a plan without steps has no other

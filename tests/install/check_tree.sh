@@ -78,7 +78,7 @@ flags --cflags --libs weft-file
 
 echo "-- the installed examples"
 flags --cflags weft
-for example in draws embed hello meshes overlap recover redistribute samplesort symmetric weights; do
+for example in draws elastic embed hello meshes overlap recover redistribute samplesort symmetric weights; do
     "$CC" -std=gnu17 -Wall -Wextra -Werror -fsyntax-only "$tree/share/doc/weft/examples/$example/$example.c" "${flags[@]}"
 done
 

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* An error of this rank that is held until all ranks can fail with it. */
 struct deferred_error {
@@ -110,28 +111,40 @@ static void list_choices(const weft_context *context, const weft_init_options *o
     snprintf(text, sizeof text, "%016" PRIx64,
              context->costs != NULL ? weft_cost_table_digest(context->costs) : 0);
     wf_choices_add(choices, "WEFT_COSTS", text);
+    if (context->terms.ranks_min > 0) {
+        snprintf(text, sizeof text, "at least %d ranks, silent for %" PRIu64 " ns",
+                 context->terms.ranks_min, context->terms.silent_ns);
+        wf_choices_add(choices, "elastic", text);
+    }
     add_digest(choices, "cost table", options->digest, options->digest_bytes);
     wf_choices_add(choices, "WEFT_CHECK", context->config->check ? "1" : "0");
     snprintf(text, sizeof text, "%" PRId64 " ns", context->timeout_ns);
     wf_choices_add(choices, "time limit", text);
 }
 
-/* (host, choices) of every rank. */
+/* (host, choices, process, its namespace) of every rank. */
 static weft_status read_cards(weft_context *context, const struct wf_gathered *got)
 {
     weft_blob *choices = wf_calloc((size_t)got->count, sizeof *choices);
     weft_status status = WEFT_OK;
+    uint64_t pid, space;
 
     context->host_ids = wf_calloc((size_t)got->count, sizeof *context->host_ids);
     if (choices == NULL || context->host_ids == NULL) {
         wf_free(choices);
         return wf_fail_memory((size_t)got->count * sizeof *choices);
     }
+    status = wf_fence_begin(context);
     for (int32_t rank = 0; rank < got->count; rank++) {
         struct wf_reader reader = {got->blobs[rank].data, (size_t)got->blobs[rank].bytes, false};
 
         context->host_ids[rank] = wf_take_u64(&reader);
         choices[rank] = wf_take_blob(&reader);
+        pid = wf_take_u64(&reader);
+        space = wf_take_u64(&reader);
+        if (context->peers != NULL)
+            wf_fence_note(context, rank, pid, space,
+                          context->host_ids[rank] == wf_identity(context->config->host_id).host);
         if (reader.failed && status == WEFT_OK)
             status = wf_fail(
                 WEFT_ERR_MISMATCH,
@@ -183,6 +196,8 @@ static weft_status compare(weft_context *context, const weft_init_options *optio
     list_choices(context, options, &choices);
     wf_put_u64(&card, wf_identity(context->config->host_id).host);
     wf_put_blob(&card, choices.rows.data, choices.rows.length);
+    wf_put_u64(&card, (uint64_t)getpid());
+    wf_put_u64(&card, wf_fence_space());
     status = restore(deferred);
     if (status == WEFT_OK && (card.failed || choices.rows.failed))
         status = wf_fail_memory(card.length);
@@ -235,7 +250,8 @@ static weft_status make_real_world(weft_context *context, const weft_init_option
     status = compare(context, options, deferred, ranks, &request.number);
     if (status == WEFT_OK) {
         find_local_rank(context);
-        request.status = open_device(context, options);
+        request.status = context->device == NULL ? open_device(context, options) : WEFT_OK;
+        if (request.status == WEFT_OK) request.status = wf_next_check(context);
         request.agree = request.ranks = ranks;
         request.agree_count = request.count = context->size;
         request.deadline_ns = wf_deadline(context->timeout_ns);
@@ -255,6 +271,15 @@ static weft_status make_world(weft_context *context, const weft_init_options *op
     wf_timing_begin(context);
     WF_TRY(wf_modules_start(context));
     return wf_costs_ask(context);
+}
+
+weft_status wf_context_meet(weft_context *context)
+{
+    static const weft_init_options options;
+    struct deferred_error none = {0};
+
+    WF_TRY(make_real_world(context, &options, &none));
+    return wf_modules_start(context);
 }
 
 /* ---- joining and leaving ---- */
@@ -309,6 +334,7 @@ weft_status wf_context_create(const weft_init_options *options, const weft_plugi
     struct deferred_error deferred = {0};
     struct wf_client_events events = {.gone = wf_fault_gone,
                                       .abort = wf_fault_abort,
+                                      .asked = wf_fault_asked,
                                       .where = wf_position_report,
                                       .watch = wf_runs_watch,
                                       .answered = wf_runs_receive};
@@ -318,6 +344,7 @@ weft_status wf_context_create(const weft_init_options *options, const weft_plugi
     wf_claims_prepare();
     WF_TRY(begin(plugin, &given, &context));
     events.self = context;
+    defer(&deferred, wf_next_begin(context, &given));
     if (plugin == NULL) defer(&deferred, choose_backend(context, &given));
     defer(&deferred, wf_modules_create(context));
     defer(&deferred, wf_costs_choose(context));
@@ -369,7 +396,7 @@ void weft_context_release(weft_context **held)
     if (held == NULL || *held == NULL) return;
     context = *held;
     *held = NULL;
-    if (!wf_is_usable(context->made, WF_KIND_CONTEXT))
+    if (!wf_is_usable(context->made, WF_KIND_CONTEXT) && context->made != WF_BETWEEN_GENERATIONS)
         return; /* a parent process's, or released before */
     wf_dependents_leave(context);
     wf_modules_leave(context);
@@ -387,6 +414,7 @@ void weft_context_release(weft_context **held)
     unmake_all(context);
     wf_modules_destroy(context);
     wf_remains_free(context);
+    wf_next_end(context, "the context was released");
     if (context->device != NULL) {
         wf_streams_end(context);
         wf_timing_end(context);

@@ -19,6 +19,11 @@ weft_status wf_context_refuse(const weft_context *context, const char *function)
             WEFT_ERR_INVALID,
             "%s: context is NULL: weft_init did not make it, or weft_context_release released it",
             function);
+    if (context->made == WF_BETWEEN_GENERATIONS)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "%s: generation %llu of the job has ended, and the next one was not made; "
+                       "call weft_context_next or weft_context_release",
+                       function, (unsigned long long)context->generation);
     if (context->made == wf_ended(WF_KIND_CONTEXT))
         return wf_fail(WEFT_ERR_INVALID, "%s: the context was released", function);
     return wf_fail_unusable(function, "context", context->made, WF_KIND_CONTEXT);
@@ -31,6 +36,11 @@ weft_status wf_comm_refuse(const weft_comm *comm, const char *function)
                        "%s: comm is NULL: a rank outside a communicator gets NULL from "
                        "weft_comm_along, weft_comm_create and weft_comm_split",
                        function);
+    if (comm->made == wf_ended(WF_KIND_COMM) && comm->generation > 0)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "%s on %s: generation %llu of the job has ended; its communicators ended "
+                       "with it",
+                       function, comm->name, (unsigned long long)comm->generation);
     if (comm->made == wf_ended(WF_KIND_COMM))
         return wf_fail(WEFT_ERR_INVALID,
                        "%s on %s: the context was released; its communicators ended with it",
@@ -348,7 +358,8 @@ static uint64_t warn_of_tensors(const weft_context *context)
     uint64_t count = 0;
 
     for (; next != NULL; next = next->next) {
-        if (next->is_tensor == NULL || !next->is_tensor(next, count < LISTED_TENSORS ? &one : NULL))
+        if (next->tensor == NULL ||
+            !next->tensor->describe(next, count < LISTED_TENSORS ? &one : NULL))
             continue;
         if (count < LISTED_TENSORS && !one.failed)
             wf_text_add(&list, "%s%s", count == 0 ? ": " : ", ", one.data);

@@ -35,10 +35,16 @@ struct wf_dependent {
     /* The rank is about to leave the job, and can still agree with the other ranks.  May be NULL.
      */
     void (*leave)(struct wf_dependent *self);
-    bool has_left; /* it was called */
-    /* True if it is a tensor that its user has not released; describe it in OUT, unless that is
-     * NULL.  NULL: it is not a tensor. */
-    bool (*is_tensor)(const struct wf_dependent *self, struct wf_text *out);
+    bool has_left;                            /* it was called */
+    const struct wf_dependent_tensor *tensor; /* NULL: it is not a tensor */
+};
+
+struct wf_dependent_tensor {
+    /* True if the user has not released it; describe it in OUT, unless that is NULL. */
+    bool (*describe)(const struct wf_dependent *self, struct wf_text *out);
+    /* A generation of an elastic job ends because of CAUSE, but not the context.  True: the tensor
+     * lives on. */
+    bool (*outlive)(struct wf_dependent *self, const char *cause);
 };
 
 #define WF_CAUSE 176 /* bytes of a cause */

@@ -76,8 +76,14 @@ static weft_status enter(const struct way *way, const struct wf_address *address
                                         .server = server,
                                         .serving_rank = serving_rank,
                                         .help = help,
+                                        .terms = context->terms,
                                         .events = *way->events};
 
+    if (context->terms.ranks_min > 0 && context->size > WEFT_ELASTIC_MAX)
+        return wf_fail(WEFT_ERR_UNSUPPORTED,
+                       "weft_init: the job is elastic (ranks_min is %d) and has %d ranks; it can "
+                       "have at most %d",
+                       context->terms.ranks_min, context->size, WEFT_ELASTIC_MAX);
     if (address != NULL) advise_joining(way, address, help, sizeof help);
     WF_TRY(wf_client_create(&options, &context->client));
     context->job = wf_client_job(context->client);
@@ -264,6 +270,11 @@ static weft_status find_by_threads(const struct way *way, weft_threads *threads,
     if (!wf_is_usable(threads->made, WF_KIND_THREADS))
         return wf_fail_unusable("weft_init", "weft_init_options.threads", threads->made,
                                 WF_KIND_THREADS);
+    if (context->terms.ranks_min > 0)
+        return wf_fail(WEFT_ERR_UNSUPPORTED,
+                       "weft_init: the job is elastic (ranks_min is %d), but its ranks are threads "
+                       "of one process, which are lost together; start processes (weft run -n %d)",
+                       context->terms.ranks_min, threads->size);
     context->rank = context->local_rank = rank;
     context->size = threads->size;
     return threads->size == 1 ? WEFT_OK : enter(way, NULL, threads->server, -1, threads->key);
@@ -339,6 +350,11 @@ weft_status wf_place_find(weft_context *context, const weft_init_options *option
     weft_threads *threads = wf_threads_current(&rank);
 
     context->local_rank = -1;
+    if (count_simulated(context, options) != 0 && context->terms.ranks_min > 0)
+        return wf_fail(WEFT_ERR_UNSUPPORTED,
+                       "weft_init: the job is elastic (ranks_min is %d), but its ranks are "
+                       "simulated; none of them can be lost",
+                       context->terms.ranks_min);
     if (count_simulated(context, options) != 0)
         return find_simulated(&way, count_simulated(context, options), threads != NULL);
     if (options->size > 0 || options->threads != NULL) return find_given(&way);

@@ -74,9 +74,20 @@ typedef struct weft_init_options {
      * number in WEFT_SIMULATED_RANKS, unless one of SIZE and THREADS is set.  docs/laptop.md shows
      * it. */
     int32_t simulated_ranks;
+
+    /* Above 0: the job is elastic (docs/elastic.md): it can lose ranks and continue
+     * (weft_context_next) while at least this number is left.  Ranks are processes, at most
+     * WEFT_ELASTIC_MAX, of a backend whose memory the host can read.  0: WEFT_ELASTIC. */
+    int32_t ranks_min;
+    /* A rank of an elastic job whose process is silent for so long, because it is stopped or cannot
+     * be reached, is expelled: it is no rank of the job any more, and its process is killed on
+     * hosts where other ranks run.  0: WEFT_SILENT.  WEFT_FOREVER: no rank is expelled or killed.
+     */
+    int64_t silent_ns;
 } weft_init_options;
 
 #define WEFT_SIMULATED_MAX 4096
+#define WEFT_ELASTIC_MAX   64
 
 /* Join the job: choose the backend, connect to the other ranks, compare the settings that all
  * ranks must share, and create the world communicator.  Collective: every rank of the job calls
@@ -85,7 +96,8 @@ typedef struct weft_init_options {
  * not join.  WEFT_ERR_MISMATCH lists the settings that differ, by rank.  WEFT_ERR_NO_BACKEND gives
  * the reason of every candidate.  With simulated ranks, WEFT_ERR_INVALID: there are less than 1 or
  * more than WEFT_SIMULATED_MAX, or this process is a rank of a job; WEFT_ERR_UNSUPPORTED: the host
- * cannot read the backend's memory.  [any thread] */
+ * cannot read the backend's memory.  For an elastic job, WEFT_ERR_UNSUPPORTED: the ranks are
+ * threads, simulated, too many or of another backend.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_init(const weft_init_options *options, weft_context **out);
 
 /* Leave the job and set *CONTEXT to NULL.  Accepts NULL and a pointer to NULL.  The call reports
@@ -138,6 +150,60 @@ WEFT_API const weft_cost_table *weft_context_costs(const weft_context *context);
  * calls it.  Every other thread must call it once before it uses the context; further calls have no
  * effect.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_context_bind_thread(weft_context *context);
+
+/* ---- elastic jobs ---------------------------------------------------------------- */
+
+typedef struct weft_next_options {
+    size_t struct_size;
+    uint64_t step; /* that this rank has completed; weft does not interpret it */
+} weft_next_options;
+
+/* How a generation of an elastic job follows from the one before.  The arrays are borrowed: they
+ * are valid until the next weft_context_next, or the release of the context. */
+typedef struct weft_next_info {
+    size_t struct_size;
+    uint64_t generation;      /* the first is 1; numbers increase, but not always by 1 */
+    uint64_t step;            /* the largest that a rank of the generation has completed */
+    int32_t rank, size;       /* this rank's, from now on */
+    size_t old_count;         /* SIZE, as weft_mesh_follow takes it */
+    const int32_t *old_ranks; /* [old_count entries] by rank: its number before */
+    size_t lost_count;
+    const int32_t *lost;        /* [lost_count entries] the ranks that are left out, by their number
+                                 * before, ascending */
+    const char *const *reasons; /* [lost_count entries] why: "is gone: ...", "was expelled: ..." */
+    /* What the call took: until all had called it and agreed; until the lost processes were dead;
+     * until the ranks had met; until their world communicator was made. */
+    uint64_t agree_ns, fence_ns, meet_ns, world_ns;
+} weft_next_info;
+
+/* Whether a rank is lost, or another rank has called weft_context_next.  False for NULL and without
+ * an elastic job. */
+WEFT_API bool weft_context_wants_next(const weft_context *context);
+
+/* The generation of the job that the context is of: 1 from weft_init on; 0 for NULL and without an
+ * elastic job. */
+WEFT_API uint64_t weft_context_generation(const weft_context *context);
+
+/* Make the next generation of an elastic job from the ranks that are left.  Collective over these:
+ * each calls it, after a communicator has failed with WEFT_ERR_PEER, WEFT_ERR_TIMEOUT or
+ * WEFT_ERR_ABORTED, or at a point of its own choice.  When a rank calls it, the communicators of
+ * the others fail with WEFT_ERR_ABORTED.  A rank that does not call it within the time limit of its
+ * communicators, while others wait, is expelled.
+ * CONTEXT becomes that of the next generation, with the same device and memory, where this rank may
+ * have another number.  Streams, works and memory of weft_alloc continue.  Tensors keep their
+ * memory until they are released: weft_tensor_memory, weft_tensor_spec and weft_tensor_to_host read
+ * it; other calls with them are refused. Communicators, bound plans, symmetric memory and training
+ * systems of before refuse every call with a text that names their generation, and must still be
+ * released. On success no lost process can write memory of this rank any more: on this host it is
+ * dead.  A process that still runs is killed first, unless weft_init_options.silent_ns is
+ * WEFT_FOREVER. OPTIONS and OUT may be NULL.  After a failure CONTEXT may be passed to
+ * weft_context_next and weft_context_release only; tensors can be read as above. WEFT_ERR_INVALID:
+ * the job is not elastic.  WEFT_ERR_PEER: this rank was expelled, fewer than ranks_min are left, or
+ * the rendezvous has ended.  WEFT_ERR_TIMEOUT: the process of a lost rank lives, and may not be
+ * killed (the text names it); or the rendezvous does not answer. */
+WEFT_API WEFT_NODISCARD weft_status weft_context_next(weft_context *context,
+                                                      const weft_next_options *options,
+                                                      weft_next_info *out);
 
 /* ---- ranks as threads of one process ------------------------------------------- */
 

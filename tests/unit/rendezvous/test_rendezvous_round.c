@@ -221,7 +221,7 @@ static void open_model(struct model *m, int32_t ranks, int32_t ranks_min, int32_
     memset(m, 0, sizeof *m);
     m->processes = ranks + newcomers;
     m->newcomers = newcomers;
-    wf_round_open(&m->server, ranks, ranks_min);
+    wf_round_open(&m->server, 1, ranks, ranks_min);
     for (int32_t i = 0; i < m->processes; i++)
         wf_round_enter(&m->members[i], i < ranks ? 1 : 0, i < ranks ? m->server.members : 0);
 }
