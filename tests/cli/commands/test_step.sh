@@ -20,6 +20,7 @@ json step "$graph" --mesh pp=4,tp=2 --schedule 1f1b --microbatches 8 --json -- '
     'all(one["forward_ns"] == one["input_ns"] == one["weight_ns"] == one["update_ns"] == 2000 for one in it["stage"])' \
     'all(one["communication_ns"] == 0 and one["reduce_ns"] > 0 for one in it["stage"])' \
     'all(one["parameter_bytes"] == one["gradient_bytes"] == 2 * 256 for one in it["stage"])' \
+    'all(one["optimizer_bytes"] == 0 and one["held_bytes"] == 4 * 256 for one in it["stage"])' \
     'it["boundary_bytes"] == 128 and it["schedule"] == "1f1b" and it["pipelines"] == 1' \
     'it["time_ns"] >= 33 * 2000 + 2000 + it["stage"][0]["reduce_ns"] and it["utilisation"] > 0 and it["flops_per_s"] > 0'
 # With more stages than layers, the last stages pass on what they get; lines behind the layers stay in the last stage.
