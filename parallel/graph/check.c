@@ -282,7 +282,8 @@ static weft_status propose_call(const struct checker *c, struct wf_graph_line *l
     weft_status status;
 
     options.flags = WEFT_OP_FLAG_EXACT;
-    if (weft_op_check(call, &options, &line->choice) == WEFT_OK) return WEFT_OK;
+    status = weft_op_check(call, &options, &line->choice);
+    if (status == WEFT_OK || status == WEFT_ERR_NO_MEMORY) return status;
     options.flags = WEFT_OP_FLAG_PRICE_PARTIALS;
     if (line->spec == NULL || line->output_count != 1)
         return weft_op_propose(call, &options, &line->choice);

@@ -29,6 +29,13 @@ bool wf_graph_take_keyword(struct wf_graph_reader *r, const char *word)
     return false;
 }
 
+/* STATUS is of the reader of a part of the line. */
+static weft_status fail_part(const struct wf_graph_reader *r, weft_status status)
+{
+    if (status == WEFT_OK || status == WEFT_ERR_NO_MEMORY) return status;
+    return wf_fail_context(WEFT_ERR_PARSE, "graph line %u", r->line);
+}
+
 /* ---- clauses ---- */
 
 static weft_status read_repeat(struct wf_graph_reader *r, struct wf_graph_line *line)
@@ -117,8 +124,7 @@ static weft_status read_shapes(struct wf_graph_reader *r, struct wf_graph_line *
         memcpy(text, r->scan.text + r->scan.at, inside + 1);
         text[inside + 1] = '\0';
         if (text[0] != '[') return wf_graph_fail(r, "a shape, such as [4,6]");
-        if (weft_shape_parse(text, &t->dims, t->shape) != WEFT_OK)
-            return wf_fail_context(WEFT_ERR_PARSE, "graph line %u", r->line);
+        WF_TRY(fail_part(r, weft_shape_parse(text, &t->dims, t->shape)));
         r->scan.at += inside + 1;
         line->given_count++;
         wf_scan_space(&r->scan);
@@ -164,8 +170,7 @@ static weft_status read_mesh(struct wf_graph_reader *r)
     if (r->graph->mesh != NULL)
         return wf_scan_refuse(&r->scan, "graph", "a line above gives the mesh already");
     WF_TRY(wf_graph_take_text(r, &text));
-    if (weft_mesh_parse(text, &r->graph->mesh) == WEFT_OK) return WEFT_OK;
-    return wf_fail_context(WEFT_ERR_PARSE, "graph line %u", r->line);
+    return fail_part(r, weft_mesh_parse(text, &r->graph->mesh));
 }
 
 /* "phase backward": of the lines that follow. */

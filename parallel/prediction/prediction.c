@@ -68,6 +68,7 @@ void weft_prediction_release(weft_prediction **prediction)
     weft_timeline_release(&mine->timeline);
     weft_schedule_release(&mine->schedule);
     weft_mesh_release(&mine->mesh);
+    weft_cost_table_release(&mine->costs);
     wf_free(mine->stages);
     wf_free(mine->ranks);
     wf_free(mine);

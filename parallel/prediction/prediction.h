@@ -13,6 +13,7 @@
 
 struct weft_prediction {
     weft_prediction_info info;
+    weft_cost_table *costs;
     weft_mesh *mesh; /* all axes */
     weft_schedule *schedule;
     weft_timeline *timeline; /* of the slowest pipeline */

@@ -64,9 +64,13 @@ weft_status wf_step_add_text(const weft_prediction *r, struct wf_text *out)
     wf_text_bytes(out, r->info.peak);
     wf_text_add(out, " on the rank that holds most\n");
     if (r->info.utilisation > 0)
-        wf_text_add(out, "model FLOPs utilisation: %.1f %% of %.*f %s\n", 100 * r->info.utilisation,
-                    rate < 1e13, rate * (rate < 1e12 ? 1e-9 : 1e-12),
+        wf_text_add(out,
+                    "model FLOPs utilisation: %.1f %% of %.*f %s: operations of forward and "
+                    "backward / (time * ranks)\n",
+                    100 * r->info.utilisation, rate < 1e13, rate * (rate < 1e12 ? 1e-9 : 1e-12),
                     rate < 1e12 ? "GFLOP/s" : "TFLOP/s");
+    wf_text_add(out, "costs: %s%s%s\n", r->info.costs, r->info.source[0] != '\0' ? ": " : "",
+                r->info.source);
     if (r->info.pipelines > 1) wf_text_add(out, "pipelines simulated: %d\n", r->info.pipelines);
     if ((uint32_t)info.stages > r->info.layers && info.stages > 1)
         wf_text_add(out, "note: the graph has %u layer%s; stages from %u on have none\n",
@@ -132,6 +136,8 @@ weft_status wf_step_add_json(const weft_prediction *r, struct wf_text *out)
         wf_json_real(&json, "utilisation", r->info.utilisation);
     else
         wf_json_null(&json, "utilisation");
+    wf_json_string(&json, "costs", r->info.costs);
+    wf_json_string(&json, "costs_source", r->info.source);
     wf_json_int(&json, "pipelines", r->info.pipelines);
     wf_json_begin(&json, "stage", '[');
     for (int32_t i = 0; i < info.stages; i++)

@@ -262,6 +262,8 @@ static void summarize(struct simulator *s)
     r->info.pipeline_ranks = s->info.ranks;
     r->info.microbatches = s->info.microbatches;
     r->info.peak_flops = rate;
+    r->info.costs = weft_cost_table_name(r->costs);
+    r->info.source = weft_cost_table_source(r->costs);
     for (int32_t i = 0; i < s->info.stages; i++)
         r->stages[i].rank = weft_schedule_rank_of(r->schedule, i);
     for (int32_t i = 0; i < s->info.stages; i++)
@@ -375,6 +377,7 @@ weft_status wf_step_simulate(const weft_graph *graph, const weft_prediction_opti
 
     WF_TRY(set_schedule(&s));
     out->mesh = weft_mesh_retain(graph->whole);
+    out->costs = weft_cost_table_retain(graph->costs);
     out->stages = wf_calloc((size_t)s.info.stages, sizeof *out->stages);
     out->ranks = wf_calloc((size_t)s.info.ranks, sizeof *out->ranks);
     s.costs = wf_calloc((size_t)s.info.stages, sizeof *s.costs);

@@ -56,14 +56,36 @@ static double product_work(const weft_graph *g, const struct wf_graph_line *line
     return elements(g, out) * (double)shard_of(g, in).shape[weft_spec_dims(in) - 1];
 }
 
-/* Queries times keys, and the result times values: 2 products. */
+static bool is_causal(const struct wf_graph_line *line)
+{
+    for (uint32_t i = 0; i < line->attr_count; i++)
+        if (strcmp(line->attrs[i].name, "causal") == 0)
+            return line->attrs[i].kind == WEFT_ATTR_INT && line->attrs[i].integer != 0;
+    return false;
+}
+
+/* Queries times keys, and the result times values: 2 products.  With a causal mask, kernels skip
+ * the half of the square that does not count. */
 static double attention_work(const weft_graph *g, const struct wf_graph_line *line, uint32_t query)
 {
     const weft_spec *q = weft_op_choice_input(line->choice, query);
     const weft_spec *k = weft_op_choice_input(line->choice, query + 1);
 
     if (q == NULL || k == NULL || weft_spec_dims(k) < 3) return 0;
-    return 2 * elements(g, q) * (double)shard_of(g, k).shape[weft_spec_dims(k) - 2];
+    return (is_causal(line) ? 1 : 2) * elements(g, q) *
+           (double)shard_of(g, k).shape[weft_spec_dims(k) - 2];
+}
+
+/* LINE gives its input another shape or order, and copies nothing. */
+static bool is_view(const struct wf_graph_line *line)
+{
+    static const char *const views[] = {"reshape",   "view",      "unsafe_view", "flatten",
+                                        "unflatten", "permute",   "transpose",   "t",
+                                        "squeeze",   "unsqueeze", "select",      "narrow"};
+
+    for (size_t i = 0; i < WF_COUNT(views); i++)
+        if (strcmp(line->op, views[i]) == 0) return true;
+    return false;
 }
 
 double wf_step_flops(const weft_graph *g, const struct wf_graph_line *line)
@@ -75,7 +97,7 @@ double wf_step_flops(const weft_graph *g, const struct wf_graph_line *line)
                     {"bmm", 0},    {"addmm", 1}, {"baddbmm", 1}};
 
     if (line->flops >= 0) return line->flops / weft_mesh_size(g->mesh);
-    if (line->kind != WF_GRAPH_CALL) return 0;
+    if (line->kind != WF_GRAPH_CALL || is_view(line)) return 0;
     if (strcmp(line->op, "einsum") == 0) return 2 * einsum_work(g, line);
     if (strcmp(line->op, "sdpa") == 0 || strcmp(line->op, "sdpa_gqa") == 0)
         return 2 * attention_work(g, line, 0);
@@ -132,7 +154,7 @@ weft_status wf_step_compute_ns(const weft_graph *g, const struct wf_graph_line *
     *out = line->time_ns;
     if (*out != WF_GRAPH_UNKNOWN) return WEFT_OK;
     *out = 0;
-    if (line->kind != WF_GRAPH_CALL && line->flops < 0) return WEFT_OK;
+    if (line->flops < 0 && (line->kind != WF_GRAPH_CALL || is_view(line))) return WEFT_OK;
     traffic = traffic_of(g, line);
     weight = line->kind == WF_GRAPH_CALL ? weight_of(g, line) : 0;
     *out = weight > 0 ? weft_cost_table_product_ns(g->costs, work, traffic, weight)

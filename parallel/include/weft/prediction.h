@@ -66,10 +66,12 @@ typedef struct weft_prediction_info {
     double utilisation; /* flops / (time * peak_flops * ranks); 0: not known */
     int32_t ranks;      /* of the mesh */
     int32_t stages, pipeline_ranks, microbatches;
-    uint32_t layers;   /* that stages share; 0: the graph has no repeated lines */
-    int32_t pipelines; /* simulated one by one, because ranks differ */
-    int32_t unreduced; /* stages whose gradients the graph reduces, and the schedule does not */
-    bool sharded;      /* the schedule has UNSHARD */
+    uint32_t layers;    /* that stages share; 0: the graph has no repeated lines */
+    int32_t pipelines;  /* simulated one by one, because ranks differ */
+    int32_t unreduced;  /* stages whose gradients the graph reduces, and the schedule does not */
+    bool sharded;       /* the schedule has UNSHARD */
+    const char *costs;  /* the name of the cost table; valid as long as the prediction */
+    const char *source; /* where its numbers come from, and how far they were checked; likewise */
 } weft_prediction_info;
 
 /* Copy the figures of PREDICTION to *OUT, whose struct_size the caller sets. */
