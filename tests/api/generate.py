@@ -151,6 +151,7 @@ OBJECTS = {
     "const weft_pipeline_options *": "pipeline_options(w, %d)",
     "weft_saving *": "w->saving", "weft_cp_plan *": "w->cp_plan", "weft_cp *": "w->cp",
     "weft_graph *": "w->graph", "weft_prediction *": "w->prediction",
+    ("weft_graph_parse", "styles"): "NULL",  # the text has the mesh
     ("weft_graph_check", "graph"): "new_graph(w)", ("weft_graph_release", "graph"): "w->spare_graph",
     "weft_styles *": "w->styles", "const weft_style *": "options(w, %d, sizeof(weft_style))",
     "const weft_cp_options *": "cp_options(w, %d)", "const weft_cp_tensors *": "cp_tensors(w, %d)",
@@ -223,7 +224,7 @@ TEXTS = {
     ("weft_layout_file_parse", "text"): "mesh 2\\n* R", ("weft_layout_file_open", "path"): "/dev/null",
     ("weft_checkpoint_rules_parse", "text"): "let n = 1\\n* = *", ("weft_checkpoint_rules_parse", "values"): "n=2",
     ("weft_checkpoint_rules_open", "path"): "/dev/null",
-    ("weft_graph_parse", "text"): "input x f32[4] R", ("weft_graph_unmatched_print", "styles_text"): "mesh 1\\n* 0 R",
+    ("weft_graph_parse", "text"): "mesh 1\\ninput x f32[4]", ("weft_graph_unmatched_print", "styles_text"): "mesh 1\\n* 0 R",
     ("weft_styles_parse", "text"): "mesh 1\\n* 0 R", ("weft_styles_find", "name"): "t",
     ("weft_styles_apply", "name"): "t",
     ("weft_layout_file_find", "name"): "t", ("weft_reshard_create", "path"): "/proc/none/x",
