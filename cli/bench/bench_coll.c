@@ -1,5 +1,7 @@
 /* bench_coll.c - `weft bench coll`: measures collectives. */
 #include "bench/coll.h"
+
+#include "base/text/size.h"
 #include "bench/coll_print.h"
 #include "bench/rank_bench.h"
 #include "common/progress.h"
@@ -19,7 +21,7 @@ static int bad_value(const struct cli_command *command, const char *option, cons
 static size_t scan_size(const char *text, size_t *out)
 {
     int64_t value = 0;
-    size_t taken = cli_scan_size(text, &value);
+    size_t taken = wf_scan_size(text, &value);
 
     if (value > INT64_C(1) << 40) return 0;
     *out = (size_t)value;

@@ -1,21 +1,28 @@
 /* cmd_check.c - `weft check FILE`: the layouts and moves of a graph of operators. */
 #include "common/cli.h"
 
-#include "graph/graph.h"
+#include "common/describe.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+static weft_status add_layout(const weft_graph *graph, struct wf_text *out)
+{
+    wf_text_add(out, "# Written by weft check --style.\n");
+    DESCRIBE_ADD(weft_graph_layout_print, graph, out);
+    return WEFT_OK;
+}
+
 /* Write the layout file of GRAPH's parameters to the file that --layout-out names, if it does. */
 static int write_layout(const struct cli_command *command, const struct cli_args *args,
-                        const struct graph *graph)
+                        const weft_graph *graph)
 {
     const char *path = cli_value(command, args, "layout-out");
     struct wf_text text = {0};
     weft_status status;
 
     if (path == NULL) return CLI_OK;
-    status = graph_add_layout(graph, &text);
+    status = add_layout(graph, &text);
     if (status == WEFT_OK) return cli_print_to(command, path, &text);
     wf_text_free(&text);
     return cli_fail(command, status);
@@ -27,40 +34,61 @@ struct styles {
     struct wf_text text;
 };
 
-static weft_status tell_unmatched(const struct graph *graph, const struct styles *styles)
+static weft_status tell_unmatched(const struct cli_command *command, const weft_graph *graph,
+                                  const struct styles *styles)
 {
-    struct wf_text out = {0};
-    weft_status status = WEFT_OK;
+    size_t length = 0;
+    char *lines, *rest = NULL;
+    weft_status status;
 
-    if (styles->list != NULL)
-        status = graph_add_unmatched(graph, styles->list, styles->text.data, &out);
-    if (status == WEFT_OK && out.data != NULL) fputs(out.data, stderr);
-    wf_text_free(&out);
+    if (styles->list == NULL) return WEFT_OK;
+    WF_TRY(weft_graph_unmatched_print(graph, styles->text.data, NULL, 0, &length));
+    lines = wf_alloc(length + 1);
+    if (lines == NULL) return wf_fail_memory(length + 1);
+    status = weft_graph_unmatched_print(graph, styles->text.data, lines, length + 1, NULL);
+    for (char *line = strtok_r(lines, "\n", &rest); status == WEFT_OK && line != NULL;
+         line = strtok_r(NULL, "\n", &rest))
+        cli_complain(command, "%s", line);
+    wf_free(lines);
     return status;
+}
+
+static weft_status describe(const weft_graph *graph, bool json, struct wf_text *out)
+{
+    if (!json) {
+        DESCRIBE_ADD(weft_graph_print, graph, out);
+        return WEFT_OK;
+    }
+    DESCRIBE_ADD(weft_graph_json_print, graph, out);
+    wf_text_char(out, '\n');
+    return wf_text_status(out);
 }
 
 static int check(const struct cli_command *command, const struct cli_args *args, const char *text,
                  const struct styles *styles)
 {
-    bool json = cli_has(command, args, "json"), strict = cli_has(command, args, "strict"), fits;
+    weft_graph_options how = {.struct_size = sizeof how,
+                              .flags = cli_has(command, args, "strict") ? WEFT_GRAPH_STRICT : 0};
+    weft_graph_info info = {.struct_size = sizeof info};
     struct wf_text out = {0};
     weft_cost_table *costs = NULL;
-    struct graph graph;
+    weft_graph *graph = NULL;
     weft_status status;
     int exit_code;
 
-    memset(&graph, 0, sizeof graph);
     status = weft_cost_table_open(cli_value(command, args, "costs"), &costs);
-    if (status == WEFT_OK) status = graph_read(text, styles->list, &graph);
-    if (status == WEFT_OK) status = tell_unmatched(&graph, styles);
-    if (status == WEFT_OK) status = graph_check(&graph, costs, strict);
-    if (status == WEFT_OK)
-        status = json ? graph_add_json(&graph, &out) : graph_add_text(&graph, &out);
-    fits = graph.memory == 0 || graph.held <= (uint64_t)graph.memory;
+    how.costs = costs;
+    if (status == WEFT_OK) status = weft_graph_parse(text, styles->list, &graph);
+    if (status == WEFT_OK) status = tell_unmatched(command, graph, styles);
+    if (status == WEFT_OK) status = weft_graph_check(graph, &how);
+    if (status == WEFT_OK) status = weft_graph_get(graph, &info);
+    if (status == WEFT_OK) status = describe(graph, cli_has(command, args, "json"), &out);
     exit_code = cli_answer(command, status, &out);
-    if (exit_code == CLI_OK && (graph.refused > 0 || !fits)) exit_code = CLI_NO;
-    if (exit_code == CLI_OK) exit_code = write_layout(command, args, &graph);
-    graph_free(&graph);
+    if (exit_code == CLI_OK &&
+        (info.refused > 0 || (info.memory_limit > 0 && info.held > info.memory_limit)))
+        exit_code = CLI_NO;
+    if (exit_code == CLI_OK) exit_code = write_layout(command, args, graph);
+    weft_graph_release(&graph);
     weft_cost_table_release(&costs);
     return exit_code;
 }

@@ -1,7 +1,7 @@
 /* cmd_reorder.c - `weft reorder GRAPH`: an order in which communication is hidden by compute. */
 #include "common/cli.h"
 
-#include "reorder/program.h"
+#include "reorder/report.h"
 
 #include <string.h>
 
@@ -14,29 +14,26 @@ static weft_status reorder(const struct cli_command *command, const struct cli_a
                            const weft_reorder_options *options, const char *text,
                            struct wf_text *out)
 {
-    struct program program = {0};
+    weft_graph_options how = {.struct_size = sizeof how};
+    const weft_reorder_node *nodes = NULL;
     weft_cost_table *costs = NULL;
     weft_reorder *result = NULL;
-    struct graph graph;
+    weft_graph *graph = NULL;
     weft_status status;
+    size_t count = 0;
 
-    memset(&graph, 0, sizeof graph);
     status = weft_cost_table_open(cli_value(command, args, "costs"), &costs);
-    if (status == WEFT_OK) status = graph_read(text, NULL, &graph);
-    if (status == WEFT_OK) status = graph_check(&graph, costs, false);
-    if (status == WEFT_OK) status = program_create(&graph, &program);
+    how.costs = costs;
+    if (status == WEFT_OK) status = weft_graph_parse(text, NULL, &graph);
+    if (status == WEFT_OK) status = weft_graph_check(graph, &how);
+    if (status == WEFT_OK) status = weft_graph_nodes(graph, &count, &nodes, sizeof *nodes);
     if (status == WEFT_OK)
-        status = weft_reorder_create(graph.line_count, program.nodes, sizeof *program.nodes,
-                                     options, &result);
+        status = weft_reorder_create(count, nodes, sizeof *nodes, options, &result);
     if (status == WEFT_OK)
-        status = cli_has(command, args, "json")
-                     ? program_add_json(&program, result, passes[options->pass],
-                                        options->memory_limit, out)
-                     : program_add_text(&program, result, passes[options->pass],
-                                        options->memory_limit, out);
+        status = (cli_has(command, args, "json") ? reorder_add_json : reorder_add_text)(
+            graph, result, passes[options->pass], options->memory_limit, out);
     weft_reorder_release(&result);
-    program_free(&program);
-    graph_free(&graph);
+    weft_graph_release(&graph);
     weft_cost_table_release(&costs);
     return status;
 }

@@ -1,6 +1,7 @@
 /* cmd_schedule.c - `weft schedule NAME`: the actions of a pipeline's ranks, and their times. */
 #include "common/cli.h"
 
+#include "common/describe.h"
 #include "schedule/drawing.h"
 #include "schedule/request.h"
 
@@ -70,16 +71,6 @@ static weft_status print_waits(const weft_schedule *schedule, char *text, size_t
     return weft_schedule_print(schedule, WEFT_SCHEDULE_PRINT_WAITS, text, size, needed);
 }
 
-/* Append what PRINT(OBJECT, ...) writes. */
-#define ADD_PRINTED(print, object, out)                                                            \
-    do {                                                                                           \
-        size_t length = 0;                                                                         \
-        WF_TRY(print(object, NULL, 0, &length));                                                   \
-        if (!wf_text_reserve(out, length + 1)) return wf_fail_memory(length + 1);                  \
-        WF_TRY(print(object, (out)->data + (out)->length, length + 1, NULL));                      \
-        (out)->length += length;                                                                   \
-    } while (0)
-
 static weft_status describe(const struct cli_command *command, const struct cli_args *args,
                             const weft_timeline *timeline, struct wf_text *out)
 {
@@ -90,15 +81,15 @@ static weft_status describe(const struct cli_command *command, const struct cli_
         if (!info.lowered)
             return wf_fail(WEFT_ERR_INVALID,
                            "--waits is for a schedule with sends; --lower adds them");
-        ADD_PRINTED(print_waits, weft_timeline_schedule(timeline), out);
+        DESCRIBE_ADD(print_waits, weft_timeline_schedule(timeline), out);
         return WEFT_OK;
     }
     if (cli_has(command, args, "csv")) {
-        ADD_PRINTED(print_csv, weft_timeline_schedule(timeline), out);
+        DESCRIBE_ADD(print_csv, weft_timeline_schedule(timeline), out);
         return WEFT_OK;
     }
     if (cli_has(command, args, "json")) {
-        ADD_PRINTED(weft_timeline_json_print, timeline, out);
+        DESCRIBE_ADD(weft_timeline_json_print, timeline, out);
         wf_text_char(out, '\n');
         return WEFT_OK;
     }

@@ -1,69 +1,27 @@
 /* cmd_step.c - `weft step GRAPH`: what a training step costs on a mesh. */
 #include "common/cli.h"
 
+#include "common/describe.h"
 #include "schedule/request.h"
-#include "step/step.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- meshes ---- */
-
-/* "dp,tp": the axes of the graph's mesh, all of which MESH must have. */
-static weft_status list_axes(const weft_mesh *inner, const weft_mesh *mesh, struct wf_text *out)
-{
-    for (int32_t a = 0; a < weft_mesh_axes(inner); a++) {
-        const char *name = weft_mesh_axis_name(inner, a);
-        int32_t axis;
-        if (name[0] == '\0')
-            return wf_fail(WEFT_ERR_INVALID,
-                           "--mesh: the axes of the graph's mesh need names, such as dp=2,tp=4");
-        if (weft_mesh_find_axis(mesh, name, &axis) != WEFT_OK)
-            return wf_fail(WEFT_ERR_INVALID,
-                           "--mesh: the graph's mesh has the axis %s; give its size, such as %s=1",
-                           name, name);
-        wf_text_add(out, "%s%s", a > 0 ? "," : "", name);
-    }
-    return wf_text_status(out);
-}
-
-/* Replace the mesh of GRAPH by the ranks of a stage of --mesh.  Without it there is one stage. */
-static weft_status read_mesh(const struct cli_command *command, const struct cli_args *args,
-                             struct graph *graph, struct step_request *request)
-{
-    struct wf_text axes = {0};
-    weft_status status;
-
-    request->pipeline = -1;
-    WF_TRY(cli_mesh(command, args, "mesh", &request->mesh));
-    if (request->mesh == NULL) {
-        request->mesh = weft_mesh_retain(graph->mesh);
-        request->inner = weft_mesh_retain(graph->mesh);
-        return WEFT_OK;
-    }
-    if (weft_mesh_find_axis(request->mesh, "pp", &request->pipeline) != WEFT_OK)
-        request->pipeline = -1;
-    status = list_axes(graph->mesh, request->mesh, &axes);
-    if (status == WEFT_OK &&
-        weft_mesh_axes(graph->mesh) + (request->pipeline >= 0) != weft_mesh_axes(request->mesh))
-        status = wf_fail(WEFT_ERR_INVALID,
-                         "--mesh: it has %d axes, and the graph's mesh %d; only pp may be added",
-                         weft_mesh_axes(request->mesh), weft_mesh_axes(graph->mesh));
-    if (status == WEFT_OK)
-        status = weft_mesh_slice(request->mesh, axes.data, weft_mesh_rank_at(request->mesh, 0),
-                                 &request->inner);
-    wf_text_free(&axes);
-    if (status != WEFT_OK) return status;
-    weft_mesh_release(&graph->mesh);
-    graph->mesh = weft_mesh_retain(request->inner);
-    return WEFT_OK;
-}
+/* What the options ask for. */
+struct request {
+    weft_prediction_options options;
+    weft_straggler stragglers[16];
+    weft_mesh *mesh; /* NULL: not given */
+    weft_cost_table *costs;
+    weft_schedule *schedule;
+    uint64_t memory_limit; /* bytes on a rank; 0: none */
+};
 
 /* ---- options ---- */
 
 /* "17:1.5,40:2" */
 static bool read_stragglers(const struct cli_command *command, const char *text,
-                            struct step_request *out)
+                            struct request *out)
 {
     bool more = text != NULL;
 
@@ -73,14 +31,13 @@ static bool read_stragglers(const struct cli_command *command, const char *text,
         double factor = *colon == ':' ? strtod(colon + 1, &end) : 0;
         if (colon == text || *colon != ':' || end == colon + 1 || (*end != '\0' && *end != ',') ||
             rank < 0 || rank > INT32_MAX || !(factor >= 1 && factor <= 1000) ||
-            out->straggler_count == WF_COUNT(out->stragglers)) {
+            out->options.straggler_count == WF_COUNT(out->stragglers)) {
             cli_complain(
                 command,
                 "--straggler takes up to 16 of RANK:FACTOR, such as 17:1.5; a factor is 1 or more");
             return false;
         }
-        out->stragglers[out->straggler_count].rank = (int32_t)rank;
-        out->stragglers[out->straggler_count++].factor = factor;
+        out->stragglers[out->options.straggler_count++] = (weft_straggler){(int32_t)rank, factor};
         more = *end == ',';
         text = end + 1;
     }
@@ -88,7 +45,7 @@ static bool read_stragglers(const struct cli_command *command, const char *text,
 }
 
 static bool read_options(const struct cli_command *command, const struct cli_args *args,
-                         struct step_request *out)
+                         struct request *out)
 {
     int64_t memory, jitter, seed;
 
@@ -97,20 +54,25 @@ static bool read_options(const struct cli_command *command, const struct cli_arg
         !cli_size(command, args, "memory", 0, &memory))
         return false;
     out->memory_limit = (uint64_t)memory;
-    out->jitter = (double)jitter / 100;
-    out->seed = (uint64_t)seed;
+    out->options = (weft_prediction_options){.struct_size = sizeof out->options,
+                                             .jitter = (double)jitter / 100,
+                                             .seed = (uint64_t)seed,
+                                             .stragglers = out->stragglers,
+                                             .straggler_size = sizeof *out->stragglers};
     return read_stragglers(command, cli_value(command, args, "straggler"), out);
 }
 
 /* The schedule of the mesh's pipeline; without one, a step has one microbatch unless told. */
 static bool make_schedule(const struct cli_command *command, const struct cli_args *args,
-                          struct step_request *request, int *exit_code)
+                          struct request *request, int *exit_code)
 {
     const char *name = cli_value(command, args, "schedule");
-    int32_t axis = request->pipeline;
-    int32_t ranks = axis >= 0 ? weft_mesh_axis_size(request->mesh, axis) : 1;
     weft_schedule_info info = {.struct_size = sizeof info};
+    int32_t axis = -1, ranks;
 
+    if (request->mesh == NULL || weft_mesh_find_axis(request->mesh, "pp", &axis) != WEFT_OK)
+        axis = -1;
+    ranks = axis >= 0 ? weft_mesh_axis_size(request->mesh, axis) : 1;
     if (name != NULL && schedule_is_file(name)) {
         if (!schedule_read(command, args, name, &request->schedule, exit_code)) return false;
         *exit_code = CLI_USAGE;
@@ -126,72 +88,108 @@ static bool make_schedule(const struct cli_command *command, const struct cli_ar
 
 /* ---- the command ---- */
 
-static int print(const struct cli_command *command, const struct cli_args *args,
-                 const struct step_request *request, const struct step_result *result)
+static weft_status describe(const weft_prediction *prediction, bool json, struct wf_text *out)
 {
-    const char *trace = cli_value(command, args, "trace");
+    if (!json) {
+        DESCRIBE_ADD(weft_prediction_print, prediction, out);
+        return WEFT_OK;
+    }
+    DESCRIBE_ADD(weft_prediction_json_print, prediction, out);
+    wf_text_char(out, '\n');
+    return wf_text_status(out);
+}
+
+static weft_status add_trace(const weft_prediction *prediction, struct wf_text *out)
+{
+    DESCRIBE_ADD(weft_prediction_trace_print, prediction, out);
+    return WEFT_OK;
+}
+
+static int write_trace(const struct cli_command *command, const struct cli_args *args,
+                       const weft_prediction *prediction)
+{
+    const char *path = cli_value(command, args, "trace");
     struct wf_text text = {0};
     weft_status status;
-    int exit_code = CLI_OK;
 
-    if (trace != NULL) {
-        status = step_add_trace(result, &text);
-        if (status == WEFT_OK)
-            exit_code = cli_print_to(command, trace, &text);
-        else
-            exit_code = cli_fail(command, status);
-        if (exit_code != CLI_OK) {
-            wf_text_free(&text);
-            return exit_code;
-        }
-    }
-    status = cli_has(command, args, "json") ? step_add_json(request, result, &text)
-                                            : step_add_text(request, result, &text);
-    if (status != WEFT_OK) {
-        wf_text_free(&text);
-        return cli_fail(command, status);
-    }
-    exit_code = cli_print(command, stdout, &text);
-    if (exit_code != CLI_OK || request->memory_limit == 0 || result->peak <= request->memory_limit)
-        return exit_code;
+    if (path == NULL) return CLI_OK;
+    status = add_trace(prediction, &text);
+    if (status == WEFT_OK) return cli_print_to(command, path, &text);
+    wf_text_free(&text);
+    return cli_fail(command, status);
+}
+
+/* CLI_NO after a complaint: a rank holds more than LIMIT. */
+static int compare_memory(const struct cli_command *command, const weft_prediction *prediction,
+                          uint64_t limit)
+{
+    weft_prediction_info info = {.struct_size = sizeof info};
+    weft_status status = weft_prediction_get(prediction, &info);
+    struct wf_text text = {0};
+
+    if (status != WEFT_OK) return cli_fail(command, status);
+    if (limit == 0 || info.peak <= limit) return CLI_OK;
     wf_text_add(&text, "a rank holds ");
-    wf_text_bytes(&text, result->peak);
+    wf_text_bytes(&text, info.peak);
     wf_text_add(&text, ", and the limit is ");
-    wf_text_bytes(&text, request->memory_limit);
+    wf_text_bytes(&text, limit);
     if (wf_text_status(&text) == WEFT_OK) cli_complain(command, "%s", text.data);
     wf_text_free(&text);
     return CLI_NO;
 }
 
-static int simulate(const struct cli_command *command, const struct cli_args *args,
-                    struct step_request *request, const char *text)
+static int print(const struct cli_command *command, const struct cli_args *args,
+                 const weft_prediction *prediction, uint64_t limit)
 {
-    struct step_result result = {0};
-    weft_cost_table *costs = NULL;
-    struct graph graph;
+    struct wf_text text = {0};
+    int exit_code = write_trace(command, args, prediction);
     weft_status status;
+
+    if (exit_code != CLI_OK) return exit_code;
+    status = describe(prediction, cli_has(command, args, "json"), &text);
+    if (status != WEFT_OK) {
+        wf_text_free(&text);
+        return cli_fail(command, status);
+    }
+    exit_code = cli_print(command, stdout, &text);
+    return exit_code == CLI_OK ? compare_memory(command, prediction, limit) : exit_code;
+}
+
+/* Read and check the graph TEXT on the mesh of the options. */
+static weft_status check(const struct cli_command *command, const struct cli_args *args,
+                         struct request *request, const char *text, weft_graph **out)
+{
+    weft_graph_options how = {.struct_size = sizeof how, .flags = WEFT_GRAPH_EVEN_BATCH};
+
+    WF_TRY(weft_cost_table_open(cli_value(command, args, "costs"), &request->costs));
+    WF_TRY(weft_graph_parse(text, NULL, out));
+    WF_TRY(cli_mesh(command, args, "mesh", &request->mesh));
+    how.mesh = request->mesh;
+    how.costs = request->costs;
+    return weft_graph_check(*out, &how);
+}
+
+static int simulate(const struct cli_command *command, const struct cli_args *args,
+                    struct request *request, const char *text)
+{
+    weft_prediction *prediction = NULL;
+    weft_graph *graph = NULL;
+    weft_status status = check(command, args, request, text, &graph);
     int exit_code;
 
-    memset(&graph, 0, sizeof graph);
-    status = weft_cost_table_open(cli_value(command, args, "costs"), &costs);
-    request->costs = costs;
-    if (status == WEFT_OK) status = graph_read(text, NULL, &graph);
-    if (status == WEFT_OK) status = read_mesh(command, args, &graph, request);
-    if (status == WEFT_OK) status = step_check_batch(&graph);
-    if (status == WEFT_OK) status = graph_check(&graph, costs, false);
     if (status != WEFT_OK) {
         exit_code = cli_fail(command, status);
     } else if (make_schedule(command, args, request, &exit_code)) {
-        status = step_simulate(&graph, request, &result);
-        exit_code =
-            status == WEFT_OK ? print(command, args, request, &result) : cli_fail(command, status);
+        request->options.schedule = request->schedule;
+        status = weft_prediction_create(graph, &request->options, &prediction);
+        exit_code = status == WEFT_OK ? print(command, args, prediction, request->memory_limit)
+                                      : cli_fail(command, status);
     }
-    step_free(&result);
+    weft_prediction_release(&prediction);
     weft_schedule_release(&request->schedule);
-    graph_free(&graph);
+    weft_graph_release(&graph);
     weft_mesh_release(&request->mesh);
-    weft_mesh_release(&request->inner);
-    weft_cost_table_release(&costs);
+    weft_cost_table_release(&request->costs);
     return exit_code;
 }
 
@@ -210,7 +208,7 @@ static const char *find_complaint(const struct cli_command *command, const struc
 
 static int run(const struct cli_command *command, int argc, char **argv)
 {
-    struct step_request request = {0};
+    struct request request = {0};
     struct wf_text text = {0};
     struct cli_args args;
     int exit_code;

@@ -128,9 +128,6 @@ bool cli_int(const struct cli_command *command, const struct cli_args *args, con
  * after printing an error. */
 bool cli_size(const struct cli_command *command, const struct cli_args *args, const char *name,
               int64_t fallback, int64_t *out);
-/* Read such a size, at least 1, at the beginning of TEXT.  Returns the number of bytes read, or
- * 0. */
-size_t cli_scan_size(const char *text, int64_t *out);
 
 /* Read option NAME as a dtype; f32 if it is absent.  False after printing an error. */
 bool cli_dtype(const struct cli_command *command, const struct cli_args *args, const char *name,

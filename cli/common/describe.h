@@ -23,4 +23,14 @@ void describe_json_shape(struct wf_json *json, const char *key, int32_t dims, co
 /* The runs of RANK's shard: per dimension an array of [start, length]. */
 void describe_json_runs(struct wf_json *json, const char *key, const weft_spec *spec, int32_t rank);
 
+/* Append what the library's function PRINT writes of OBJECT to OUT; return its error. */
+#define DESCRIBE_ADD(print, object, out)                                                           \
+    do {                                                                                           \
+        size_t length = 0;                                                                         \
+        WF_TRY(print(object, NULL, 0, &length));                                                   \
+        if (!wf_text_reserve(out, length + 1)) return wf_fail_memory(length + 1);                  \
+        WF_TRY(print(object, (out)->data + (out)->length, length + 1, NULL));                      \
+        (out)->length += length;                                                                   \
+    } while (0)
+
 #endif

@@ -1,30 +1,53 @@
 /* report.c - what a pass has changed, for each collective. */
-#include "reorder/program.h"
+#include "reorder/report.h"
 
 #include <inttypes.h>
 
-static const struct graph_line *line_of(const struct program *p, int32_t node)
+/* Line INDEX of GRAPH, which exists. */
+static weft_graph_line_info line_of(const weft_graph *graph, int32_t index)
 {
-    return &p->graph->lines[node];
-}
+    weft_graph_line_info info = {.struct_size = sizeof info};
 
-static const char *name_of(const struct program *p, int32_t node)
-{
-    const struct graph_line *line = line_of(p, node);
-    int32_t tensor = line->output_count > 0 ? line->outputs[0] : -1;
-
-    return tensor >= 0 ? p->graph->tensors[tensor].name : "_";
+    if (weft_graph_line_get(graph, (size_t)index, &info) != WEFT_OK)
+        info = (weft_graph_line_info){.name = "_"};
+    return info;
 }
 
 /* Copy the figures of REORDER.  The library counts all of a node of communication as exposed. */
-static weft_status get_figures(const struct program *p, const weft_reorder *reorder,
+static weft_status get_figures(const weft_graph *graph, const weft_reorder *reorder,
                                weft_reorder_info *out)
 {
+    weft_graph_info info = {.struct_size = sizeof info};
+
     *out = (weft_reorder_info){.struct_size = sizeof *out};
     WF_TRY(weft_reorder_get(reorder, out));
-    out->exposed_before -= p->compute;
-    out->exposed_after -= p->compute;
+    WF_TRY(weft_graph_get(graph, &info));
+    for (size_t i = 0; i < info.lines; i++) {
+        uint64_t compute = line_of(graph, (int32_t)i).inner_compute;
+        out->exposed_before -= compute;
+        out->exposed_after -= compute;
+    }
     return WEFT_OK;
+}
+
+/* Append the numbers of the lines in the order of REORDER, each by ADD. */
+static void each_line(const weft_graph *graph, const weft_reorder *reorder,
+                      void (*add)(void *, uint32_t), void *argument)
+{
+    int32_t line;
+
+    for (size_t i = 0; (line = weft_reorder_at(reorder, i)) >= 0; i++)
+        add(argument, line_of(graph, line).number);
+}
+
+static void add_text_number(void *out, uint32_t number)
+{
+    wf_text_add(out, " %" PRIu32, number);
+}
+
+static void add_json_number(void *json, uint32_t number)
+{
+    wf_json_uint(json, NULL, number);
 }
 
 static void add_change(struct wf_text *out, const char *what, uint64_t before, uint64_t after,
@@ -48,13 +71,13 @@ static void add_excess(struct wf_text *out, const weft_reorder_info *info, uint6
                                                : "; this pass does not limit memory\n");
 }
 
-weft_status program_add_text(const struct program *p, const weft_reorder *reorder, const char *pass,
+weft_status reorder_add_text(const weft_graph *graph, const weft_reorder *reorder, const char *pass,
                              uint64_t limit, struct wf_text *out)
 {
     weft_reorder_info info;
     weft_reorder_collective_info c = {.struct_size = sizeof c};
 
-    WF_TRY(get_figures(p, reorder, &info));
+    WF_TRY(get_figures(graph, reorder, &info));
     wf_text_add(out, "%s: ", pass);
     add_change(out, "time", info.time_before, info.time_after, wf_text_time);
     add_change(out, ", exposed", info.exposed_before, info.exposed_after, wf_text_time);
@@ -65,9 +88,10 @@ weft_status program_add_text(const struct program *p, const weft_reorder *reorde
     if (info.collectives == 0)
         wf_text_add(out, "note: no line has `start`; moves of other lines stay where they are\n");
     for (size_t i = 0; i < info.collectives; i++) {
+        weft_graph_line_info start;
         WF_TRY(weft_reorder_collective_get(reorder, i, &c));
-        wf_text_add(out, "line %" PRIu32 ", %s on %s, ", line_of(p, c.start)->number,
-                    name_of(p, c.start), p->comms[p->nodes[c.start].comm]);
+        start = line_of(graph, c.start);
+        wf_text_add(out, "line %" PRIu32 ", %s on %s, ", start.number, start.name, start.comm);
         wf_text_time(out, c.time);
         add_change(out, ": exposed", c.exposed_before, c.exposed_after, wf_text_time);
         wf_text_add(out, "; start %d up, ended by: %s; wait %d down, ended by: %s\n", c.moves_up,
@@ -75,20 +99,21 @@ weft_status program_add_text(const struct program *p, const weft_reorder *reorde
                     weft_reorder_limit_name((enum weft_reorder_limit)c.limit_down));
     }
     wf_text_add(out, "order of lines:");
-    for (uint32_t i = 0; i < p->graph->line_count; i++)
-        wf_text_add(out, " %" PRIu32, line_of(p, weft_reorder_at(reorder, i))->number);
+    each_line(graph, reorder, add_text_number, out);
     wf_text_char(out, '\n');
     return wf_text_status(out);
 }
 
-static void add_collective(struct wf_json *json, const struct program *p,
+static void add_collective(struct wf_json *json, const weft_graph *graph,
                            const weft_reorder_collective_info *c)
 {
+    weft_graph_line_info start = line_of(graph, c->start);
+
     wf_json_begin(json, NULL, '{');
-    wf_json_uint(json, "line", line_of(p, c->start)->number);
-    wf_json_uint(json, "wait_line", line_of(p, c->wait)->number);
-    wf_json_string(json, "name", name_of(p, c->start));
-    wf_json_string(json, "comm", p->comms[p->nodes[c->start].comm]);
+    wf_json_uint(json, "line", start.number);
+    wf_json_uint(json, "wait_line", line_of(graph, c->wait).number);
+    wf_json_string(json, "name", start.name);
+    wf_json_string(json, "comm", start.comm);
     wf_json_uint(json, "time_ns", c->time);
     wf_json_uint(json, "exposed_before_ns", c->exposed_before);
     wf_json_uint(json, "exposed_after_ns", c->exposed_after);
@@ -100,7 +125,7 @@ static void add_collective(struct wf_json *json, const struct program *p,
     wf_json_end(json, '}');
 }
 
-weft_status program_add_json(const struct program *p, const weft_reorder *reorder, const char *pass,
+weft_status reorder_add_json(const weft_graph *graph, const weft_reorder *reorder, const char *pass,
                              uint64_t limit, struct wf_text *out)
 {
     weft_reorder_info info;
@@ -108,7 +133,7 @@ weft_status program_add_json(const struct program *p, const weft_reorder *reorde
     struct wf_json json = {.out = out};
     char digest[24];
 
-    WF_TRY(get_figures(p, reorder, &info));
+    WF_TRY(get_figures(graph, reorder, &info));
     snprintf(digest, sizeof digest, "%016" PRIx64, info.digest);
     wf_json_begin(&json, NULL, '{');
     wf_json_string(&json, "pass", pass);
@@ -126,12 +151,11 @@ weft_status program_add_json(const struct program *p, const weft_reorder *reorde
     wf_json_begin(&json, "collectives", '[');
     for (size_t i = 0; i < info.collectives; i++) {
         WF_TRY(weft_reorder_collective_get(reorder, i, &c));
-        add_collective(&json, p, &c);
+        add_collective(&json, graph, &c);
     }
     wf_json_end(&json, ']');
     wf_json_begin(&json, "order", '[');
-    for (uint32_t i = 0; i < p->graph->line_count; i++)
-        wf_json_uint(&json, NULL, line_of(p, weft_reorder_at(reorder, i))->number);
+    each_line(graph, reorder, add_json_number, &json);
     wf_json_end(&json, ']');
     wf_json_end(&json, '}');
     wf_text_char(out, '\n');

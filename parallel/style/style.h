@@ -14,4 +14,7 @@ weft_status wf_style_place(const weft_style *style, enum weft_style_part part,
                            const weft_spec *spec, int32_t axis, weft_spec **from,
                            weft_spec **to) WF_NODISCARD;
 
+/* Another owner of STYLES, which may be NULL; weft_styles_release ends it. */
+weft_styles *wf_styles_retain(const weft_styles *styles);
+
 #endif

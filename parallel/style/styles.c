@@ -1,6 +1,7 @@
 /* styles.c - lists of styles as text: a mesh, then patterns of names with an axis and a style. */
 #include "style.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@ struct line {
 
 struct weft_styles {
     uint64_t made;
+    _Atomic(int32_t) owners;
     weft_mesh *mesh;
     struct line *lines;
     size_t count, room;
@@ -205,6 +207,7 @@ weft_status weft_styles_parse(const char *text, const weft_mesh *mesh, weft_styl
     styles = wf_calloc(1, sizeof *styles);
     if (styles == NULL) return wf_fail_memory(sizeof *styles);
     styles->made = WF_OF_KIND(WF_KIND_STYLES);
+    styles->owners = 1;
     status = wf_fail_named(read_text(styles, text, mesh), function);
     if (status == WEFT_OK)
         *out = styles;
@@ -213,11 +216,19 @@ weft_status weft_styles_parse(const char *text, const weft_mesh *mesh, weft_styl
     return status;
 }
 
+weft_styles *wf_styles_retain(const weft_styles *styles)
+{
+    weft_styles *mine = (weft_styles *)(uintptr_t)styles;
+
+    if (mine != NULL) atomic_fetch_add(&mine->owners, 1);
+    return mine;
+}
+
 void weft_styles_release(weft_styles **styles)
 {
     weft_styles *object = wf_take(styles, WF_KIND_STYLES, "weft_styles_release");
 
-    if (object == NULL) return;
+    if (object == NULL || atomic_fetch_sub(&object->owners, 1) != 1) return;
     for (size_t i = 0; i < object->count; i++) {
         wf_free(object->lines[i].pattern);
         wf_free(object->lines[i].passed);

@@ -85,6 +85,8 @@ struct world {
     weft_cp_plan *cp_plan;
     weft_cp *cp;
     weft_styles *styles;
+    weft_graph *graph, *unchecked_graph, *spare_graph;
+    weft_prediction *prediction;
     weft_experts *experts;
     weft_routing *routing;
     weft_overlap *overlap;
@@ -151,6 +153,7 @@ void *overlap_options(struct world *w, int at);
 void *cp_tensors(struct world *w, int at);
 void *info(struct world *w, int at, size_t bytes, enum role role);
 weft_record_counts *begun_counts(struct world *w);
+weft_graph *new_graph(struct world *w); /* without a check */
 void *ordered_memory(struct world *w);
 /* A parameter that is in no group. */
 const weft_fsdp_param *new_params(struct world *w);

@@ -236,6 +236,10 @@ void make_world(struct world *w)
     w->pair_of_tensors[0] = w->pair_of_tensors[1] = w->tensor;
     MUST(weft_cp_plan_create(w->mesh, "0", cp_options(w, 0), &w->cp_plan));
     MUST(weft_styles_parse("mesh 1\n* 0 R\n", NULL, &w->styles));
+    MUST(weft_graph_parse("input x f32[4]\n", w->styles, &w->graph));
+    MUST(weft_graph_check(w->graph, NULL));
+    MUST(weft_graph_parse("input x f32[4]\n", w->styles, &w->spare_graph));
+    MUST(weft_prediction_create(w->graph, NULL, &w->prediction));
     MUST(weft_cp_create(w->context, w->mesh, "0", cp_options(w, 0), &w->cp));
     MUST(weft_experts_create(w->context, w->mesh, "0", experts_options(w, 0), &w->experts));
     MUST(weft_experts_route(w->experts, 1, w->sizes64, NULL, NULL, &w->routing));
@@ -361,6 +365,13 @@ weft_record_counts *begun_counts(struct world *w)
     weft_record_counts_release(&w->begun);
     MUST(weft_record_counts_create(w->context, &w->begun));
     return w->begun;
+}
+
+weft_graph *new_graph(struct world *w)
+{
+    weft_graph_release(&w->unchecked_graph);
+    MUST(weft_graph_parse("input x f32[4]\n", w->styles, &w->unchecked_graph));
+    return w->unchecked_graph;
 }
 
 void *ordered_memory(struct world *w)

@@ -154,6 +154,9 @@ OBJECTS = {
     "const weft_reorder_node *": "w->nodes", "weft_pipeline *": "w->pipeline",
     "const weft_pipeline_options *": "pipeline_options(w, %d)",
     "weft_saving *": "w->saving", "weft_cp_plan *": "w->cp_plan", "weft_cp *": "w->cp",
+    "weft_graph *": "w->graph", "weft_prediction *": "w->prediction",
+    ("weft_graph_parse", "styles"): "NULL",  # the text has the mesh
+    ("weft_graph_check", "graph"): "new_graph(w)", ("weft_graph_release", "graph"): "w->spare_graph",
     "weft_styles *": "w->styles", "const weft_style *": "options(w, %d, sizeof(weft_style))",
     "const weft_cp_options *": "cp_options(w, %d)", "const weft_cp_tensors *": "cp_tensors(w, %d)",
     "weft_cp_kernel": "cp_kernel",
@@ -226,6 +229,7 @@ TEXTS = {
     ("weft_layout_file_parse", "text"): "mesh 2\\n* R", ("weft_layout_file_open", "path"): "/dev/null",
     ("weft_checkpoint_rules_parse", "text"): "let n = 1\\n* = *", ("weft_checkpoint_rules_parse", "values"): "n=2",
     ("weft_checkpoint_rules_open", "path"): "/dev/null",
+    ("weft_graph_parse", "text"): "mesh 1\\ninput x f32[4]", ("weft_graph_unmatched_print", "styles_text"): "mesh 1\\n* 0 R",
     ("weft_styles_parse", "text"): "mesh 1\\n* 0 R", ("weft_styles_find", "name"): "t",
     ("weft_styles_apply", "name"): "t",
     ("weft_layout_file_find", "name"): "t", ("weft_reshard_create", "path"): "/proc/none/x",
@@ -246,7 +250,7 @@ OBJECT_EXPRESSIONS = {("weft_checkpoint_rules_open", "values"): '""',  # an empt
 # Results are pointers to what the function writes.
 RESULTS = {"int32_t *", "int64_t *", "uint64_t *", "size_t *", "char *", "void **", "const char **",
            "enum weft_dtype *", "enum weft_support_level *",
-           "weft_placement *", "weft_symm_device *", "weft_dl_dtype *", "const weft_schedule_action **",
+           "weft_placement *", "weft_symm_device *", "weft_dl_dtype *", "const weft_schedule_action **", "const weft_reorder_node **",
            "weft_cp_problem *", "weft_pipeline_values *", "weft_shard *", "weft_index_run *", "weft_intersection *", "weft_segment *",
            "weft_open_record *", "const weft_spec **", "weft_tensor_local *"}
 LISTS = {"const weft_spec *const *", "weft_tensor *const *", "const void *const *", "void *const *",
@@ -282,7 +286,7 @@ def pointer(function, result, kind, name, at):
         return "ROLE_RELEASED", "released(w, %d, %s)" % (at, object_of(function, kind[:-1], name)), "0", ""
     if made:
         return "ROLE_RESULT", "result(w, %d)" % at, "0", ""
-    if struct.endswith(("_info", "_prediction")):
+    if struct.endswith(("_info", "_prediction")) and kind != "const weft_prediction *":
         role = "ROLE_ABI_INFO" if struct in ABI_INFO else "ROLE_INFO"
         return role, "info(w, %d, sizeof(%s), %s)" % (at, struct, role), "sizeof(%s)" % struct, struct
     if kind == "const weft_collective_args *":

@@ -30,7 +30,8 @@ TEXTS = {
     ("weft_cost_table_open", "name"): "cpu", ("weft_dtype_parse", "text"): "f32",
     ("weft_schedule_create", "name"): "1f1b", ("weft_schedule_parse", "text"): "0F0,0B0",
     ("weft_layout_file_parse", "text"): "mesh dp=1,tp=1\n* R,R", ("weft_checkpoint_rules_parse", "text"): "* = *",
-    ("weft_styles_parse", "text"): "mesh 1\n* 0 R", ("weft_op_rules_print", "rules"): "mm: a[m] -> b[m]",
+    ("weft_styles_parse", "text"): "mesh 1\n* 0 R", ("weft_graph_parse", "text"): "mesh 1\ninput x f32[4]",
+    ("weft_graph_unmatched_print", "styles_text"): "mesh 1\n* 0 R", ("weft_op_rules_print", "rules"): "mm: a[m] -> b[m]",
     ("weft_op_register", "text"): "foreign: a[i] -> b[i]", ("weft_op_replace", "text"): "foreign: a[i] -> b[i]",
     ("weft_mesh_flatten", "axes"): "dp,tp", ("weft_mesh_flatten", "name"): "all", ("weft_checkpoint_open", "path"): "absent",
     ("weft_layout_file_open", "path"): "/dev/null", ("weft_checkpoint_rules_open", "path"): "/dev/null",
@@ -44,6 +45,7 @@ SAMPLES = {"ranks": 2, "microbatches": 4, "bytes": 64, "size": 1, "length": 1, "
 ERRORS = {
     "weft_checkpoint_open": "WEFT_ERR_NOT_FOUND",  # no such file
     "weft_cost_table_parse": "WEFT_ERR_PARSE", "weft_layout_file_open": "WEFT_ERR_PARSE",  # an empty text
+    "weft_graph_layout_print": "WEFT_ERR_INVALID", "weft_graph_unmatched_print": "WEFT_ERR_INVALID",  # no styles
     "weft_mesh_concatenate": "WEFT_ERR_INVALID",  # a mesh with itself
     "weft_op_use_remove": "WEFT_ERR_NOT_FOUND",  # nobody registered it
     "weft_plan_create_runner_up": "WEFT_ERR_NOT_FOUND",  # a plan from a layout to itself has no step

@@ -464,3 +464,40 @@ def test_attention_over_a_shared_sequence(ranks):
             weft.AttentionPlan(weft.mesh("cp=2"), "cp", 4, "blocks", variant="gather", blocks=[7], block_length=2)
         context.close()
     """)
+
+
+STEP = """mesh tp=1
+input x f32[8,8] R
+param w f32[8,8] R ; x8
+param m f32[8,8] R ; x8
+y = linear(x, w) ; x8 ; time 1us
+phase backward
+dx = matmul(y, w) ; x8 ; time 1us
+dw = einsum(y, x, eq="bn,bk->nk") ; x8 ; time 1us
+phase update
+n = add(m, dw) ; x8 ; time 1us
+v = add(w, n) ; x8 ; time 1us
+output v
+"""
+
+
+def test_a_graph_gives_the_time_and_the_memory_of_a_step():
+    graph = weft.Graph(STEP)
+    assert graph.lines == 9 and not graph.checked
+    with pytest.raises(weft.InvalidError, match="not checked"):
+        weft.Prediction(graph)
+    graph.check(mesh=weft.mesh("pp=2,tp=1"), costs=weft.CostTable("h100"), even_batch=True)
+    assert graph.checked and graph.line(3)["op"] == "linear" and "linear" in str(graph)
+    assert json.loads(graph.json())["legal"] is True
+
+    prediction = weft.Prediction(graph, schedule=weft.Schedule("1f1b", 2, 4))
+    assert prediction.stages == 2 and prediction.microbatches == 4 and prediction.time >= 5 * 12000 + 8000
+    assert prediction.stage(0)["optimizer"] == prediction.stage(0)["parameters"] == 4 * 256
+    assert prediction.rank(1)["end"] + prediction.rank(1)["update"] <= prediction.time
+    assert json.loads(prediction.json())["time_ns"] == prediction.time and "step:" in str(prediction)
+    assert json.loads(prediction.trace())["traceEvents"]
+    assert weft.Prediction(graph, stragglers=[{"rank": 1, "factor": 2.0}]).time > prediction.time
+    with pytest.raises(weft.InvalidError, match="3 ranks"):
+        weft.Prediction(graph, schedule=weft.Schedule("1f1b", 3, 4))
+    with pytest.raises(weft.ParseError):
+        weft.Graph("mesh tp=1\nnonsense\n")

@@ -12,6 +12,8 @@
 #include "weft/schedule.h"
 #include "weft/reorder.h"
 #include "weft/style.h"
+#include "weft/graph.h"
+#include "weft/prediction.h"
 #include "weft/fsdp.h"
 #include "weft/clip.h"
 #include "weft/context_parallel.h"

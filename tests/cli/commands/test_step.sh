@@ -20,8 +20,23 @@ json step "$graph" --mesh pp=4,tp=2 --schedule 1f1b --microbatches 8 --json -- '
     'all(one["forward_ns"] == one["input_ns"] == one["weight_ns"] == one["update_ns"] == 2000 for one in it["stage"])' \
     'all(one["communication_ns"] == 0 and one["reduce_ns"] > 0 for one in it["stage"])' \
     'all(one["parameter_bytes"] == one["gradient_bytes"] == 2 * 256 for one in it["stage"])' \
+    'all(one["optimizer_bytes"] == 0 and one["held_bytes"] == 4 * 256 for one in it["stage"])' \
     'it["boundary_bytes"] == 128 and it["schedule"] == "1f1b" and it["pipelines"] == 1' \
     'it["time_ns"] >= 33 * 2000 + 2000 + it["stage"][0]["reduce_ns"] and it["utilisation"] > 0 and it["flops_per_s"] > 0'
+# Views take no time; a causal mask halves the operations of attention, forward and backward.
+views() {
+    write 'mesh tp=1' 'input q f32[2,4,64,16] R' 'param w f32[16,16] R' "o, l = sdpa(q, q, q$1)" \
+        'p = permute(o, order=[0,2,1,3])' 'y = reshape(p, shape=[2,64,64])' 'phase backward' \
+        "dq, dk, dv = sdpa_bwd(o, q, q, q, o, l$1)" 'phase update' 'output dq'
+    json step "$graph" --costs h100 --json -- "it[\"flops\"] == $2" 'it["costs"] == "h100"' \
+        '"Nemotron" in it["costs_source"]' 'it["stage"][0]["forward_ns"] == 7000'
+}
+views '' '14 * 2 * 4 * 64 * 64 * 16'
+views ', causal=true' '7 * 2 * 4 * 64 * 64 * 16'
+views ', causal=false' '14 * 2 * 4 * 64 * 64 * 16'
+contains 'operations of forward and backward / (time * ranks)' step "$graph" --costs h100
+contains 'costs: h100: flops fitted on Nemotron-4 340 B' step "$graph" --costs h100
+contains 'costs: b200: by rule, not checked' step "$graph" --costs b200
 # With more stages than layers, the last stages pass on what they get; lines behind the layers stay in the last stage.
 write 'mesh tp=1' 'input x f32[8,8] R' 'param w f32[8,8] R ; x2' 'param h f32[8,8] R' 'y = linear(x, w) ; x2 ; time 1us' \
     'z = linear(y, h) ; time 3us' 'phase backward' 'dy = matmul(z, h) ; time 1us' 'dx = matmul(dy, w) ; x2 ; time 1us' \

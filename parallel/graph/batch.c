@@ -2,7 +2,7 @@
  *
  * weft can split 32 samples over 24 ranks, but a training step cannot use that: the mean over ranks
  * would not be the mean over samples, and ranks would take different times. */
-#include "step/step.h"
+#include "graph/graph.h"
 
 #include <inttypes.h>
 
@@ -48,7 +48,7 @@ static void add_fitting(int64_t batch, int64_t parts, struct wf_text *out)
                     fits[i]);
 }
 
-static weft_status refuse(const struct graph *graph, const struct graph_line *line, int64_t batch,
+static weft_status refuse(const weft_graph *graph, const struct wf_graph_line *line, int64_t batch,
                           int64_t parts, const char *axes)
 {
     struct wf_text fitting = {0};
@@ -75,7 +75,7 @@ static weft_status refuse(const struct graph *graph, const struct graph_line *li
     return status;
 }
 
-static weft_status check_input(const struct graph *graph, const struct graph_line *line)
+static weft_status check_input(const weft_graph *graph, const struct wf_graph_line *line)
 {
     struct wf_text axes = {0};
     weft_spec *spec = NULL;
@@ -83,7 +83,7 @@ static weft_status check_input(const struct graph *graph, const struct graph_lin
     int64_t parts, batch;
 
     if (weft_spec_parse(graph->mesh, line->spec, &spec) != WEFT_OK)
-        return WEFT_OK; /* graph_check says why */
+        return WEFT_OK; /* wf_the check of its line says why */
     batch = weft_spec_dims(spec) > 0 ? weft_spec_shape(spec)[0] : 0;
     parts = count_parts(spec, &axes);
     if (batch > 0 && batch % parts != 0) {
@@ -95,9 +95,9 @@ static weft_status check_input(const struct graph *graph, const struct graph_lin
     return status;
 }
 
-weft_status step_check_batch(const struct graph *graph)
+weft_status wf_graph_check_batch(const weft_graph *graph)
 {
     for (uint32_t i = 0; i < graph->line_count; i++)
-        if (graph->lines[i].kind == GRAPH_INPUT) WF_TRY(check_input(graph, &graph->lines[i]));
+        if (graph->lines[i].kind == WF_GRAPH_INPUT) WF_TRY(check_input(graph, &graph->lines[i]));
     return WEFT_OK;
 }

@@ -3,7 +3,7 @@
  * The first coordinate of an axis holds most of every tensor, unless sizes are listed or a tensor
  * has an owner.  Of an axis with owners only those and the first coordinate are looked at, so the
  * work depends on the text and not on the number of ranks. */
-#include "graph.h"
+#include "graph/graph.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,15 +15,15 @@ struct candidates {
     int64_t stride;   /* of the axis, in positions of the mesh */
 };
 
-static const weft_spec *declared_spec(const struct graph *g, const struct graph_line *line)
+static const weft_spec *declared_spec(const weft_graph *g, const struct wf_graph_line *line)
 {
-    bool declares = line->kind == GRAPH_INPUT || line->kind == GRAPH_PARAM;
+    bool declares = line->kind == WF_GRAPH_INPUT || line->kind == WF_GRAPH_PARAM;
 
     return declares ? g->tensors[line->outputs[0]].spec : NULL;
 }
 
 /* Bytes of the inputs and parameters on RANK. */
-static uint64_t held_by(const struct graph *g, int32_t rank)
+static uint64_t held_by(const weft_graph *g, int32_t rank)
 {
     uint64_t sum = 0;
 
@@ -53,7 +53,7 @@ static void sort_distinct(struct candidates *c)
     c->count = kept;
 }
 
-static weft_status find_candidates(const struct graph *g, int32_t axis, struct candidates *out)
+static weft_status find_candidates(const weft_graph *g, int32_t axis, struct candidates *out)
 {
     int32_t size = weft_mesh_axis_size(g->mesh, axis);
     bool sizes = false;
@@ -90,7 +90,7 @@ static bool advance(struct candidates *axes, int32_t count)
     return false;
 }
 
-weft_status graph_count_held(struct graph *g)
+weft_status wf_graph_count_held(weft_graph *g)
 {
     struct candidates axes[WEFT_MAX_AXES];
     int32_t count = weft_mesh_axes(g->mesh);

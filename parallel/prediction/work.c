@@ -1,14 +1,14 @@
 /* work.c - the operations and the time of a line on one rank. */
-#include "step/step.h"
+#include "prediction/prediction.h"
 
 #include <string.h>
 
-static int32_t first_rank(const struct graph *g)
+static int32_t first_rank(const weft_graph *g)
 {
     return weft_mesh_rank_at(g->mesh, 0);
 }
 
-static weft_shard shard_of(const struct graph *g, const weft_spec *spec)
+static weft_shard shard_of(const weft_graph *g, const weft_spec *spec)
 {
     weft_shard shard;
 
@@ -16,13 +16,13 @@ static weft_shard shard_of(const struct graph *g, const weft_spec *spec)
     return shard;
 }
 
-static double elements(const struct graph *g, const weft_spec *spec)
+static double elements(const weft_graph *g, const weft_spec *spec)
 {
     return spec != NULL ? (double)shard_of(g, spec).elements : 0;
 }
 
 /* The product of the sizes of all letters of an equation such as "bsn,bsk->nk". */
-static double einsum_work(const struct graph *g, const struct graph_line *line)
+static double einsum_work(const weft_graph *g, const struct wf_graph_line *line)
 {
     double size[256] = {0}, product = 1;
     const char *equation = NULL;
@@ -47,7 +47,7 @@ static double einsum_work(const struct graph *g, const struct graph_line *line)
 
 /* a[.. m k] b -> c[.. m n], where A is the input that has a: each element of c is a sum of k
  * products. */
-static double product_work(const struct graph *g, const struct graph_line *line, uint32_t a)
+static double product_work(const weft_graph *g, const struct wf_graph_line *line, uint32_t a)
 {
     const weft_spec *in = weft_op_choice_input(line->choice, a);
     const weft_spec *out = weft_op_choice_output(line->choice, 0);
@@ -56,17 +56,39 @@ static double product_work(const struct graph *g, const struct graph_line *line,
     return elements(g, out) * (double)shard_of(g, in).shape[weft_spec_dims(in) - 1];
 }
 
-/* Queries times keys, and the result times values: 2 products. */
-static double attention_work(const struct graph *g, const struct graph_line *line, uint32_t query)
+static bool is_causal(const struct wf_graph_line *line)
+{
+    for (uint32_t i = 0; i < line->attr_count; i++)
+        if (strcmp(line->attrs[i].name, "causal") == 0)
+            return line->attrs[i].kind == WEFT_ATTR_INT && line->attrs[i].integer != 0;
+    return false;
+}
+
+/* Queries times keys, and the result times values: 2 products.  With a causal mask, kernels skip
+ * the half of the square that does not count. */
+static double attention_work(const weft_graph *g, const struct wf_graph_line *line, uint32_t query)
 {
     const weft_spec *q = weft_op_choice_input(line->choice, query);
     const weft_spec *k = weft_op_choice_input(line->choice, query + 1);
 
     if (q == NULL || k == NULL || weft_spec_dims(k) < 3) return 0;
-    return 2 * elements(g, q) * (double)shard_of(g, k).shape[weft_spec_dims(k) - 2];
+    return (is_causal(line) ? 1 : 2) * elements(g, q) *
+           (double)shard_of(g, k).shape[weft_spec_dims(k) - 2];
 }
 
-double step_flops(const struct graph *g, const struct graph_line *line)
+/* LINE gives its input another shape or order, and copies nothing. */
+static bool is_view(const struct wf_graph_line *line)
+{
+    static const char *const views[] = {"reshape",   "view",      "unsafe_view", "flatten",
+                                        "unflatten", "permute",   "transpose",   "t",
+                                        "squeeze",   "unsqueeze", "select",      "narrow"};
+
+    for (size_t i = 0; i < WF_COUNT(views); i++)
+        if (strcmp(line->op, views[i]) == 0) return true;
+    return false;
+}
+
+double wf_step_flops(const weft_graph *g, const struct wf_graph_line *line)
 {
     static const struct {
         const char *op;
@@ -75,7 +97,7 @@ double step_flops(const struct graph *g, const struct graph_line *line)
                     {"bmm", 0},    {"addmm", 1}, {"baddbmm", 1}};
 
     if (line->flops >= 0) return line->flops / weft_mesh_size(g->mesh);
-    if (line->kind != GRAPH_CALL) return 0;
+    if (line->kind != WF_GRAPH_CALL || is_view(line)) return 0;
     if (strcmp(line->op, "einsum") == 0) return 2 * einsum_work(g, line);
     if (strcmp(line->op, "sdpa") == 0 || strcmp(line->op, "sdpa_gqa") == 0)
         return 2 * attention_work(g, line, 0);
@@ -87,7 +109,7 @@ double step_flops(const struct graph *g, const struct graph_line *line)
 }
 
 /* Bytes that LINE reads and writes. */
-static uint64_t traffic_of(const struct graph *g, const struct graph_line *line)
+static uint64_t traffic_of(const weft_graph *g, const struct wf_graph_line *line)
 {
     uint64_t sum = 0;
 
@@ -104,7 +126,7 @@ static uint64_t traffic_of(const struct graph *g, const struct graph_line *line)
 
 /* The elements of the weight of LINE, which is a product: of its matrix with two dimensions, since
  * activations and gradients have one for the batch too; 0: it has none, or LINE is no product. */
-static uint64_t weight_of(const struct graph *g, const struct graph_line *line)
+static uint64_t weight_of(const weft_graph *g, const struct wf_graph_line *line)
 {
     static const char *const products[] = {"linear", "mm", "matmul", "addmm", "einsum"};
     const weft_spec *operands[] = {
@@ -124,20 +146,19 @@ static uint64_t weight_of(const struct graph *g, const struct graph_line *line)
     return least;
 }
 
-weft_status step_compute_ns(const struct graph *g, const struct graph_line *line,
-                            const weft_cost_table *costs, uint64_t *out)
+weft_status wf_step_compute_ns(const weft_graph *g, const struct wf_graph_line *line, uint64_t *out)
 {
-    double flops = step_flops(g, line);
+    double flops = wf_step_flops(g, line);
     uint64_t work = flops < 1e18 ? (uint64_t)flops : UINT64_MAX, traffic, weight;
 
     *out = line->time_ns;
-    if (*out != GRAPH_UNKNOWN) return WEFT_OK;
+    if (*out != WF_GRAPH_UNKNOWN) return WEFT_OK;
     *out = 0;
-    if (line->kind != GRAPH_CALL && line->flops < 0) return WEFT_OK;
+    if (line->flops < 0 && (line->kind != WF_GRAPH_CALL || is_view(line))) return WEFT_OK;
     traffic = traffic_of(g, line);
-    weight = line->kind == GRAPH_CALL ? weight_of(g, line) : 0;
-    *out = weight > 0 ? weft_cost_table_product_ns(costs, work, traffic, weight)
-                      : weft_cost_table_compute_ns(costs, work, traffic);
+    weight = line->kind == WF_GRAPH_CALL ? weight_of(g, line) : 0;
+    *out = weight > 0 ? weft_cost_table_product_ns(g->costs, work, traffic, weight)
+                      : weft_cost_table_compute_ns(g->costs, work, traffic);
     if (*out != UINT64_MAX) return WEFT_OK;
     return wf_fail(WEFT_ERR_INVALID,
                    "graph line %u has no clause `time`, and the cost table has no line `flops`",

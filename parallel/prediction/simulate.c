@@ -4,17 +4,19 @@
  * them stands for all.  With jitter and stragglers they differ: ranks that communicate within a
  * microbatch wait for each other, and are as slow as the slowest of them; each group of ranks that
  * does not is a pipeline of its own. */
-#include "step/step.h"
+#include "prediction/prediction.h"
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { MOST_DIFFERENT = 4096 }; /* ranks that are simulated one by one */
 
 struct simulator {
-    const struct step_request *request;
-    struct step_result *result;
+    const weft_graph *graph;
+    const weft_prediction_options *request;
+    weft_prediction *result;
     weft_schedule_info info;
     weft_schedule_stage_cost *costs;
     double *factors; /* by pipeline, and coordinate on the pipeline axis */
@@ -24,21 +26,21 @@ struct simulator {
 /* ---- messages between stages ---- */
 
 /* The first rank at coordinate P of the pipeline axis. */
-static int32_t rank_at(const struct step_request *request, int32_t p)
+static int32_t rank_at(const weft_graph *g, int32_t p)
 {
     int32_t coord[WEFT_MAX_AXES] = {0}, rank = 0;
 
-    if (request->pipeline >= 0) coord[request->pipeline] = p;
-    return weft_mesh_rank(request->mesh, coord, &rank) == WEFT_OK ? rank : 0;
+    if (g->pipeline >= 0) coord[g->pipeline] = p;
+    return weft_mesh_rank(g->whole, coord, &rank) == WEFT_OK ? rank : 0;
 }
 
 /* The time of a message of BYTES between the ranks A and B. */
-static weft_status price_message(const struct step_request *request, int32_t a, int32_t b,
-                                 uint64_t bytes, uint64_t *out)
+static weft_status price_message(const weft_graph *g, int32_t a, int32_t b, uint64_t bytes,
+                                 uint64_t *out)
 {
-    weft_plan_options options = {.struct_size = sizeof options, .costs = request->costs};
+    weft_plan_options options = {.struct_size = sizeof options, .costs = g->costs};
     weft_plan_info info = {.struct_size = sizeof info};
-    int32_t hosts = weft_mesh_devices_per_host(request->mesh);
+    int32_t hosts = weft_mesh_devices_per_host(g->whole);
     weft_spec *from = NULL, *to = NULL;
     weft_mesh *pair = NULL;
     weft_plan *plan = NULL;
@@ -79,8 +81,8 @@ static weft_status price_each(struct simulator *s, struct message *sent)
         int32_t b = weft_schedule_rank_of(s->result->schedule, stage + 1);
         if (a == b) continue;
         if (sent[a].to != b)
-            WF_TRY(price_message(s->request, rank_at(s->request, a), rank_at(s->request, b),
-                                 s->result->boundary, &sent[a].time));
+            WF_TRY(price_message(s->graph, rank_at(s->graph, a), rank_at(s->graph, b),
+                                 s->result->info.boundary, &sent[a].time));
         sent[a].to = b;
         s->costs[stage].send_forward = sent[a].time;
         s->costs[stage + 1].send_backward = sent[a].time;
@@ -112,11 +114,11 @@ static double chance(uint64_t seed, int32_t rank)
     return (double)(h >> 11) / 9007199254740992.0;
 }
 
-static double factor_of(const struct step_request *request, int32_t rank)
+static double factor_of(const weft_prediction_options *request, int32_t rank)
 {
     double factor = 1 + request->jitter * chance(request->seed, rank);
 
-    for (uint32_t i = 0; i < request->straggler_count; i++)
+    for (size_t i = 0; i < request->straggler_count; i++)
         if (request->stragglers[i].rank == rank) factor *= request->stragglers[i].factor;
     return factor;
 }
@@ -125,10 +127,10 @@ static double factor_of(const struct step_request *request, int32_t rank)
  * axes in different orders. */
 static bool is_synchronised(const struct simulator *s, int32_t a)
 {
-    const char *name = weft_mesh_axis_name(s->request->mesh, a);
+    const char *name = weft_mesh_axis_name(s->graph->whole, a);
     int32_t inner = a; /* axes without names are those of the graph's mesh */
 
-    if (name[0] != '\0' && weft_mesh_find_axis(s->request->inner, name, &inner) != WEFT_OK)
+    if (name[0] != '\0' && weft_mesh_find_axis(s->graph->mesh, name, &inner) != WEFT_OK)
         return false;
     return s->result->sync_axes >> inner & 1;
 }
@@ -138,22 +140,22 @@ static int32_t pipeline_of(const struct simulator *s, const int32_t *coord)
 {
     int32_t index = 0;
 
-    for (int32_t a = 0; a < weft_mesh_axes(s->request->mesh); a++)
-        if (a != s->request->pipeline && !is_synchronised(s, a))
-            index = index * weft_mesh_axis_size(s->request->mesh, a) + coord[a];
+    for (int32_t a = 0; a < weft_mesh_axes(s->graph->whole); a++)
+        if (a != s->graph->pipeline && !is_synchronised(s, a))
+            index = index * weft_mesh_axis_size(s->graph->whole, a) + coord[a];
     return index;
 }
 
 static weft_status find_factors(struct simulator *s)
 {
-    const struct step_request *request = s->request;
-    int32_t size = weft_mesh_size(request->mesh), ranks = s->info.ranks;
+    const weft_prediction_options *request = s->request;
+    int32_t size = weft_mesh_size(s->graph->whole), ranks = s->info.ranks;
     bool equal = request->jitter <= 0 && request->straggler_count == 0;
 
-    s->result->pipelines = 1;
-    for (uint32_t i = 0; i < request->straggler_count; i++)
+    s->result->info.pipelines = 1;
+    for (size_t i = 0; i < request->straggler_count; i++)
         if (request->stragglers[i].rank >= size)
-            return wf_fail(WEFT_ERR_INVALID, "--straggler: there is no rank %d among %d",
+            return wf_fail(WEFT_ERR_INVALID, "stragglers: there is no rank %d among %d",
                            request->stragglers[i].rank, size);
     if (!equal && size > MOST_DIFFERENT)
         return wf_fail(WEFT_ERR_INVALID,
@@ -165,12 +167,12 @@ static weft_status find_factors(struct simulator *s)
         s->factors[i] = 1;
     for (int32_t i = 0; i < size && !equal; i++) {
         int32_t coord[WEFT_MAX_AXES] = {0}, p = 0, k;
-        WF_TRY(weft_mesh_coord_of(request->mesh, weft_mesh_rank_at(request->mesh, i), coord));
-        if (request->pipeline >= 0) p = coord[request->pipeline];
+        WF_TRY(weft_mesh_coord_of(s->graph->whole, weft_mesh_rank_at(s->graph->whole, i), coord));
+        if (s->graph->pipeline >= 0) p = coord[s->graph->pipeline];
         k = pipeline_of(s, coord);
-        if (k >= s->result->pipelines) s->result->pipelines = k + 1;
+        if (k >= s->result->info.pipelines) s->result->info.pipelines = k + 1;
         s->factors[k * ranks + p] = fmax(s->factors[k * ranks + p],
-                                         factor_of(request, weft_mesh_rank_at(request->mesh, i)));
+                                         factor_of(request, weft_mesh_rank_at(s->graph->whole, i)));
     }
     return WEFT_OK;
 }
@@ -188,7 +190,7 @@ static uint64_t slower(uint64_t ns, double factor)
 static void set_costs(struct simulator *s, const double *factors)
 {
     for (int32_t i = 0; i < s->info.stages; i++) {
-        const struct step_stage *stage = &s->result->stages[i];
+        const weft_prediction_stage_info *stage = &s->result->stages[i];
         double factor = factors[weft_schedule_rank_of(s->result->schedule, i)];
         s->costs[i].forward = slower(stage->forward, factor);
         s->costs[i].input = slower(stage->input, factor);
@@ -202,34 +204,31 @@ static void set_costs(struct simulator *s, const double *factors)
 
 /* The time of the step if the pipeline TIMELINE is the slowest. */
 static weft_status measure(const struct simulator *s, const weft_timeline *timeline,
-                           const double *factors, struct step_rank *ranks, uint64_t *update,
-                           uint64_t *out)
+                           const double *factors, weft_prediction_rank_info *ranks, uint64_t *out)
 {
     weft_timeline_rank_info info = {.struct_size = sizeof info};
 
     *out = 0;
     for (int32_t p = 0; p < s->info.ranks; p++) {
         WF_TRY(weft_timeline_rank_get(timeline, p, &info));
-        ranks[p] = (struct step_rank){info.busy, info.end, info.exposed, info.peak};
-        update[p] = 0;
+        ranks[p] = (weft_prediction_rank_info){
+            .busy = info.busy, .end = info.end, .exposed = info.exposed, .peak = info.peak};
     }
     for (int32_t i = 0; i < s->info.stages; i++) {
-        const struct step_stage *stage = &s->result->stages[i];
+        const weft_prediction_stage_info *stage = &s->result->stages[i];
         int32_t p = weft_schedule_rank_of(s->result->schedule, i);
-        update[p] = wf_add_capped(update[p], slower(stage->update, factors[p]));
+        ranks[p].update = wf_add_capped(ranks[p].update, slower(stage->update, factors[p]));
         ranks[p].exposed = wf_add_capped(
             ranks[p].exposed, wf_mul_capped(stage->communication, (uint64_t)s->info.microbatches));
-        ranks[p].peak =
-            wf_add_capped(ranks[p].peak, wf_add_capped(stage->parameters, stage->gradients));
+        ranks[p].peak = wf_add_capped(ranks[p].peak, wf_step_held(stage));
     }
     for (int32_t p = 0; p < s->info.ranks; p++)
-        if (wf_add_capped(ranks[p].end, update[p]) > *out)
-            *out = wf_add_capped(ranks[p].end, update[p]);
+        if (wf_add_capped(ranks[p].end, ranks[p].update) > *out)
+            *out = wf_add_capped(ranks[p].end, ranks[p].update);
     return WEFT_OK;
 }
 
-static weft_status run_pipeline(struct simulator *s, int32_t k, struct step_rank *ranks,
-                                uint64_t *update)
+static weft_status run_pipeline(struct simulator *s, int32_t k, weft_prediction_rank_info *ranks)
 {
     const double *factors = s->factors + (size_t)k * (size_t)s->info.ranks;
     weft_timeline *timeline = NULL;
@@ -238,13 +237,12 @@ static weft_status run_pipeline(struct simulator *s, int32_t k, struct step_rank
 
     set_costs(s, factors);
     WF_TRY(weft_timeline_create(s->result->schedule, &s->options, &timeline));
-    status = measure(s, timeline, factors, ranks, update, &time);
-    if (status == WEFT_OK && (s->result->timeline == NULL || time > s->result->time)) {
+    status = measure(s, timeline, factors, ranks, &time);
+    if (status == WEFT_OK && (s->result->timeline == NULL || time > s->result->info.time)) {
         weft_timeline *before = s->result->timeline;
         s->result->timeline = timeline;
-        s->result->time = time;
+        s->result->info.time = time;
         memcpy(s->result->ranks, ranks, (size_t)s->info.ranks * sizeof *ranks);
-        memcpy(s->result->update, update, (size_t)s->info.ranks * sizeof *update);
         timeline = before;
     }
     weft_timeline_release(&timeline);
@@ -255,22 +253,31 @@ static weft_status run_pipeline(struct simulator *s, int32_t k, struct step_rank
 
 static void summarize(struct simulator *s)
 {
-    struct step_result *r = s->result;
-    double rate = (double)weft_cost_table_peak_flops(s->request->costs), work = 0;
+    weft_prediction *r = s->result;
+    double rate = (double)weft_cost_table_peak_flops(s->graph->costs), work = 0;
     uint64_t idle = 0;
 
+    r->info.ranks = weft_mesh_size(r->mesh);
+    r->info.stages = s->info.stages;
+    r->info.pipeline_ranks = s->info.ranks;
+    r->info.microbatches = s->info.microbatches;
+    r->info.peak_flops = rate;
+    r->info.costs = weft_cost_table_name(r->costs);
+    r->info.source = weft_cost_table_source(r->costs);
+    for (int32_t i = 0; i < s->info.stages; i++)
+        r->stages[i].rank = weft_schedule_rank_of(r->schedule, i);
     for (int32_t i = 0; i < s->info.stages; i++)
         work += r->stages[i].flops * s->info.microbatches;
     for (int32_t p = 0; p < s->info.ranks; p++) {
-        uint64_t used = wf_add_capped(r->ranks[p].busy, r->update[p]);
-        idle += r->time > used ? r->time - used : 0;
-        if (r->ranks[p].exposed > r->exposed) r->exposed = r->ranks[p].exposed;
-        if (r->ranks[p].peak > r->peak) r->peak = r->ranks[p].peak;
+        uint64_t used = wf_add_capped(r->ranks[p].busy, r->ranks[p].update);
+        idle += r->info.time > used ? r->info.time - used : 0;
+        if (r->ranks[p].exposed > r->info.exposed) r->info.exposed = r->ranks[p].exposed;
+        if (r->ranks[p].peak > r->info.peak) r->info.peak = r->ranks[p].peak;
     }
-    r->bubble = idle / (uint64_t)s->info.ranks;
-    r->flops = work * weft_mesh_size(s->request->inner);
-    if (rate > 0 && r->time > 0)
-        r->utilisation = work / s->info.ranks / (rate * (double)r->time * 1e-9);
+    r->info.bubble = idle / (uint64_t)s->info.ranks;
+    r->info.flops = work * weft_mesh_size(s->graph->mesh);
+    if (rate > 0 && r->info.time > 0)
+        r->info.utilisation = work / s->info.ranks / (rate * (double)r->info.time * 1e-9);
 }
 
 /* ---- what the schedule has ---- */
@@ -294,13 +301,17 @@ static uint32_t kinds_of(const weft_schedule *schedule, bool *reduced)
 }
 
 /* As weft_pipeline_create does for a program that reduces gradients. */
-static weft_status lower_schedule(struct simulator *s)
+static weft_status lower_schedule(struct simulator *s, const weft_schedule *given)
 {
-    weft_schedule *given = s->request->schedule;
+    int32_t ranks =
+        s->graph->pipeline >= 0 ? weft_mesh_axis_size(s->graph->whole, s->graph->pipeline) : 1;
     uint32_t kinds = kinds_of(given, NULL);
 
     s->info.struct_size = sizeof s->info;
     WF_TRY(weft_schedule_get(given, &s->info));
+    if (s->info.ranks != ranks)
+        return wf_fail(WEFT_ERR_INVALID, "the schedule has %d ranks, and the axis pp %d",
+                       s->info.ranks, ranks);
     if (kinds >> (WEFT_SCHEDULE_ACTION_W + 1) == 0)
         WF_TRY(weft_schedule_lower(given, WEFT_LOWER_REDUCE, &s->result->schedule));
     else if (s->info.lowered)
@@ -309,7 +320,7 @@ static weft_status lower_schedule(struct simulator *s)
         return wf_fail(WEFT_ERR_INVALID,
                        "the schedule has other actions than F, B, I and W, but no sends; no "
                        "pipeline runs it");
-    s->result->sharded = kinds >> WEFT_SCHEDULE_ACTION_UNSHARD & 1;
+    s->result->info.sharded = kinds >> WEFT_SCHEDULE_ACTION_UNSHARD & 1;
     return weft_schedule_get(s->result->schedule, &s->info);
 }
 
@@ -321,58 +332,66 @@ static weft_status drop_reductions(struct simulator *s)
     if (reduced == NULL) return wf_fail_memory((size_t)s->info.stages * sizeof *reduced);
     (void)kinds_of(s->result->schedule, reduced);
     for (int32_t i = 0; i < s->info.stages; i++) {
-        struct step_stage *stage = &s->result->stages[i];
+        weft_prediction_stage_info *stage = &s->result->stages[i];
         if (reduced[i] || stage->reduce == 0) continue;
         stage->reduce = 0;
-        s->result->unreduced++;
+        s->result->info.unreduced++;
     }
     wf_free(reduced);
     return WEFT_OK;
 }
 
-weft_status step_simulate(const struct graph *graph, const struct step_request *request,
-                          struct step_result *out)
+/* The schedule of the options; without one, 1F1B of twice as many microbatches as stages. */
+static weft_status set_schedule(struct simulator *s)
 {
-    struct simulator s = {.request = request, .result = out};
-    struct step_rank *ranks;
-    uint64_t *update;
+    const weft_graph *g = s->graph;
+    int32_t ranks = g->pipeline >= 0 ? weft_mesh_axis_size(g->whole, g->pipeline) : 1;
+    weft_schedule *made = NULL;
     weft_status status;
 
-    memset(out, 0, sizeof *out);
-    WF_TRY(lower_schedule(&s));
+    if (s->request->schedule != NULL) return lower_schedule(s, s->request->schedule);
+    WF_TRY(weft_schedule_create("1f1b", ranks, 0, g->pipeline >= 0 ? 2 * ranks : 1, &made));
+    status = lower_schedule(s, made);
+    weft_schedule_release(&made);
+    return status;
+}
+
+static weft_status run(struct simulator *s, weft_prediction_rank_info *ranks)
+{
+    WF_TRY(wf_step_model(s->graph, s->info.stages, s->result));
+    WF_TRY(drop_reductions(s));
+    WF_TRY(price_messages(s));
+    WF_TRY(find_factors(s));
+    for (int32_t k = 0; k < s->result->info.pipelines; k++)
+        WF_TRY(run_pipeline(s, k, ranks));
+    summarize(s);
+    return WEFT_OK;
+}
+
+weft_status wf_step_simulate(const weft_graph *graph, const weft_prediction_options *options,
+                             weft_prediction *out)
+{
+    struct simulator s = {.graph = graph, .request = options, .result = out};
+    weft_prediction_rank_info *ranks;
+    weft_status status;
+
+    WF_TRY(set_schedule(&s));
+    out->mesh = weft_mesh_retain(graph->whole);
+    out->costs = weft_cost_table_retain(graph->costs);
     out->stages = wf_calloc((size_t)s.info.stages, sizeof *out->stages);
     out->ranks = wf_calloc((size_t)s.info.ranks, sizeof *out->ranks);
-    out->update = wf_calloc((size_t)s.info.ranks, sizeof *out->update);
     s.costs = wf_calloc((size_t)s.info.stages, sizeof *s.costs);
     ranks = wf_calloc((size_t)s.info.ranks, sizeof *ranks);
-    update = wf_calloc((size_t)s.info.ranks, sizeof *update);
     s.options = (weft_timeline_options){.struct_size = sizeof s.options,
                                         .stage_count = (size_t)s.info.stages,
                                         .stages = s.costs,
                                         .stage_size = sizeof *s.costs};
-    status = out->stages != NULL && out->ranks != NULL && out->update != NULL && s.costs != NULL &&
-                     ranks != NULL && update != NULL
-                 ? step_model(graph, request->costs, s.info.stages, out)
-                 : wf_fail_memory((size_t)s.info.stages * sizeof *out->stages);
-    if (status == WEFT_OK) status = drop_reductions(&s);
-    if (status == WEFT_OK) status = price_messages(&s);
-    if (status == WEFT_OK) status = find_factors(&s);
-    for (int32_t k = 0; status == WEFT_OK && k < out->pipelines; k++)
-        status = run_pipeline(&s, k, ranks, update);
-    if (status == WEFT_OK) summarize(&s);
+    if (out->stages != NULL && out->ranks != NULL && s.costs != NULL && ranks != NULL)
+        status = run(&s, ranks);
+    else
+        status = wf_fail_memory((size_t)s.info.stages * sizeof *out->stages);
     wf_free(s.costs);
     wf_free(s.factors);
     wf_free(ranks);
-    wf_free(update);
     return status;
-}
-
-void step_free(struct step_result *result)
-{
-    weft_timeline_release(&result->timeline);
-    weft_schedule_release(&result->schedule);
-    wf_free(result->stages);
-    wf_free(result->ranks);
-    wf_free(result->update);
-    memset(result, 0, sizeof *result);
 }

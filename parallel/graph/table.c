@@ -1,19 +1,19 @@
 /* table.c - the tensors of a graph by name, and the memory of a graph. */
-#include "graph.h"
+#include "graph/graph.h"
 
 #include <string.h>
 
 enum { BLOCK = 1 << 14 };
 
-struct graph_block {
-    struct graph_block *next;
+struct wf_graph_block {
+    struct wf_graph_block *next;
     size_t used, bytes;
     max_align_t data[];
 };
 
-void *graph_alloc(struct graph *g, size_t bytes)
+void *wf_graph_alloc(weft_graph *g, size_t bytes)
 {
-    struct graph_block *b = g->blocks;
+    struct wf_graph_block *b = g->blocks;
     size_t most = bytes > BLOCK ? bytes : BLOCK;
     void *found;
 
@@ -47,7 +47,7 @@ static weft_status grow(void *array, uint32_t count, uint32_t *room, size_t byte
     return WEFT_OK;
 }
 
-weft_status graph_add_line(struct graph *g, struct graph_line **out)
+weft_status wf_graph_add_line(weft_graph *g, struct wf_graph_line **out)
 {
     void *lines = g->lines;
     weft_status status = grow(&lines, g->line_count, &g->line_room, sizeof *g->lines);
@@ -55,18 +55,18 @@ weft_status graph_add_line(struct graph *g, struct graph_line **out)
     g->lines = lines;
     WF_TRY(status);
     *out = &g->lines[g->line_count++];
-    **out = (struct graph_line){.phase = g->phase,
-                                .repeat = 1,
-                                .time_ns = GRAPH_UNKNOWN,
-                                .alloc = GRAPH_UNKNOWN,
-                                .flops = -1};
+    **out = (struct wf_graph_line){.phase = g->phase,
+                                   .repeat = 1,
+                                   .time_ns = WF_GRAPH_UNKNOWN,
+                                   .alloc = WF_GRAPH_UNKNOWN,
+                                   .flops = -1};
     return WEFT_OK;
 }
 
 /* ---- names ---- */
 
 /* The slot of NAME, or the free one where it belongs. */
-static uint32_t *slot_of(const struct graph *g, const char *name, size_t length)
+static uint32_t *slot_of(const weft_graph *g, const char *name, size_t length)
 {
     uint32_t at = (uint32_t)(wf_hash(0, name, length) >> 32) & (g->slot_count - 1);
 
@@ -77,13 +77,13 @@ static uint32_t *slot_of(const struct graph *g, const char *name, size_t length)
     }
 }
 
-int32_t graph_find(const struct graph *g, const char *name, size_t length)
+int32_t wf_graph_find(const weft_graph *g, const char *name, size_t length)
 {
     return g->slot_count == 0 ? -1 : (int32_t)*slot_of(g, name, length) - 1;
 }
 
 /* At least half of the slots are free. */
-static weft_status grow_slots(struct graph *g)
+static weft_status grow_slots(weft_graph *g)
 {
     uint32_t count = g->slot_count != 0 ? 2 * g->slot_count : 256, *before = g->slots;
 
@@ -101,11 +101,11 @@ static weft_status grow_slots(struct graph *g)
     return WEFT_OK;
 }
 
-weft_status graph_define(struct graph *g, const char *name, size_t length, uint32_t line,
-                         bool hidden, int32_t *out)
+weft_status wf_graph_define(weft_graph *g, const char *name, size_t length, uint32_t line,
+                            bool hidden, int32_t *out)
 {
     void *tensors = g->tensors;
-    char *copy = graph_alloc(g, length + 1);
+    char *copy = wf_graph_alloc(g, length + 1);
     weft_status status;
 
     if (copy == NULL) return wf_fail_memory(length + 1);
@@ -116,31 +116,40 @@ weft_status graph_define(struct graph *g, const char *name, size_t length, uint3
     WF_TRY(status);
     if (!hidden) *slot_of(g, name, length) = g->tensor_count + 1;
     g->tensors[g->tensor_count] =
-        (struct graph_tensor){.name = copy, .line = line, .hidden = hidden};
+        (struct wf_graph_tensor){.name = copy, .line = line, .hidden = hidden};
     *out = (int32_t)g->tensor_count++;
     return WEFT_OK;
 }
 
-void graph_free(struct graph *g)
+void weft_graph_release(weft_graph **graph)
 {
+    weft_graph *g;
+
+    if (graph == NULL || *graph == NULL) return;
+    g = *graph;
+    *graph = NULL;
     for (uint32_t i = 0; i < g->tensor_count; i++)
         weft_spec_release(&g->tensors[i].spec);
     for (uint32_t i = 0; i < g->line_count; i++) {
-        struct graph_line *line = &g->lines[i];
+        struct wf_graph_line *line = &g->lines[i];
         weft_op_choice_release(&line->choice);
         for (uint32_t j = 0; line->after != NULL && j < line->output_count; j++)
             weft_plan_release(&line->after[j]);
         wf_free(line->error);
     }
     while (g->blocks != NULL) {
-        struct graph_block *next = g->blocks->next;
+        struct wf_graph_block *next = g->blocks->next;
         wf_free(g->blocks);
         g->blocks = next;
     }
+    wf_program_free(g->program);
+    weft_styles_release(&g->styles);
+    weft_cost_table_release(&g->costs);
     weft_mesh_release(&g->mesh);
+    weft_mesh_release(&g->whole);
     wf_text_free(&g->rules);
     wf_free(g->lines);
     wf_free(g->tensors);
     wf_free(g->slots);
-    memset(g, 0, sizeof *g);
+    wf_free(g);
 }

@@ -1,18 +1,18 @@
 /* style.c - layouts of a graph that has none of its own, by a list of styles. */
-#include "graph.h"
-
-#include "common/describe.h"
+#include "graph/graph.h"
+#include "weft/layout.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-weft_status graph_style(const struct graph *g, int32_t tensor, uint8_t kind, weft_spec **spec)
+weft_status wf_graph_style(const weft_graph *g, int32_t tensor, uint8_t kind, weft_spec **spec)
 {
     enum weft_style_part part = WEFT_STYLE_OUTPUT;
     weft_spec *styled = NULL;
 
     if (g->styles == NULL) return WEFT_OK;
-    if (kind == GRAPH_PARAM) part = weft_spec_dims(*spec) > 1 ? WEFT_STYLE_WEIGHT : WEFT_STYLE_BIAS;
+    if (kind == WF_GRAPH_PARAM)
+        part = weft_spec_dims(*spec) > 1 ? WEFT_STYLE_WEIGHT : WEFT_STYLE_BIAS;
     WF_TRY(weft_styles_apply(g->styles, g->tensors[tensor].name, part, *spec, &styled));
     weft_spec_release(spec);
     *spec = styled;
@@ -30,7 +30,7 @@ struct entry {
 };
 
 /* The longest pattern that gives NAME a layout; NAME itself if none does. */
-static const char *longest_pattern(const struct graph *g, const char *name)
+static const char *longest_pattern(const weft_graph *g, const char *name)
 {
     const char *longest = NULL, *pattern;
 
@@ -41,12 +41,12 @@ static const char *longest_pattern(const struct graph *g, const char *name)
     return longest != NULL ? longest : name;
 }
 
-static weft_status set_entry(const struct graph *g, const struct graph_tensor *tensor,
+static weft_status set_entry(const weft_graph *g, const struct wf_graph_tensor *tensor,
                              struct entry *out)
 {
     struct wf_text placements = {0};
 
-    describe_placements(tensor->spec, &placements);
+    wf_graph_add_placements(tensor->spec, &placements);
     out->name = tensor->name;
     out->pattern = longest_pattern(g, tensor->name);
     return wf_text_take(&placements, &out->placements);
@@ -112,13 +112,13 @@ static void order_entries(struct entry *entries, size_t count)
     }
 }
 
-static weft_status add_entries(const struct graph *g, struct entry *entries, size_t count,
+static weft_status add_entries(const weft_graph *g, struct entry *entries, size_t count,
                                struct wf_text *out)
 {
     name_ambiguous(entries, count);
     order_entries(entries, count);
-    wf_text_add(out, "# Written by weft check --style.\nmesh ");
-    describe_mesh(g->mesh, out);
+    wf_text_add(out, "mesh ");
+    wf_graph_add_mesh(g->mesh, out);
     wf_text_char(out, '\n');
     for (size_t i = 0; i < count; i++)
         if (i == 0 || strcmp(entries[i].pattern, entries[i - 1].pattern) != 0)
@@ -144,7 +144,7 @@ static weft_status prove(const struct entry *entries, size_t count, const char *
     return status;
 }
 
-weft_status graph_add_layout(const struct graph *g, struct wf_text *out)
+weft_status wf_graph_add_layout(const weft_graph *g, struct wf_text *out)
 {
     struct entry *entries = wf_calloc(g->line_count + 1, sizeof *entries);
     weft_status status = WEFT_OK;
@@ -152,7 +152,7 @@ weft_status graph_add_layout(const struct graph *g, struct wf_text *out)
 
     if (entries == NULL) return wf_fail_memory((g->line_count + 1) * sizeof *entries);
     for (uint32_t i = 0; i < g->line_count && status == WEFT_OK; i++)
-        if (g->lines[i].kind == GRAPH_PARAM)
+        if (g->lines[i].kind == WF_GRAPH_PARAM)
             status = set_entry(g, &g->tensors[g->lines[i].outputs[0]], &entries[count++]);
     if (status == WEFT_OK) status = add_entries(g, entries, count, out);
     if (status == WEFT_OK) status = prove(entries, count, out->data);

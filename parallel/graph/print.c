@@ -1,27 +1,15 @@
 /* print.c - a checked graph as text and as JSON. */
-#include "graph.h"
-
-#include "common/describe.h"
+#include "graph/graph.h"
 
 #include <string.h>
 
-/* The text of SPEC; with PLACEMENTS only those. */
-static weft_status add_spec(const weft_spec *spec, bool placements, struct wf_text *out)
-{
-    if (placements)
-        describe_placements(spec, out);
-    else
-        describe_spec(spec, out);
-    return wf_text_status(out);
-}
-
-static const char *name_of(const struct graph *g, int32_t tensor)
+static const char *name_of(const weft_graph *g, int32_t tensor)
 {
     return tensor >= 0 ? g->tensors[tensor].name : "_";
 }
 
 /* The spec of result INDEX of LINE, which may have no name. */
-static const weft_spec *spec_of(const struct graph *g, const struct graph_line *line,
+static const weft_spec *spec_of(const weft_graph *g, const struct wf_graph_line *line,
                                 uint32_t index)
 {
     return line->outputs[index] >= 0 ? g->tensors[line->outputs[index]].spec
@@ -29,7 +17,7 @@ static const weft_spec *spec_of(const struct graph *g, const struct graph_line *
 }
 
 /* Call ADD for each move of LINE: of its inputs, then of its results. */
-static weft_status each_move(const struct graph *g, const struct graph_line *line,
+static weft_status each_move(const weft_graph *g, const struct wf_graph_line *line,
                              weft_status (*add)(const char *, const weft_plan_info *, void *),
                              void *argument)
 {
@@ -54,9 +42,9 @@ static weft_status add_text_move(const char *name, const weft_plan_info *info, v
     struct wf_text *out = argument;
 
     wf_text_add(out, "        move %s from ", name);
-    WF_TRY(add_spec(info->from, true, out));
+    wf_graph_add_placements(info->from, out);
     wf_text_add(out, " to ");
-    WF_TRY(add_spec(info->to, true, out));
+    wf_graph_add_placements(info->to, out);
     wf_text_add(out, ": ");
     wf_text_bytes(out, info->bytes_received_max);
     wf_text_add(out, ", ");
@@ -65,20 +53,20 @@ static weft_status add_text_move(const char *name, const weft_plan_info *info, v
     return WEFT_OK;
 }
 
-static weft_status add_line(const struct graph *g, const struct graph_line *line,
+static weft_status add_line(const weft_graph *g, const struct wf_graph_line *line,
                             struct wf_text *out)
 {
     static const char *const words[] = {"input", "param", "output"};
 
     wf_text_add(out, "%5u  ", line->number);
-    if (line->kind <= GRAPH_OUTPUT) {
-        const struct graph_tensor *t = &g->tensors[line->outputs[0]];
+    if (line->kind <= WF_GRAPH_OUTPUT) {
+        const struct wf_graph_tensor *t = &g->tensors[line->outputs[0]];
         wf_text_add(out, "%s %s: ", words[line->kind], t->name);
-        WF_TRY(add_spec(t->spec, false, out));
+        wf_graph_add_spec(t->spec, out);
     } else {
         for (uint32_t i = 0; i < line->output_count; i++) {
             wf_text_add(out, "%s%s: ", i > 0 ? ", " : "", name_of(g, line->outputs[i]));
-            WF_TRY(add_spec(spec_of(g, line, i), false, out));
+            wf_graph_add_spec(spec_of(g, line, i), out);
         }
         wf_text_add(out, " = %s(", line->op);
         for (uint32_t i = 0; i < line->input_count; i++)
@@ -93,7 +81,7 @@ static weft_status add_line(const struct graph *g, const struct graph_line *line
     return WEFT_OK;
 }
 
-weft_status graph_add_text(const struct graph *g, struct wf_text *out)
+weft_status wf_graph_add_text(const weft_graph *g, struct wf_text *out)
 {
     for (uint32_t i = 0; i < g->line_count; i++)
         WF_TRY(add_line(g, &g->lines[i], out));
@@ -121,10 +109,9 @@ static void json_spec(struct wf_json *json, const char *key, const weft_spec *sp
 {
     struct wf_text text = {0};
 
-    if (spec != NULL && add_spec(spec, false, &text) == WEFT_OK && !text.failed)
-        wf_json_string(json, key, text.data);
-    else
-        wf_json_null(json, key);
+    if (spec != NULL) wf_graph_add_spec(spec, &text);
+    wf_json_string(json, key, text.data);
+    json->out->failed = json->out->failed || text.failed;
     wf_text_free(&text);
 }
 
@@ -142,14 +129,14 @@ static weft_status add_json_move(const char *name, const weft_plan_info *info, v
     return WEFT_OK;
 }
 
-static weft_status json_line(const struct graph *g, const struct graph_line *line,
+static weft_status json_line(const weft_graph *g, const struct wf_graph_line *line,
                              struct wf_json *json)
 {
     static const char *const words[] = {"input", "param", "output"};
 
     wf_json_begin(json, NULL, '{');
     wf_json_uint(json, "line", line->number);
-    wf_json_string(json, "op", line->kind <= GRAPH_OUTPUT ? words[line->kind] : line->op);
+    wf_json_string(json, "op", line->kind <= WF_GRAPH_OUTPUT ? words[line->kind] : line->op);
     wf_json_uint(json, "repeat", line->repeat);
     wf_json_begin(json, "inputs", '[');
     for (uint32_t i = 0; i < line->input_count; i++)
@@ -173,12 +160,16 @@ static weft_status json_line(const struct graph *g, const struct graph_line *lin
     return WEFT_OK;
 }
 
-weft_status graph_add_json(const struct graph *g, struct wf_text *out)
+weft_status wf_graph_add_json(const weft_graph *g, struct wf_text *out)
 {
     struct wf_json json = {.out = out};
+    struct wf_text mesh = {0};
 
+    wf_graph_add_mesh(g->mesh, &mesh);
     wf_json_begin(&json, NULL, '{');
-    describe_json_mesh(&json, "mesh", g->mesh);
+    wf_json_string(&json, "mesh", mesh.data);
+    out->failed = out->failed || mesh.failed;
+    wf_text_free(&mesh);
     wf_json_begin(&json, "lines", '[');
     for (uint32_t i = 0; i < g->line_count; i++)
         WF_TRY(json_line(g, &g->lines[i], &json));

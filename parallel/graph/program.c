@@ -1,11 +1,11 @@
 /* program.c - the nodes of a graph's lines. */
-#include "reorder/program.h"
+#include "graph/graph.h"
 
 #include <string.h>
 
 struct builder {
-    struct program *program;
-    const struct graph *graph;
+    struct wf_program *program;
+    const weft_graph *graph;
     int32_t *line_of;  /* by tensor: the index of the line that defines it */
     int32_t *last_use; /* by tensor: its last use, 1 + the index of an input; 0: none */
     int32_t *next_use; /* by input: the use before, as in last_use */
@@ -17,7 +17,7 @@ struct builder {
 /* ---- communicators ---- */
 
 /* The number of the communicator NAME. */
-static weft_status number_of(struct program *p, const char *name, int32_t *out)
+static weft_status number_of(struct wf_program *p, const char *name, int32_t *out)
 {
     char **comms;
 
@@ -44,7 +44,8 @@ static uint32_t axes_of(const weft_plan *plan)
 
 /* The communicator of LINE: the one its clause names, or that of the axes of its moves; -1: none.
  */
-static weft_status find_comm(const struct builder *b, const struct graph_line *line, int32_t *out)
+static weft_status find_comm(const struct builder *b, const struct wf_graph_line *line,
+                             int32_t *out)
 {
     struct wf_text name = {0};
     uint32_t axes = 0;
@@ -74,22 +75,12 @@ static weft_status find_comm(const struct builder *b, const struct graph_line *l
 
 /* ---- nodes ---- */
 
-/* A line that computes and moves tensors is one node of communication, because nothing can be put
- * between its moves and its compute.  Its clause `time` is compute, unless a clause `comm` says
- * that the line communicates. */
-static void note_compute(struct program *p, const struct graph_line *line,
-                         const weft_reorder_node *node)
-{
-    if (line->kind != GRAPH_CALL || line->comm != NULL || node->comm < 0) return;
-    if (line->time_ns != GRAPH_UNKNOWN) p->compute += wf_mul_capped(line->time_ns, line->repeat);
-}
-
 /* Bytes of the results of LINE on the first rank. */
-static uint64_t bytes_of(const struct graph *g, const struct graph_line *line)
+static uint64_t bytes_of(const weft_graph *g, const struct wf_graph_line *line)
 {
     uint64_t sum = 0;
 
-    if (line->kind == GRAPH_OUTPUT) return 0;
+    if (line->kind == WF_GRAPH_OUTPUT) return 0;
     for (uint32_t i = 0; i < line->output_count; i++)
         if (line->outputs[i] >= 0)
             sum += weft_spec_shard_bytes(g->tensors[line->outputs[i]].spec,
@@ -109,7 +100,7 @@ static void add_input(struct builder *b, uint32_t index, int32_t line)
 /* A line that frees TENSOR needs all users of TENSOR before it. */
 static weft_status add_freed(struct builder *b, uint32_t index, int32_t tensor)
 {
-    const struct graph_tensor *t = &b->graph->tensors[tensor];
+    const struct wf_graph_tensor *t = &b->graph->tensors[tensor];
 
     if (t->started)
         return wf_fail(WEFT_ERR_INVALID,
@@ -123,7 +114,7 @@ static weft_status add_freed(struct builder *b, uint32_t index, int32_t tensor)
 
 static weft_status add_inputs(struct builder *b, uint32_t index)
 {
-    const struct graph_line *line = &b->graph->lines[index];
+    const struct wf_graph_line *line = &b->graph->lines[index];
 
     b->program->nodes[index].inputs = b->program->inputs + b->used;
     for (uint32_t i = 0; i < line->input_count; i++)
@@ -136,11 +127,11 @@ static weft_status add_inputs(struct builder *b, uint32_t index)
 /* Lines whose results stay: what an output line names, and what is given and not freed. */
 static bool is_kept(const struct builder *b, uint32_t index)
 {
-    const struct graph_line *line = &b->graph->lines[index];
+    const struct wf_graph_line *line = &b->graph->lines[index];
 
     for (uint32_t i = 0; i < line->output_count; i++) {
         if (line->outputs[i] < 0) continue;
-        if (line->kind <= GRAPH_PARAM && b->graph->tensors[line->outputs[i]].freed == 0)
+        if (line->kind <= WF_GRAPH_PARAM && b->graph->tensors[line->outputs[i]].freed == 0)
             return true;
     }
     return false;
@@ -148,31 +139,30 @@ static bool is_kept(const struct builder *b, uint32_t index)
 
 static weft_status add_node(struct builder *b, uint32_t index)
 {
-    const struct graph_line *line = &b->graph->lines[index];
+    const struct wf_graph_line *line = &b->graph->lines[index];
     weft_reorder_node *node = &b->program->nodes[index];
     uint64_t time = line->time_ns;
 
-    if (time == GRAPH_UNKNOWN) time = line->kind == GRAPH_CALL ? 0 : line->cost_ns;
-    if (line->kind == GRAPH_CALL) time += line->cost_ns;
+    if (time == WF_GRAPH_UNKNOWN) time = line->kind == WF_GRAPH_CALL ? 0 : line->cost_ns;
+    if (line->kind == WF_GRAPH_CALL) time += line->cost_ns;
     node->time = wf_mul_capped(time, line->repeat);
-    node->alloc = line->alloc != GRAPH_UNKNOWN ? wf_mul_capped(line->alloc, line->repeat)
-                                               : bytes_of(b->graph, line);
-    if (line->kind == GRAPH_START) node->kind = WEFT_REORDER_NODE_START;
-    if (line->kind == GRAPH_WAIT) node->kind = WEFT_REORDER_NODE_WAIT;
-    if (line->kind <= GRAPH_PARAM) node->flags |= WEFT_REORDER_NODE_GIVEN;
+    node->alloc = line->alloc != WF_GRAPH_UNKNOWN ? wf_mul_capped(line->alloc, line->repeat)
+                                                  : bytes_of(b->graph, line);
+    if (line->kind == WF_GRAPH_START) node->kind = WEFT_REORDER_NODE_START;
+    if (line->kind == WF_GRAPH_WAIT) node->kind = WEFT_REORDER_NODE_WAIT;
+    if (line->kind <= WF_GRAPH_PARAM) node->flags |= WEFT_REORDER_NODE_GIVEN;
     if (is_kept(b, index)) node->flags |= WEFT_REORDER_NODE_KEPT;
     WF_TRY(find_comm(b, line, &node->comm));
-    note_compute(b->program, line, node);
-    if (line->kind == GRAPH_WAIT) node->comm = -1;
-    if (line->kind == GRAPH_START && node->comm < 0)
+    if (line->kind == WF_GRAPH_WAIT) node->comm = -1;
+    if (line->kind == WF_GRAPH_START && node->comm < 0)
         return wf_fail(WEFT_ERR_INVALID, "graph line %u: the start moves nothing", line->number);
     WF_TRY(add_inputs(b, index));
-    if (line->kind == GRAPH_OUTPUT)
+    if (line->kind == WF_GRAPH_OUTPUT)
         b->program->nodes[b->line_of[line->inputs[0]]].flags |= WEFT_REORDER_NODE_KEPT;
     return WEFT_OK;
 }
 
-static size_t count_inputs(const struct graph *g)
+static size_t count_inputs(const weft_graph *g)
 {
     size_t count = 1;
 
@@ -184,7 +174,7 @@ static size_t count_inputs(const struct graph *g)
 /* List the uses of each tensor. */
 static void find_uses(struct builder *b)
 {
-    const struct graph *g = b->graph;
+    const weft_graph *g = b->graph;
     int32_t count = 0;
 
     for (uint32_t i = 0; i < g->line_count; i++) {
@@ -202,8 +192,8 @@ static void find_uses(struct builder *b)
 
 static weft_status build(struct builder *b)
 {
-    const struct graph *g = b->graph;
-    struct program *p = b->program;
+    const weft_graph *g = b->graph;
+    struct wf_program *p = b->program;
     size_t inputs = count_inputs(g), tensors = (size_t)g->tensor_count + 1;
 
     p->nodes = wf_calloc((size_t)g->line_count + 1, sizeof *p->nodes);
@@ -223,27 +213,33 @@ static weft_status build(struct builder *b)
     return WEFT_OK;
 }
 
-weft_status program_create(const struct graph *graph, struct program *out)
+weft_status wf_program_create(const weft_graph *g, struct wf_program **out)
 {
-    struct builder b = {.program = out, .graph = graph};
+    struct wf_program *program = wf_calloc(1, sizeof *program);
+    struct builder b = {.program = program, .graph = g};
     weft_status status;
 
-    *out = (struct program){.graph = graph};
+    if (program == NULL) return wf_fail_memory(sizeof *program);
     status = build(&b);
     wf_free(b.line_of);
     wf_free(b.last_use);
     wf_free(b.next_use);
     wf_free(b.user);
     wf_free(b.noted);
+    if (status == WEFT_OK)
+        *out = program;
+    else
+        wf_program_free(program);
     return status;
 }
 
-void program_free(struct program *program)
+void wf_program_free(struct wf_program *program)
 {
+    if (program == NULL) return;
     for (int32_t i = 0; i < program->comm_count; i++)
         wf_free(program->comms[i]);
     wf_free(program->comms);
     wf_free(program->nodes);
     wf_free(program->inputs);
-    *program = (struct program){0};
+    wf_free(program);
 }

@@ -1,6 +1,6 @@
 /* trace.c - a simulated step in the JSON format of traces that Perfetto reads: a process for each
  * rank of the pipeline, with a thread for compute and one for collectives. */
-#include "step/step.h"
+#include "prediction/prediction.h"
 
 static void add_slice(struct wf_text *out, const char *name, int32_t rank, int thread,
                       uint64_t begin, uint64_t end)
@@ -10,7 +10,7 @@ static void add_slice(struct wf_text *out, const char *name, int32_t rank, int t
                 name, rank, thread, (double)begin / 1e3, (double)(end - begin) / 1e3);
 }
 
-static weft_status add_rank(const struct step_result *r, int32_t rank, struct wf_text *out)
+static weft_status add_rank(const weft_prediction *r, int32_t rank, struct wf_text *out)
 {
     const weft_schedule_action *actions;
     uint64_t begin, end;
@@ -30,11 +30,12 @@ static weft_status add_rank(const struct step_result *r, int32_t rank, struct wf
         add_slice(out, name, rank, computes ? 0 : 1, begin, end);
     }
     end = r->ranks[rank].end;
-    if (r->update[rank] > 0) add_slice(out, "update", rank, 0, end, end + r->update[rank]);
+    if (r->ranks[rank].update > 0)
+        add_slice(out, "update", rank, 0, end, end + r->ranks[rank].update);
     return WEFT_OK;
 }
 
-weft_status step_add_trace(const struct step_result *r, struct wf_text *out)
+weft_status wf_step_add_trace(const weft_prediction *r, struct wf_text *out)
 {
     weft_schedule_info info = {.struct_size = sizeof info};
 

@@ -1,6 +1,6 @@
 /* unmatched.c - lines of styles that decide nothing in a graph: as a rule they are misspelt, or in
  * the wrong order. */
-#include "graph.h"
+#include "graph/graph.h"
 
 #include <string.h>
 
@@ -10,34 +10,32 @@ struct style_line {
 };
 
 /* Append what is wrong with LINE, if anything is. */
-static weft_status add_line(const struct graph *g, const weft_styles *styles,
-                            const struct style_line *line, struct wf_text *out)
+static weft_status add_line(const weft_graph *g, const struct style_line *line, struct wf_text *out)
 {
     const char *taken = NULL, *by = NULL;
     int32_t axis = 0;
 
-    WF_TRY(weft_mesh_find_axis(weft_styles_mesh(styles), line->axis, &axis));
+    WF_TRY(weft_mesh_find_axis(weft_styles_mesh(g->styles), line->axis, &axis));
     for (uint32_t i = 0; i < g->tensor_count; i++) {
         const char *name = g->tensors[i].name;
 
         if (!wf_pattern_matches(line->pattern, name)) continue;
-        WF_TRY(weft_styles_find(styles, name, axis, &by));
+        WF_TRY(weft_styles_find(g->styles, name, axis, &by));
         if (strcmp(by, line->pattern) == 0) return WEFT_OK;
         taken = name;
     }
     if (taken == NULL)
-        wf_text_add(out, "weft check: styles line %u: no name of the graph matches %s\n",
-                    line->number, line->pattern);
+        wf_text_add(out, "styles line %u: no name of the graph matches %s\n", line->number,
+                    line->pattern);
     else
         wf_text_add(out,
-                    "weft check: styles line %u: %s decides nothing: %s of an earlier line "
+                    "styles line %u: %s decides nothing: %s of an earlier line "
                     "decides %s\n",
                     line->number, line->pattern, by, taken);
     return WEFT_OK;
 }
 
-weft_status graph_add_unmatched(const struct graph *g, const weft_styles *styles, const char *text,
-                                struct wf_text *out)
+weft_status wf_graph_add_unmatched(const weft_graph *g, const char *text, struct wf_text *out)
 {
     static const char blanks[] = " \t\r", ends[] = " \t\r\n#";
     bool has_mesh =
@@ -53,7 +51,7 @@ weft_status graph_add_unmatched(const struct graph *g, const weft_styles *styles
             struct style_line line = {number, wf_strndup(field, length),
                                       wf_strndup(axis, strcspn(axis, ends))};
 
-            status = line.pattern != NULL && line.axis != NULL ? add_line(g, styles, &line, out)
+            status = line.pattern != NULL && line.axis != NULL ? add_line(g, &line, out)
                                                                : wf_fail_memory(length);
             wf_free(line.pattern);
             wf_free(line.axis);

@@ -2,19 +2,18 @@
  *
  * Each line takes its inputs in the layouts that the lines above leave, and the cheapest strategy
  * with the moves of its inputs. */
-#include "graph.h"
+#include "graph/graph.h"
 
-#include "common/describe.h"
-
+#include <stdio.h>
 #include <string.h>
 
 struct checker {
-    struct graph *graph;
+    weft_graph *graph;
     weft_op_options options;
     bool strict;
 };
 
-static weft_status fail_line(const struct graph_line *line, weft_status status)
+static weft_status fail_line(const struct wf_graph_line *line, weft_status status)
 {
     return wf_fail_context(status, "graph line %u", line->number);
 }
@@ -39,19 +38,18 @@ static bool add_placement(const char *placements, int32_t index, struct wf_text 
 
 /* SPEC, which is replaced, with the layout that the clauses `keep` demand of TENSOR.  WRITTEN: the
  * line of the tensor writes its layout, which must then be the same. */
-static weft_status apply_keeps(const struct graph *g, int32_t tensor, bool written,
-                               weft_spec **spec)
+static weft_status apply_keeps(const weft_graph *g, int32_t tensor, bool written, weft_spec **spec)
 {
     uint32_t kept[WEFT_MAX_AXES] = {0}; /* the line that gives the placement on an axis */
 
-    for (const struct graph_keep *k = g->keeps; k != NULL; k = k->next) {
+    for (const struct wf_graph_keep *k = g->keeps; k != NULL; k = k->next) {
         struct wf_text with = {0}, before = {0};
         weft_spec *changed = NULL;
         weft_status status;
         int32_t axis;
         if (k->tensor != (uint32_t)tensor) continue;
         status = weft_mesh_find_axis(g->mesh, k->axis, &axis);
-        describe_placements(*spec, &before);
+        wf_graph_add_placements(*spec, &before);
         if (status == WEFT_OK) status = wf_text_status(&before);
         for (int32_t a = 0; status == WEFT_OK && a < weft_mesh_axes(g->mesh); a++) {
             wf_text_add(&with, "%s", a > 0 ? "," : "");
@@ -83,10 +81,10 @@ static weft_status apply_keeps(const struct graph *g, int32_t tensor, bool writt
 }
 
 /* The spec of an input or a parameter.  Without placements every rank has all of it. */
-static weft_status declare_tensor(struct checker *c, struct graph_line *line)
+static weft_status declare_tensor(struct checker *c, struct wf_graph_line *line)
 {
-    struct graph *g = c->graph;
-    struct graph_tensor *t = &g->tensors[line->outputs[0]];
+    weft_graph *g = c->graph;
+    struct wf_graph_tensor *t = &g->tensors[line->outputs[0]];
     const char *end = strchr(line->spec, ']');
     struct wf_text text = {0};
     weft_status status;
@@ -103,13 +101,13 @@ static weft_status declare_tensor(struct checker *c, struct graph_line *line)
     if (status == WEFT_OK) status = weft_spec_parse(g->mesh, text.data, &t->spec);
     wf_text_free(&text);
     if (status != WEFT_OK) return fail_line(line, status);
-    WF_TRY(graph_style(g, line->outputs[0], line->kind, &t->spec));
+    WF_TRY(wf_graph_style(g, line->outputs[0], line->kind, &t->spec));
     return apply_keeps(g, line->outputs[0], end == NULL || end[1] != '\0', &t->spec);
 }
 
 /* ---- moves ---- */
 
-static void count_plan(const weft_plan *plan, struct graph_line *line)
+static void count_plan(const weft_plan *plan, struct wf_graph_line *line)
 {
     weft_plan_info info = {.struct_size = sizeof info};
 
@@ -120,15 +118,15 @@ static void count_plan(const weft_plan *plan, struct graph_line *line)
 }
 
 /* Move result INDEX of LINE, which is TENSOR, to TARGET, which is taken over. */
-static weft_status move_tensor(const struct checker *c, struct graph_line *line, uint32_t index,
-                               struct graph_tensor *tensor, weft_spec *target)
+static weft_status move_tensor(const struct checker *c, struct wf_graph_line *line, uint32_t index,
+                               struct wf_graph_tensor *tensor, weft_spec *target)
 {
     weft_plan_options options = {.struct_size = sizeof options, .costs = c->options.costs};
     weft_status status = WEFT_OK;
 
     if (target != tensor->spec && line->after == NULL) {
         size_t bytes = line->output_count * sizeof(weft_plan *);
-        line->after = graph_alloc(c->graph, bytes);
+        line->after = wf_graph_alloc(c->graph, bytes);
         if (line->after == NULL) status = wf_fail_memory(bytes);
     }
     if (target != tensor->spec && status == WEFT_OK)
@@ -144,7 +142,8 @@ static weft_status move_tensor(const struct checker *c, struct graph_line *line,
 }
 
 /* Refuse LINE if the check is strict. */
-static weft_status refuse_move(const struct checker *c, struct graph_line *line, const char *reason)
+static weft_status refuse_move(const struct checker *c, struct wf_graph_line *line,
+                               const char *reason)
 {
     if (!c->strict || line->error != NULL) return WEFT_OK;
     line->error = wf_strdup(reason);
@@ -155,10 +154,11 @@ static weft_status refuse_move(const struct checker *c, struct graph_line *line,
 
 /* The move that `to`, `keep`, a style or an output with placements demands of TENSOR.  Moves by
  * `to` and by styles are written by the user, so a strict check accepts them. */
-static weft_status demand_layout(const struct checker *c, struct graph_line *line, uint32_t index)
+static weft_status demand_layout(const struct checker *c, struct wf_graph_line *line,
+                                 uint32_t index)
 {
     int32_t tensor = line->outputs[index];
-    struct graph_tensor *t = &c->graph->tensors[tensor];
+    struct wf_graph_tensor *t = &c->graph->tensors[tensor];
     weft_spec *target = weft_spec_retain(t->spec);
     uint32_t before = line->moves;
     char reason[256];
@@ -169,9 +169,9 @@ static weft_status demand_layout(const struct checker *c, struct graph_line *lin
         status = weft_spec_with(t->spec, line->spec, &target);
         if (status != WEFT_OK) return fail_line(line, status);
     }
-    if (line->kind != GRAPH_OUTPUT) {
+    if (line->kind != WF_GRAPH_OUTPUT) {
         weft_status status = WEFT_OK;
-        if (line->spec == NULL) status = graph_style(c->graph, tensor, line->kind, &target);
+        if (line->spec == NULL) status = wf_graph_style(c->graph, tensor, line->kind, &target);
         if (status == WEFT_OK) status = apply_keeps(c->graph, tensor, line->spec != NULL, &target);
         if (status != WEFT_OK) {
             weft_spec_release(&target);
@@ -180,7 +180,7 @@ static weft_status demand_layout(const struct checker *c, struct graph_line *lin
     }
     WF_TRY(move_tensor(c, line, index, t, target));
     if (line->moves == before ||
-        (line->kind != GRAPH_OUTPUT && (line->spec != NULL || c->graph->styles != NULL)))
+        (line->kind != WF_GRAPH_OUTPUT && (line->spec != NULL || c->graph->styles != NULL)))
         return WEFT_OK;
     snprintf(reason, sizeof reason, "%.100s must be moved to the layout that the graph demands",
              t->name);
@@ -190,11 +190,11 @@ static weft_status demand_layout(const struct checker *c, struct graph_line *lin
 /* ---- starts ---- */
 
 /* Only a wait may use the result of a start. */
-static weft_status check_started(const struct checker *c, const struct graph_line *line)
+static weft_status check_started(const struct checker *c, const struct wf_graph_line *line)
 {
     for (uint32_t i = 0; i < line->input_count; i++) {
-        bool waits = line->kind == GRAPH_WAIT && i == 0;
-        const struct graph_tensor *t =
+        bool waits = line->kind == WF_GRAPH_WAIT && i == 0;
+        const struct wf_graph_tensor *t =
             line->inputs[i] >= 0 ? &c->graph->tensors[line->inputs[i]] : NULL;
         if (t == NULL || t->started == waits) continue;
         return fail_line(line,
@@ -208,7 +208,7 @@ static weft_status check_started(const struct checker *c, const struct graph_lin
 }
 
 /* A start has one wait. */
-static weft_status note_wait(const struct graph_line *line, struct graph_tensor *started)
+static weft_status note_wait(const struct wf_graph_line *line, struct wf_graph_tensor *started)
 {
     if (started->waited != 0)
         return fail_line(line, wf_fail(WEFT_ERR_INVALID, "line %u waits for %.100s already",
@@ -217,11 +217,11 @@ static weft_status note_wait(const struct graph_line *line, struct graph_tensor 
     return WEFT_OK;
 }
 
-static weft_status check_waits(const struct graph *g)
+static weft_status check_waits(const weft_graph *g)
 {
     for (uint32_t i = 0; i < g->line_count; i++) {
-        const struct graph_line *line = &g->lines[i];
-        if (line->kind == GRAPH_START && g->tensors[line->outputs[0]].waited == 0)
+        const struct wf_graph_line *line = &g->lines[i];
+        if (line->kind == WF_GRAPH_START && g->tensors[line->outputs[0]].waited == 0)
             return fail_line(line, wf_fail(WEFT_ERR_INVALID, "no line waits for %.100s",
                                            g->tensors[line->outputs[0]].name));
     }
@@ -230,7 +230,7 @@ static weft_status check_waits(const struct graph *g)
 
 /* ---- calls ---- */
 
-static weft_status fill_call(const struct checker *c, const struct graph_line *line,
+static weft_status fill_call(const struct checker *c, const struct wf_graph_line *line,
                              const weft_spec **inputs, weft_op_call *out)
 {
     for (uint32_t i = 0; i < line->input_count; i++)
@@ -251,7 +251,7 @@ static weft_status fill_call(const struct checker *c, const struct graph_line *l
 }
 
 /* Give the names of LINE the specs of the results. */
-static weft_status take_results(const struct checker *c, struct graph_line *line)
+static weft_status take_results(const struct checker *c, struct wf_graph_line *line)
 {
     weft_op_choice_info info = {.struct_size = sizeof info};
 
@@ -272,7 +272,7 @@ static weft_status take_results(const struct checker *c, struct graph_line *line
 /* The cheapest strategy of CALL, which is LINE.  Inputs that are legal as they are stay.  Otherwise
  * the moves of the results count: a clause `to` says where a result is moved, and other results
  * that are partial have to be reduced some time. */
-static weft_status propose_call(const struct checker *c, struct graph_line *line,
+static weft_status propose_call(const struct checker *c, struct wf_graph_line *line,
                                 const weft_op_call *call)
 {
     weft_op_options options = c->options;
@@ -282,7 +282,8 @@ static weft_status propose_call(const struct checker *c, struct graph_line *line
     weft_status status;
 
     options.flags = WEFT_OP_FLAG_EXACT;
-    if (weft_op_check(call, &options, &line->choice) == WEFT_OK) return WEFT_OK;
+    status = weft_op_check(call, &options, &line->choice);
+    if (status == WEFT_OK || status == WEFT_ERR_NO_MEMORY) return status;
     options.flags = WEFT_OP_FLAG_PRICE_PARTIALS;
     if (line->spec == NULL || line->output_count != 1)
         return weft_op_propose(call, &options, &line->choice);
@@ -299,9 +300,9 @@ static weft_status propose_call(const struct checker *c, struct graph_line *line
     return status;
 }
 
-static weft_status check_call(const struct checker *c, struct graph_line *line)
+static weft_status check_call(const struct checker *c, struct wf_graph_line *line)
 {
-    const weft_spec *inputs[GRAPH_INPUTS];
+    const weft_spec *inputs[WF_GRAPH_INPUTS];
     weft_op_choice *exact = NULL;
     weft_op_options options = c->options;
     weft_op_call call;
@@ -325,38 +326,40 @@ static weft_status check_call(const struct checker *c, struct graph_line *line)
 }
 
 /* Moves, starts and waits are written in one way each. */
-static weft_status check_form(const struct checker *c, const struct graph_line *line)
+static weft_status check_form(const struct checker *c, const struct wf_graph_line *line)
 {
-    static const char *const forms[] = {[GRAPH_MOVE] = "a move is written y = move(x) ; to S(0)",
-                                        [GRAPH_START] = "a start is written h = start(x) ; to S(0)",
-                                        [GRAPH_WAIT] = "a wait is written y = wait(h)"};
-    bool guards = line->kind == GRAPH_START; /* inputs behind the first must exist only */
+    static const char *const forms[] = {[WF_GRAPH_MOVE] = "a move is written y = move(x) ; to S(0)",
+                                        [WF_GRAPH_START] =
+                                            "a start is written h = start(x) ; to S(0)",
+                                        [WF_GRAPH_WAIT] = "a wait is written y = wait(h)"};
+    bool guards = line->kind == WF_GRAPH_START; /* inputs behind the first must exist only */
 
-    if (line->kind == GRAPH_OUTPUT ||
+    if (line->kind == WF_GRAPH_OUTPUT ||
         (line->attr_count == 0 && line->input_count >= 1 && (line->input_count == 1 || guards) &&
          line->output_count == 1 && line->inputs[0] >= 0 && line->outputs[0] >= 0 &&
-         (line->kind == GRAPH_WAIT ? line->spec == NULL
-                                   : line->spec != NULL || c->graph->styles != NULL)))
+         (line->kind == WF_GRAPH_WAIT ? line->spec == NULL
+                                      : line->spec != NULL || c->graph->styles != NULL)))
         return WEFT_OK;
     return fail_line(line, wf_fail(WEFT_ERR_INVALID, "%s", forms[line->kind]));
 }
 
 /* The result of a move or of an output line is its input, until a layout is demanded. */
-static weft_status copy_input(const struct checker *c, struct graph_line *line)
+static weft_status copy_input(const struct checker *c, struct wf_graph_line *line)
 {
     WF_TRY(check_form(c, line));
     WF_TRY(check_started(c, line));
-    if (line->kind == GRAPH_WAIT) WF_TRY(note_wait(line, &c->graph->tensors[line->inputs[0]]));
+    if (line->kind == WF_GRAPH_WAIT) WF_TRY(note_wait(line, &c->graph->tensors[line->inputs[0]]));
     c->graph->tensors[line->outputs[0]].spec =
         weft_spec_retain(c->graph->tensors[line->inputs[0]].spec);
-    c->graph->tensors[line->outputs[0]].started = line->kind == GRAPH_START;
+    c->graph->tensors[line->outputs[0]].started = line->kind == WF_GRAPH_START;
     return WEFT_OK;
 }
 
-static weft_status check_line(struct checker *c, struct graph_line *line)
+static weft_status check_line(struct checker *c, struct wf_graph_line *line)
 {
-    if (line->kind == GRAPH_INPUT || line->kind == GRAPH_PARAM) return declare_tensor(c, line);
-    if (line->kind == GRAPH_CALL)
+    if (line->kind == WF_GRAPH_INPUT || line->kind == WF_GRAPH_PARAM)
+        return declare_tensor(c, line);
+    if (line->kind == WF_GRAPH_CALL)
         WF_TRY(check_call(c, line));
     else
         WF_TRY(copy_input(c, line));
@@ -369,18 +372,19 @@ static weft_status check_line(struct checker *c, struct graph_line *line)
     return WEFT_OK;
 }
 
-weft_status graph_check(struct graph *g, const weft_cost_table *costs, bool strict)
+weft_status wf_graph_check_lines(weft_graph *g, bool strict)
 {
-    struct checker c = {
-        .graph = g, .options = {.struct_size = sizeof c.options, .costs = costs}, .strict = strict};
+    struct checker c = {.graph = g,
+                        .options = {.struct_size = sizeof c.options, .costs = g->costs},
+                        .strict = strict};
 
     for (uint32_t i = 0; i < g->line_count; i++) {
-        struct graph_line *line = &g->lines[i];
+        struct wf_graph_line *line = &g->lines[i];
         WF_TRY(check_line(&c, line));
         g->moves += line->moves;
         g->bytes = wf_add_capped(g->bytes, wf_mul_capped(line->bytes, line->repeat));
         g->cost_ns = wf_add_capped(g->cost_ns, wf_mul_capped(line->cost_ns, line->repeat));
     }
     WF_TRY(check_waits(g));
-    return graph_count_held(g);
+    return wf_graph_count_held(g);
 }

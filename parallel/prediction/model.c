@@ -4,21 +4,20 @@
  * layers, the last stages have none.  The other lines of the forward pass are in the first stage if
  * they come before the layers, and in the last stage if they come after; those of the backward pass
  * the other way round. */
-#include "step/step.h"
+#include "prediction/prediction.h"
 
 #include <string.h>
 
 struct modeller {
-    const struct graph *graph;
-    const weft_cost_table *costs;
-    struct step_stage *stages;
+    const weft_graph *graph;
+    weft_prediction_stage_info *stages;
     int32_t count;
     uint32_t *used;       /* by tensor: bit per phase whose lines use it */
     uint32_t *line_of;    /* by tensor: the line that makes it */
     uint32_t *first_user; /* by tensor: the first line that uses it; 0: none does */
     int32_t *owner;       /* by line: its stage; -1: it is repeated */
     bool sharded;         /* gathers are not in the times of microbatches */
-    struct step_gathers gathers;
+    struct wf_step_gathers gathers;
     uint32_t sync_axes;
     struct {
         uint64_t lane; /* of started moves, after the compute of the phase so far */
@@ -30,16 +29,17 @@ struct modeller {
 
 static uint64_t share_of(const struct modeller *m, uint32_t line, int32_t stage)
 {
-    return step_share(&m->graph->lines[line], m->owner[line], stage, m->count);
+    return wf_step_share(&m->graph->lines[line], m->owner[line], stage, m->count);
 }
 
 /* The first and the last repeated line of PHASE; false: PHASE has no repeated line. */
-static bool find_layers(const struct graph *g, uint8_t phase, uint32_t *first, uint32_t *last)
+static bool find_layers(const weft_graph *g, uint8_t phase, uint32_t *first, uint32_t *last)
 {
     bool found = false;
 
     for (uint32_t i = 0; i < g->line_count; i++) {
-        if (g->lines[i].repeat < 2 || g->lines[i].phase != phase || g->lines[i].kind < GRAPH_CALL)
+        if (g->lines[i].repeat < 2 || g->lines[i].phase != phase ||
+            g->lines[i].kind < WF_GRAPH_CALL)
             continue;
         if (!found) *first = i;
         *last = i;
@@ -50,14 +50,14 @@ static bool find_layers(const struct graph *g, uint8_t phase, uint32_t *first, u
 
 static weft_status place_lines(struct modeller *m)
 {
-    const struct graph *g = m->graph;
+    const weft_graph *g = m->graph;
     uint32_t first[2] = {0}, last[2] = {0};
     bool layers = true;
 
-    for (int phase = GRAPH_FORWARD; phase <= GRAPH_BACKWARD; phase++)
+    for (int phase = WF_GRAPH_FORWARD; phase <= WF_GRAPH_BACKWARD; phase++)
         if (!find_layers(g, (uint8_t)phase, &first[phase], &last[phase])) {
             first[phase] = last[phase] = g->line_count;
-            layers = layers && phase == GRAPH_BACKWARD;
+            layers = layers && phase == WF_GRAPH_BACKWARD;
         }
     if (!layers && m->count > 1)
         return wf_fail(WEFT_ERR_INVALID,
@@ -65,8 +65,8 @@ static weft_status place_lines(struct modeller *m)
                        "stages could share",
                        m->count);
     for (uint32_t i = 0; i < g->line_count; i++) {
-        const struct graph_line *line = &g->lines[i];
-        bool backward = line->phase == GRAPH_BACKWARD;
+        const struct wf_graph_line *line = &g->lines[i];
+        bool backward = line->phase == WF_GRAPH_BACKWARD;
         m->owner[i] = -1;
         if (line->repeat > 1) continue;
         m->owner[i] = (i > last[backward]) != backward ? m->count - 1 : 0;
@@ -77,14 +77,15 @@ static weft_status place_lines(struct modeller *m)
 /* Put each parameter where its first user is, if that is in the update, or if it is not. */
 static void place_params(struct modeller *m, bool by_update)
 {
-    const struct graph *g = m->graph;
+    const weft_graph *g = m->graph;
 
     for (uint32_t i = 0; i < g->line_count; i++) {
-        const struct graph_line *line = &g->lines[i];
+        const struct wf_graph_line *line = &g->lines[i];
         uint32_t user;
-        if (line->kind > GRAPH_PARAM || line->repeat > 1) continue;
+        if (line->kind > WF_GRAPH_PARAM || line->repeat > 1) continue;
         user = m->first_user[line->outputs[0]];
-        if (user != 0 && (g->lines[user].phase == GRAPH_UPDATE) == by_update && m->owner[user] >= 0)
+        if (user != 0 && (g->lines[user].phase == WF_GRAPH_UPDATE) == by_update &&
+            m->owner[user] >= 0)
             m->owner[i] = m->owner[user];
     }
 }
@@ -92,14 +93,15 @@ static void place_params(struct modeller *m, bool by_update)
 /* Put each line of the update where the first of its parameters is. */
 static void place_updates(struct modeller *m)
 {
-    const struct graph *g = m->graph;
+    const weft_graph *g = m->graph;
 
     for (uint32_t i = 0; i < g->line_count; i++) {
-        const struct graph_line *line = &g->lines[i];
-        if (line->phase != GRAPH_UPDATE || line->repeat > 1 || line->kind < GRAPH_CALL) continue;
+        const struct wf_graph_line *line = &g->lines[i];
+        if (line->phase != WF_GRAPH_UPDATE || line->repeat > 1 || line->kind < WF_GRAPH_CALL)
+            continue;
         for (uint32_t k = 0; k < line->input_count; k++) {
             uint32_t from = line->inputs[k] >= 0 ? m->line_of[line->inputs[k]] : i;
-            if (g->lines[from].kind != GRAPH_PARAM || g->lines[from].repeat > 1) continue;
+            if (g->lines[from].kind != WF_GRAPH_PARAM || g->lines[from].repeat > 1) continue;
             m->owner[i] = m->owner[from];
             break;
         }
@@ -109,16 +111,16 @@ static void place_updates(struct modeller *m)
 /* ---- time ---- */
 
 /* A backward line computes gradients of weights if the update alone uses its results. */
-static bool makes_weights(const struct modeller *m, const struct graph_line *line)
+static bool makes_weights(const struct modeller *m, const struct wf_graph_line *line)
 {
     uint32_t used = 0;
 
     for (uint32_t i = 0; i < line->output_count; i++)
         if (line->outputs[i] >= 0) used |= m->used[line->outputs[i]];
-    return line->phase == GRAPH_BACKWARD && used == 1u << GRAPH_UPDATE;
+    return line->phase == WF_GRAPH_BACKWARD && used == 1u << WF_GRAPH_UPDATE;
 }
 
-static uint64_t moves_after(const struct graph_line *line)
+static uint64_t moves_after(const struct wf_graph_line *line)
 {
     weft_plan_info info = {.struct_size = sizeof info};
     uint64_t sum = 0;
@@ -129,7 +131,7 @@ static uint64_t moves_after(const struct graph_line *line)
     return sum;
 }
 
-static uint32_t axes_of(const struct graph_line *line)
+static uint32_t axes_of(const struct wf_graph_line *line)
 {
     weft_plan_step_info step = {.struct_size = sizeof step};
     uint32_t axes = 0;
@@ -148,7 +150,7 @@ static uint32_t axes_of(const struct graph_line *line)
 }
 
 /* Sums of a few such times do not wrap. */
-static weft_status check_time(const struct graph_line *line, uint64_t ns)
+static weft_status check_time(const struct wf_graph_line *line, uint64_t ns)
 {
     if (ns < UINT64_C(1) << 60) return WEFT_OK;
     return wf_fail(WEFT_ERR_INVALID, "graph line %u: the time of a stage exceeds 2^60 ns",
@@ -156,45 +158,45 @@ static weft_status check_time(const struct graph_line *line, uint64_t ns)
 }
 
 /* Add a line of STAGE that takes COMPUTE and, for moves, TRAVEL; return its time. */
-static uint64_t spend(struct modeller *m, int32_t stage, const struct graph_line *line,
+static uint64_t spend(struct modeller *m, int32_t stage, const struct wf_graph_line *line,
                       uint64_t compute, uint64_t travel)
 {
     uint64_t *clock = &m->phases[3 * stage + line->phase].clock, before = *clock;
     uint64_t *lane = &m->phases[3 * stage + line->phase].lane;
 
-    if (line->kind == GRAPH_START) {
+    if (line->kind == WF_GRAPH_START) {
         *lane = (*lane > *clock ? *lane : *clock) + travel;
         return 0;
     }
     *clock += compute;
-    if (line->kind == GRAPH_WAIT && *lane > *clock) *clock = *lane;
-    if (line->kind != GRAPH_WAIT) *clock += travel;
-    if (line->phase != GRAPH_UPDATE) m->stages[stage].communication += *clock - before - compute;
+    if (line->kind == WF_GRAPH_WAIT && *lane > *clock) *clock = *lane;
+    if (line->kind != WF_GRAPH_WAIT) *clock += travel;
+    if (line->phase != WF_GRAPH_UPDATE) m->stages[stage].communication += *clock - before - compute;
     return *clock - before;
 }
 
 static weft_status add_time(struct modeller *m, uint32_t index)
 {
-    const struct graph_line *line = &m->graph->lines[index];
+    const struct wf_graph_line *line = &m->graph->lines[index];
     bool weights = makes_weights(m, line);
     uint64_t compute, travel = line->cost_ns, reduce = weights ? moves_after(line) : 0, gather;
 
-    if (line->kind < GRAPH_OUTPUT) return WEFT_OK;
-    if (line->kind >= GRAPH_CALL || line->time_ns != GRAPH_UNKNOWN)
-        WF_TRY(step_compute_ns(m->graph, line, m->costs, &compute));
+    if (line->kind < WF_GRAPH_OUTPUT) return WEFT_OK;
+    if (line->kind >= WF_GRAPH_CALL || line->time_ns != WF_GRAPH_UNKNOWN)
+        WF_TRY(wf_step_compute_ns(m->graph, line, &compute));
     else
         compute = 0;
-    if (line->kind == GRAPH_MOVE || line->kind == GRAPH_START) {
-        if (line->time_ns != GRAPH_UNKNOWN) travel = line->time_ns;
+    if (line->kind == WF_GRAPH_MOVE || line->kind == WF_GRAPH_START) {
+        if (line->time_ns != WF_GRAPH_UNKNOWN) travel = line->time_ns;
         reduce = weights ? travel : 0;
         compute = 0;
     }
     travel -= reduce < travel ? reduce : travel;
     gather = m->sharded ? m->gathers.line_ns[index] : 0;
-    if (!weights && line->phase != GRAPH_UPDATE && travel > 0) m->sync_axes |= axes_of(line);
+    if (!weights && line->phase != WF_GRAPH_UPDATE && travel > 0) m->sync_axes |= axes_of(line);
     travel -= gather < travel ? gather : travel;
     for (int32_t s = 0; s < m->count; s++) {
-        struct step_stage *stage = &m->stages[s];
+        weft_prediction_stage_info *stage = &m->stages[s];
         uint64_t share = share_of(m, index, s), time;
         if (share == 0) continue;
         WF_TRY(check_time(line, wf_mul_capped(compute, share)));
@@ -203,11 +205,12 @@ static weft_status add_time(struct modeller *m, uint32_t index)
         WF_TRY(check_time(line, m->phases[3 * s + line->phase].clock));
         WF_TRY(check_time(line, m->phases[3 * s + line->phase].lane));
         stage->reduce = wf_add_capped(stage->reduce, wf_mul_capped(reduce, share));
-        if (line->phase == GRAPH_FORWARD) stage->forward += time;
-        if (line->phase == GRAPH_UPDATE) stage->update += time;
-        if (line->phase == GRAPH_BACKWARD && weights) stage->weight += time;
-        if (line->phase == GRAPH_BACKWARD && !weights) stage->input += time;
-        if (line->phase != GRAPH_UPDATE) stage->flops += step_flops(m->graph, line) * (double)share;
+        if (line->phase == WF_GRAPH_FORWARD) stage->forward += time;
+        if (line->phase == WF_GRAPH_UPDATE) stage->update += time;
+        if (line->phase == WF_GRAPH_BACKWARD && weights) stage->weight += time;
+        if (line->phase == WF_GRAPH_BACKWARD && !weights) stage->input += time;
+        if (line->phase != WF_GRAPH_UPDATE)
+            stage->flops += wf_step_flops(m->graph, line) * (double)share;
     }
     return WEFT_OK;
 }
@@ -221,20 +224,22 @@ static void add_bytes(uint64_t *sum, uint64_t bytes)
 
 static void add_memory(struct modeller *m, uint32_t index)
 {
-    const struct graph *g = m->graph;
-    const struct graph_line *line = &g->lines[index];
+    const weft_graph *g = m->graph;
+    const struct wf_graph_line *line = &g->lines[index];
 
-    for (uint32_t i = 0; i < line->output_count && line->kind != GRAPH_OUTPUT; i++) {
+    for (uint32_t i = 0; i < line->output_count && line->kind != WF_GRAPH_OUTPUT; i++) {
         int32_t tensor = line->outputs[i];
+        bool is_state = tensor >= 0 && m->used[tensor] == 1u << WF_GRAPH_UPDATE;
         uint64_t bytes;
         if (tensor < 0) continue;
         bytes = weft_spec_shard_bytes(g->tensors[tensor].spec, weft_mesh_rank_at(g->mesh, 0));
         for (int32_t s = 0; s < m->count; s++) {
             uint64_t all = wf_mul_capped(bytes, share_of(m, index, s));
-            if (line->kind == GRAPH_PARAM) add_bytes(&m->stages[s].parameters, all);
+            if (line->kind == WF_GRAPH_PARAM)
+                add_bytes(is_state ? &m->stages[s].optimizer : &m->stages[s].parameters, all);
             if (makes_weights(m, line)) add_bytes(&m->stages[s].gradients, all);
-            if (line->kind != GRAPH_PARAM && line->phase == GRAPH_FORWARD &&
-                m->used[tensor] >> GRAPH_BACKWARD & 1 &&
+            if (line->kind != WF_GRAPH_PARAM && line->phase == WF_GRAPH_FORWARD &&
+                m->used[tensor] >> WF_GRAPH_BACKWARD & 1 &&
                 !(m->sharded && m->gathers.copies[tensor] > 0))
                 add_bytes(&m->stages[s].activation, all);
         }
@@ -242,31 +247,32 @@ static void add_memory(struct modeller *m, uint32_t index)
 }
 
 /* The result that goes from layer to layer is what the first line of the layers reads. */
-static void describe_layers(const struct graph *g, struct step_result *out)
+static void describe_layers(const weft_graph *g, weft_prediction *out)
 {
     uint32_t first = 0, last = 0;
 
-    if (!find_layers(g, GRAPH_FORWARD, &first, &last)) return;
-    out->layers = g->lines[first].repeat;
+    if (!find_layers(g, WF_GRAPH_FORWARD, &first, &last)) return;
+    out->info.layers = g->lines[first].repeat;
     if (g->lines[first].input_count == 0 || g->lines[first].inputs[0] < 0) return;
-    out->boundary = weft_spec_shard_bytes(g->tensors[g->lines[first].inputs[0]].spec,
-                                          weft_mesh_rank_at(g->mesh, 0));
+    out->info.boundary = weft_spec_shard_bytes(g->tensors[g->lines[first].inputs[0]].spec,
+                                               weft_mesh_rank_at(g->mesh, 0));
 }
 
 /* ---- all ---- */
 
 static void find_uses(struct modeller *m)
 {
-    const struct graph *g = m->graph;
+    const weft_graph *g = m->graph;
 
     for (uint32_t i = 0; i < g->line_count; i++) {
-        const struct graph_line *line = &g->lines[i];
+        const struct wf_graph_line *line = &g->lines[i];
         for (uint32_t j = 0; j < line->output_count; j++)
             if (line->outputs[j] >= 0) m->line_of[line->outputs[j]] = i;
         for (uint32_t j = 0; j < line->input_count; j++) {
             int32_t tensor = line->inputs[j];
             if (tensor < 0) continue;
-            m->used[tensor] |= 1u << (line->kind == GRAPH_OUTPUT ? GRAPH_UPDATE : line->phase);
+            m->used[tensor] |=
+                1u << (line->kind == WF_GRAPH_OUTPUT ? WF_GRAPH_UPDATE : line->phase);
             if (m->first_user[tensor] == 0) m->first_user[tensor] = i;
         }
     }
@@ -274,15 +280,15 @@ static void find_uses(struct modeller *m)
 
 static weft_status fill(struct modeller *m)
 {
-    const struct graph *g = m->graph;
+    const weft_graph *g = m->graph;
 
     find_uses(m);
     WF_TRY(place_lines(m));
     place_params(m, false);
     place_updates(m);
     place_params(m, true);
-    WF_TRY(step_gathers_find(g, &m->gathers));
-    if (m->sharded) WF_TRY(step_gathers_price(&m->gathers, g, m->owner, m->count, m->stages));
+    WF_TRY(wf_step_gathers_find(g, &m->gathers));
+    if (m->sharded) WF_TRY(wf_step_gathers_price(&m->gathers, g, m->owner, m->count, m->stages));
     for (uint32_t i = 0; i < g->line_count; i++) {
         WF_TRY(add_time(m, i));
         add_memory(m, i);
@@ -290,14 +296,10 @@ static weft_status fill(struct modeller *m)
     return WEFT_OK;
 }
 
-weft_status step_model(const struct graph *graph, const weft_cost_table *costs, int32_t stages,
-                       struct step_result *out)
+weft_status wf_step_model(const weft_graph *graph, int32_t stages, weft_prediction *out)
 {
-    struct modeller m = {.graph = graph,
-                         .costs = costs,
-                         .stages = out->stages,
-                         .count = stages,
-                         .sharded = out->sharded};
+    struct modeller m = {
+        .graph = graph, .stages = out->stages, .count = stages, .sharded = out->info.sharded};
     weft_status status;
 
     memset(out->stages, 0, (size_t)stages * sizeof *out->stages);
@@ -313,7 +315,7 @@ weft_status step_model(const struct graph *graph, const weft_cost_table *costs, 
         status = wf_fail_memory(graph->line_count * sizeof *m.owner);
     describe_layers(graph, out);
     out->sync_axes = m.sync_axes;
-    step_gathers_free(&m.gathers);
+    wf_step_gathers_free(&m.gathers);
     wf_free(m.used);
     wf_free(m.owner);
     wf_free(m.line_of);

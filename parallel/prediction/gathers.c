@@ -3,25 +3,25 @@
  * A schedule without UNSHARD moves parameters in each microbatch, where the lines of the graph use
  * them.  A schedule with UNSHARD gathers the parameters of a stage together, and compute actions
  * find them gathered: lines that move one parameter to one layout share one gather. */
-#include "step/step.h"
+#include "prediction/prediction.h"
 
 #include <string.h>
 
 /* A parameter in the layout in which lines use it. */
-struct step_target {
+struct wf_step_target {
     int32_t tensor;
     const weft_spec *spec;
     uint64_t ns, bytes; /* of the move, and of the result on a rank */
     uint32_t before;    /* another target of the tensor, from 1; 0: none */
 };
 
-struct step_use {
+struct wf_step_use {
     uint32_t target, line;
 };
 
 struct gatherer {
-    const struct graph *graph;
-    struct step_gathers *out;
+    const weft_graph *graph;
+    struct wf_step_gathers *out;
     uint32_t *last; /* by tensor: its last target, from 1 */
     uint32_t target_room, use_room;
 };
@@ -63,12 +63,12 @@ static bool is_copy(const weft_plan *move, weft_plan_info *info)
 static weft_status add_use(struct gatherer *g, uint32_t line, int32_t tensor, const weft_spec *spec,
                            uint64_t ns, bool copied)
 {
-    struct step_gathers *out = g->out;
+    struct wf_step_gathers *out = g->out;
     uint32_t target = find_target(g, tensor, spec);
 
     if (target == 0) {
         WF_TRY(grow(&out->targets, out->target_count, &g->target_room, sizeof *out->targets));
-        out->targets[out->target_count++] = (struct step_target){
+        out->targets[out->target_count++] = (struct wf_step_target){
             .tensor = tensor,
             .spec = spec,
             .bytes = copied ? weft_spec_shard_bytes(spec, weft_mesh_rank_at(g->graph->mesh, 0)) : 0,
@@ -77,7 +77,7 @@ static weft_status add_use(struct gatherer *g, uint32_t line, int32_t tensor, co
     }
     if (ns > out->targets[target - 1].ns) out->targets[target - 1].ns = ns;
     WF_TRY(grow(&out->uses, out->use_count, &g->use_room, sizeof *out->uses));
-    out->uses[out->use_count++] = (struct step_use){target - 1, line};
+    out->uses[out->use_count++] = (struct wf_step_use){target - 1, line};
     out->line_ns[line] = wf_add_capped(out->line_ns[line], ns);
     return WEFT_OK;
 }
@@ -85,7 +85,7 @@ static weft_status add_use(struct gatherer *g, uint32_t line, int32_t tensor, co
 /* A call that moves parameters which it reads. */
 static weft_status add_call(struct gatherer *g, uint32_t index)
 {
-    const struct graph_line *line = &g->graph->lines[index];
+    const struct wf_graph_line *line = &g->graph->lines[index];
 
     for (uint32_t i = 0; i < line->input_count; i++) {
         weft_plan_info info;
@@ -100,14 +100,14 @@ static weft_status add_call(struct gatherer *g, uint32_t index)
 /* A line that moves a parameter: its result is a parameter too. */
 static weft_status add_move(struct gatherer *g, uint32_t index)
 {
-    const struct graph_line *line = &g->graph->lines[index];
+    const struct wf_graph_line *line = &g->graph->lines[index];
     int32_t from = line->inputs[0], to = line->outputs[0];
-    uint64_t ns = line->time_ns != GRAPH_UNKNOWN ? line->time_ns : line->cost_ns;
+    uint64_t ns = line->time_ns != WF_GRAPH_UNKNOWN ? line->time_ns : line->cost_ns;
     weft_plan_info info;
 
     if (from < 0 || to < 0 || g->out->copies[from] == 0) return WEFT_OK;
     g->out->copies[to] = g->out->copies[from];
-    if (line->kind == GRAPH_WAIT) return WEFT_OK;
+    if (line->kind == WF_GRAPH_WAIT) return WEFT_OK;
     return add_use(g, index, from, g->graph->tensors[to].spec, ns,
                    line->after != NULL && is_copy(line->after[0], &info));
 }
@@ -115,15 +115,15 @@ static weft_status add_move(struct gatherer *g, uint32_t index)
 static weft_status find(struct gatherer *g)
 {
     for (uint32_t i = 0; i < g->graph->line_count; i++) {
-        const struct graph_line *line = &g->graph->lines[i];
-        if (line->kind == GRAPH_PARAM) g->out->copies[line->outputs[0]] = line->repeat;
-        if (line->phase == GRAPH_UPDATE || line->kind < GRAPH_CALL) continue;
-        WF_TRY(line->kind == GRAPH_CALL ? add_call(g, i) : add_move(g, i));
+        const struct wf_graph_line *line = &g->graph->lines[i];
+        if (line->kind == WF_GRAPH_PARAM) g->out->copies[line->outputs[0]] = line->repeat;
+        if (line->phase == WF_GRAPH_UPDATE || line->kind < WF_GRAPH_CALL) continue;
+        WF_TRY(line->kind == WF_GRAPH_CALL ? add_call(g, i) : add_move(g, i));
     }
     return WEFT_OK;
 }
 
-weft_status step_gathers_find(const struct graph *graph, struct step_gathers *out)
+weft_status wf_step_gathers_find(const weft_graph *graph, struct wf_step_gathers *out)
 {
     struct gatherer g = {.graph = graph, .out = out};
     weft_status status;
@@ -140,7 +140,7 @@ weft_status step_gathers_find(const struct graph *graph, struct step_gathers *ou
 }
 
 /* A stage has at most as many copies of a parameter as the graph. */
-static uint64_t copies_of(const struct step_gathers *gathers, const struct step_use *use,
+static uint64_t copies_of(const struct wf_step_gathers *gathers, const struct wf_step_use *use,
                           uint64_t share)
 {
     uint32_t most = gathers->copies[gathers->targets[use->target].tensor];
@@ -148,8 +148,9 @@ static uint64_t copies_of(const struct step_gathers *gathers, const struct step_
     return share < most ? share : most;
 }
 
-weft_status step_gathers_price(const struct step_gathers *gathers, const struct graph *graph,
-                               const int32_t *owner, int32_t stages, struct step_stage *out)
+weft_status wf_step_gathers_price(const struct wf_step_gathers *gathers, const weft_graph *graph,
+                                  const int32_t *owner, int32_t stages,
+                                  weft_prediction_stage_info *out)
 {
     uint64_t *gathered = wf_alloc(((size_t)gathers->target_count + 1) * sizeof *gathered);
 
@@ -157,10 +158,10 @@ weft_status step_gathers_price(const struct step_gathers *gathers, const struct 
     for (int32_t s = 0; s < stages; s++) {
         memset(gathered, 0, gathers->target_count * sizeof *gathered);
         for (uint32_t i = 0; i < gathers->use_count; i++) {
-            const struct step_use *use = &gathers->uses[i];
-            const struct step_target *target = &gathers->targets[use->target];
+            const struct wf_step_use *use = &gathers->uses[i];
+            const struct wf_step_target *target = &gathers->targets[use->target];
             uint64_t copies = copies_of(
-                gathers, use, step_share(&graph->lines[use->line], owner[use->line], s, stages));
+                gathers, use, wf_step_share(&graph->lines[use->line], owner[use->line], s, stages));
             if (copies <= gathered[use->target]) continue;
             copies -= gathered[use->target];
             gathered[use->target] += copies;
@@ -172,7 +173,7 @@ weft_status step_gathers_price(const struct step_gathers *gathers, const struct 
     return WEFT_OK;
 }
 
-void step_gathers_free(struct step_gathers *gathers)
+void wf_step_gathers_free(struct wf_step_gathers *gathers)
 {
     wf_free(gathers->targets);
     wf_free(gathers->uses);

@@ -1,0 +1,90 @@
+/* prediction.h - a training step in the parts that are simulated.
+ *
+ *     work.c      what a line of a graph computes: operations and time
+ *     gathers.c   the moves of parameters
+ *     model.c     lines -> costs of stages
+ *     simulate.c  costs of stages and a schedule -> times of all ranks
+ *     report.c    the result as text and as JSON; trace.c as a trace */
+#ifndef WEFT_PREDICTION_PREDICTION_H
+#define WEFT_PREDICTION_PREDICTION_H
+
+#include "graph/graph.h"
+#include "weft/prediction.h"
+
+struct weft_prediction {
+    weft_prediction_info info;
+    weft_cost_table *costs;
+    weft_mesh *mesh; /* all axes */
+    weft_schedule *schedule;
+    weft_timeline *timeline; /* of the slowest pipeline */
+    weft_prediction_stage_info *stages;
+    weft_prediction_rank_info *ranks; /* by coordinate on the axis of stages */
+    uint32_t sync_axes; /* bit per axis of the inner mesh whose ranks wait for each other */
+};
+
+/* ---- work.c ---- */
+
+/* Operations of one repetition of LINE on a rank. */
+double wf_step_flops(const weft_graph *graph, const struct wf_graph_line *line);
+/* Compute time of one repetition, without moves.  WEFT_ERR_INVALID: neither a clause nor the cost
+ * table gives it. */
+weft_status wf_step_compute_ns(const weft_graph *graph, const struct wf_graph_line *line,
+                               uint64_t *out) WF_NODISCARD;
+
+/* ---- gathers.c ---- */
+
+/* The moves of parameters in the forward and the backward pass. */
+struct wf_step_gathers {
+    struct wf_step_target *targets; /* parameters and the layouts to which they are moved */
+    struct wf_step_use *uses;       /* lines that do so */
+    uint32_t target_count, use_count;
+    uint32_t *copies;  /* by tensor: repetitions of a parameter, moved or not; 0: it is none */
+    uint64_t *line_ns; /* by line: moves of parameters of one repetition */
+};
+
+/* Find the moves of GRAPH, which is checked.  The caller frees *OUT, also after a failure. */
+weft_status wf_step_gathers_find(const weft_graph *graph, struct wf_step_gathers *out) WF_NODISCARD;
+/* Set `unshard` and `gathered` of the STAGES stages OUT; OWNER as in wf_step_share, by line. */
+weft_status wf_step_gathers_price(const struct wf_step_gathers *gathers, const weft_graph *graph,
+                                  const int32_t *owner, int32_t stages,
+                                  weft_prediction_stage_info *out) WF_NODISCARD;
+void wf_step_gathers_free(struct wf_step_gathers *gathers);
+
+/* ---- model.c ---- */
+
+/* How many of the repetitions of LINE are in STAGE of STAGES.  OWNER: the stage that has all of
+ * them; -1: they are dealt evenly. */
+static inline uint64_t wf_step_share(const struct wf_graph_line *line, int32_t owner, int32_t stage,
+                                     int32_t stages)
+{
+    uint32_t count = (uint32_t)stages;
+
+    if (owner >= 0) return owner == stage ? line->repeat : 0;
+    return line->repeat / count + ((uint32_t)stage < line->repeat % count);
+}
+
+/* Set the costs of the STAGES stages of OUT, and its layers, boundary and sync_axes, from GRAPH,
+ * which is checked; OUT->stages has room for them.  If OUT->info.sharded, moves of parameters are
+ * in `unshard`; otherwise they are in the times of F, I and W. */
+weft_status wf_step_model(const weft_graph *graph, int32_t stages,
+                          weft_prediction *out) WF_NODISCARD;
+
+/* What a rank holds of STAGE from the beginning of the step to its end. */
+static inline uint64_t wf_step_held(const weft_prediction_stage_info *stage)
+{
+    return wf_add_capped(wf_add_capped(stage->parameters, stage->optimizer), stage->gradients);
+}
+
+/* ---- simulate.c ---- */
+
+/* Simulate a step of GRAPH, which is checked.  OUT is new. */
+weft_status wf_step_simulate(const weft_graph *graph, const weft_prediction_options *options,
+                             weft_prediction *out) WF_NODISCARD;
+
+/* ---- report.c, trace.c ---- */
+
+weft_status wf_step_add_text(const weft_prediction *p, struct wf_text *out) WF_NODISCARD;
+weft_status wf_step_add_json(const weft_prediction *p, struct wf_text *out) WF_NODISCARD;
+weft_status wf_step_add_trace(const weft_prediction *p, struct wf_text *out) WF_NODISCARD;
+
+#endif
