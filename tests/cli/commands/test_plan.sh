@@ -130,7 +130,7 @@ expect 1 "no plan stays within memory_limit, 1 byte of scratch; the minimum is 8
 for limit in 8388608 8192K 8192KiB 8M 8MB 8MiB; do
     expect 0 "8.0 MiB of scratch" plan "${rows[@]}" --memory-limit $limit
 done
-expect 1 "within 7340032 bytes" plan "${rows[@]}" --memory-limit 7MiB
+expect 1 "within memory_limit, 7340032 bytes" plan "${rows[@]}" --memory-limit 7MiB
 expect 1 "no plan between the meshes stays within memory_limit, 1 byte of scratch; " \
     plan --from "P,R" --to "R,R" --to-mesh dp=2,tp=4@8-15 --memory-limit 1
 expect 1 "P(max) cannot become P(sum); go through R or a shard" plan --from "P(max),R" --to "P,R"
