@@ -47,6 +47,21 @@ static bool read_stdin_policy(const struct run_job *job, const char *text)
     return false;
 }
 
+/* --rank: the output of one process is printed, so ranks that are threads cannot be told apart. */
+static bool read_shown(const struct cli_command *command, const struct cli_args *args,
+                       struct run_job *job)
+{
+    int64_t shown;
+
+    if (job->threads && cli_has(command, args, "rank")) {
+        fprintf(stderr, "weft run: --rank is for ranks that are processes, not for --threads\n");
+        return false;
+    }
+    if (!cli_int(command, args, "rank", 0, job->ranks - 1, -1, &shown)) return false;
+    job->shown = (int32_t)shown;
+    return true;
+}
+
 static bool read_job(const struct cli_command *command, int argc, char **argv,
                      const struct cli_args *args, struct run_job *job)
 {
@@ -78,7 +93,7 @@ static bool read_job(const struct cli_command *command, int argc, char **argv,
         cli_has(command, args, "stdin") ? cli_value(command, args, "stdin") : "auto";
     return read_seconds(command, args, "timeout", 0, &job->timeout_ns) &&
            read_seconds(command, args, "grace", 5 * SECOND_NS, &job->grace_ns) &&
-           read_stdin_policy(job, job->stdin_policy);
+           read_stdin_policy(job, job->stdin_policy) && read_shown(command, args, job);
 }
 
 /* ---- before the ranks ---- */
@@ -259,6 +274,7 @@ const struct cli_command cli_run = {
     .note =
         "If a rank fails, the other ranks are ended.  Processes that ranks left behind are ended\n"
         "when the last rank has ended.",
+    .page = "launch.md",
     .options =
         (const struct cli_option[]){
             CLI_RANKS("number of ranks"),
@@ -268,6 +284,7 @@ const struct cli_command cli_run = {
             {"keep-going", NULL, "let the other ranks go on when a rank fails", 0},
             {"counts", NULL, "print how many operations the ranks have made, on standard error", 0},
             CLI_JSON,
+            {"rank", "R", "print the output of this rank only", 0},
             {"no-prefix", NULL, "do not print the rank before each line of output", 0},
             {"stdin", "RANK",
              "reader of standard input: a rank, none, or auto (rank 0, no terminal)", 0},
