@@ -92,7 +92,7 @@ while read -r -a command; do
 done < <(commands && echo bench)
 for topic in spec graph layout rules costs; do
     contains "
-manual: docs/" "$weft" help $topic
+manual: docs/" "$weft" help "$topic"
 done
 contains 'TOPIC is spec, graph, layout, rules or costs.' "$weft" --help
 contains 'usage: weft layout' "$weft" help layout
@@ -101,7 +101,7 @@ for kind in layouts rules; do
     topic=${kind/layouts/layout}
     for file in "$root/$kind"/*; do
         name=$(basename "$file")
-        contains "${name%.*}" "$weft" help $topic
+        contains "${name%.*}" "$weft" help "$topic"
     done
 done
 # What a topic shows in the format is read as it says.
