@@ -21,7 +21,7 @@ TEXTS = {
     "weft_op_cache_clear": "Forget the choices that weft keeps of calls of weft.ops.check and weft.ops.propose. It keeps those of about 4096 calls."
     " A call with fixed or wanted layouts is not kept. Kept choices hold references to layouts, plans and meshes.",
     "weft_op_digest": "A digest of all rules that apply now. Two ranks have the same one if they have the same rules, in whatever order"
-    " these were registered. 0: there is no memory for weft's own rules.",
+    " these were registered. 0 if memory ran out.",
     "weft_spec_order_to_strides": "The layout with strides, SS, in place of orders of splits. Some systems express the order of splits by strides:"
     " SS(d,f) on an axis means that later axes, whose sizes multiply to f, have split dimension d before this axis. S(0)[1],S(0)[0] on a"
     " 2x4 mesh becomes SS(0,4),S(0). Every element is on the same ranks as before. WEFT_ERR_UNSUPPORTED: no such layout exists, because of"

@@ -78,7 +78,7 @@ finished() { [ "$1" = 0 ] || say "$2 ended early with status $1"; }
 
 run_weft() { # ROUND RANKS MEMORY
     status=0
-    WEFT_BACKEND=gloo-cpu timeout 300 "$weft" bench coll --json --ranks "$2" --memory "$3" --dtype f32 \
+    WEFT_BACKEND=gloo-cpu timeout 300 "$weft" bench coll --json --ranks "$2" --buffers "$3" --dtype f32 \
         --sizes 8,1KiB,64KiB,1MiB,64MiB --budget-ms "$budget_ms" \
         >"$work/rows/$1-$2-weft-$3" || status=$?
     finished $status "weft ($3 memory), $2 ranks"

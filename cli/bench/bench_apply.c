@@ -149,6 +149,7 @@ const struct cli_command bench_apply = {
     .summary = "measure what weft_op_apply costs besides the kernel",
     .arguments = "[--budget-ms N] [--json]",
     .example = "weft bench apply",
+    .page = "performance.md",
     .options = bench_rows_options,
     .run = run,
 };

@@ -226,6 +226,7 @@ const struct cli_command bench_batch = {
     .summary = "measure many small tensors as one plan, and one by one",
     .arguments = "[options]",
     .example = "weft bench batch --tensors 100 --size 16 --ranks 4",
+    .page = "performance.md",
     .options =
         (const struct cli_option[]){
             CLI_LOCAL_RANKS,

@@ -134,6 +134,7 @@ const struct cli_command bench_calibrate = {
     .summary = "measure the costs of steps and write a table for WEFT_COSTS",
     .arguments = "[options]",
     .example = "weft bench calibrate --ranks 4 --output my-host.costs",
+    .page = "cost-model.md",
     .options =
         (const struct cli_option[]){CLI_LOCAL_RANKS,
                                     CLI_HOSTS,

@@ -105,15 +105,18 @@ static int read_request(const struct cli_command *command, const struct cli_args
                         struct coll_request *out, struct rank_bench *on)
 {
     enum weft_dtype dtype;
-    const char *memory = cli_value(command, args, "memory");
+    const char *memory = cli_value(command, args, "buffers");
     int code = read_ops(command, cli_value(command, args, "op"), out);
 
     if (code == CLI_OK) code = read_all_sizes(command, args, out);
     if (code != CLI_OK) return code;
-    if (!cli_dtype(command, args, "dtype", &dtype)) return CLI_USAGE;
+    if (cli_dtype(command, args, "dtype", &dtype) != WEFT_OK) {
+        cli_fail(command, WEFT_ERR_PARSE);
+        return CLI_USAGE;
+    }
     out->dtype = dtype;
     if (memory != NULL && strcmp(memory, "alloc") != 0 && strcmp(memory, "malloc") != 0)
-        return bad_value(command, "memory", memory, "alloc or malloc");
+        return bad_value(command, "buffers", memory, "alloc or malloc");
     out->malloced = memory != NULL && strcmp(memory, "malloc") == 0;
     if (!rank_bench_read(command, args, 1, 50, on) || !rank_bench_read_hosts(command, args, on))
         return CLI_USAGE;
@@ -181,6 +184,7 @@ const struct cli_command bench_coll = {
     .summary = "measure collectives by size, and memcpy",
     .arguments = "[options]",
     .example = "weft bench coll --op all_reduce,all_gather --ranks 4 --max-bytes 64MiB",
+    .page = "performance.md",
     .options =
         (const struct cli_option[]){
             {"op", "LIST", "collectives (default: all five)", 0},
@@ -188,7 +192,7 @@ const struct cli_command bench_coll = {
             CLI_LOCAL_RANKS,
             CLI_HOSTS,
             CLI_BACKEND,
-            {"memory", "KIND", "alloc: from weft_alloc (default); malloc: from malloc", 0},
+            {"buffers", "KIND", "memory of weft_alloc: alloc (default); of malloc: malloc", 0},
             {"min-bytes", "SIZE", "smallest buffer per rank (default: 8)", 0},
             {"max-bytes", "SIZE", "largest buffer, by doubling (default: 256MiB)", 0},
             {"sizes", "LIST", "these sizes instead: 8,64KiB,1MiB", 0},

@@ -167,6 +167,7 @@ const struct cli_command bench_layout = {
     .summary = "measure queries about layouts, parsing and interning",
     .arguments = "[--budget-ms N] [--json]",
     .example = "weft bench layout",
+    .page = "performance.md",
     .options = bench_rows_options,
     .run = run,
 };

@@ -166,6 +166,7 @@ const struct cli_command bench_move = {
     .summary = "measure what a move costs besides the run of its bound plan",
     .arguments = "[--budget-ms N] [--json]",
     .example = "weft bench move",
+    .page = "performance.md",
     .options = bench_rows_options,
     .run = run,
 };

@@ -224,6 +224,7 @@ const struct cli_command bench_ops = {
     .summary = "measure checks and proposals of operators, with and without the cache",
     .arguments = "[--budget-ms N] [--json]",
     .example = "weft bench ops",
+    .page = "performance.md",
     .options = bench_rows_options,
     .run = run,
 };

@@ -145,6 +145,7 @@ const struct cli_command bench_plan = {
     .summary = "measure planning, with and without a cache",
     .arguments = "[--budget-ms N] [--json]",
     .example = "weft bench plan",
+    .page = "performance.md",
     .options = bench_rows_options,
     .run = run,
 };

@@ -186,6 +186,7 @@ const struct cli_command bench_redistribute = {
     .summary = "measure five redistributions of square tensors, and memcpy",
     .arguments = "[options]",
     .example = "weft bench redistribute --ranks 4 --sizes 64,4096",
+    .page = "performance.md",
     .options =
         (const struct cli_option[]){
             CLI_LOCAL_RANKS,

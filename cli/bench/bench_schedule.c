@@ -140,6 +140,7 @@ const struct cli_command bench_schedule = {
     .summary = "measure schedules of pipelines and orders of programs",
     .arguments = "[--budget-ms N] [--json]",
     .example = "weft bench schedule",
+    .page = "performance.md",
     .options = bench_rows_options,
     .run = run,
 };

@@ -223,6 +223,7 @@ const struct cli_command bench_symm = {
     .summary = "measure put, get, signals and barriers of symmetric memory",
     .arguments = "[options]",
     .example = "weft bench symm --ranks 4 --max-bytes 1MiB",
+    .page = "performance.md",
     .options =
         (const struct cli_option[]){
             CLI_LOCAL_RANKS,

@@ -238,6 +238,7 @@ const struct cli_command bench_trace = {
     .summary = "measure what records of operations and observers cost",
     .arguments = "[options]",
     .example = "weft bench trace --ranks 2",
+    .page = "performance.md",
     .options =
         (const struct cli_option[]){
             CLI_LOCAL_RANKS,

@@ -28,8 +28,9 @@ static void print_help(const struct cli_command *command, FILE *file)
             command->name, command->arguments);
     for (size_t i = 0; i < WF_COUNT(cli_benches); i++)
         fprintf(file, "  %-14s %s\n", cli_bench_what(cli_benches[i]), cli_benches[i]->summary);
-    fprintf(file, "\n`weft %s WHAT --help` shows a benchmark's options.\n\nexample:\n  %s\n",
+    fprintf(file, "\n`weft %s WHAT --help` shows a benchmark's options.\n\nexample:\n  %s\n\n",
             command->name, command->example);
+    cli_print_page(file, command);
 }
 
 static int unknown_bench(const struct cli_command *command, const char *name)
@@ -63,6 +64,7 @@ const struct cli_command cli_bench = {
     .summary = "measure how fast weft is here",
     .arguments = "WHAT [options]",
     .example = "weft bench layout --json",
+    .page = "performance.md",
     .options = (const struct cli_option[]){{0}},
     .run = run,
 };

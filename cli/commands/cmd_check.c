@@ -148,6 +148,7 @@ const struct cli_command cli_check = {
     .summary = "find the layouts and moves of a graph of operators",
     .arguments = "FILE [--strict] [--json]",
     .example = "weft check examples/graphs/llama-8b.graph",
+    .page = "operators.md",
     .options =
         (const struct cli_option[]){
             {"strict", NULL, "refuse every move that the graph does not write; exit code 1", 0},

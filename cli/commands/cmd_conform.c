@@ -292,6 +292,7 @@ const struct cli_command cli_conform = {
     .arguments = "PLUGIN [options] | --levels",
     .example = "weft conform ./libweft_plugin_mine.so --ranks 4\n"
                "  weft conform gloo-cpu --only 'collectives/all_reduce/*/sum'",
+    .page = "writing-a-plugin.md",
     .options =
         (const struct cli_option[]){
             CLI_RANKS("ranks to start (default: 4)"),
@@ -300,7 +301,7 @@ const struct cli_command cli_conform = {
             {"level", "L", "run this level only", 0},
             {"levels", NULL, "list the levels", 0},
             {"only", "CASE", "run the cases under this name; * stands for any one part", 0},
-            {"without", "CASE", "leave out the cases under this name", 0},
+            {"without", "NAME", "leave out the cases under this name", 0},
             CLI_SEED,
             {"timeout", "SECONDS", "time limit of communicators (default: 10)", 0},
             {"patience", "TIMES", "factor of the time after which a case is a hang (default: 1)",

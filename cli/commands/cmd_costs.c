@@ -103,6 +103,7 @@ const struct cli_command cli_costs = {
     .summary = "list the cost tables, or print one",
     .arguments = "[NAME|FILE] [--json]",
     .example = "weft costs h100",
+    .page = "cost-model.md",
     .options = (const struct cli_option[]){CLI_JSON, {0}},
     .rest_max = 1,
     .run = run,

@@ -291,6 +291,7 @@ const struct cli_command cli_cp = {
     .summary = "print what each rank holds and computes in context parallel",
     .arguments = "--mesh M --length N [options]",
     .example = "weft cp --mesh cp=4 --length 64 --mask causal --balance head-tail",
+    .page = "training/context-parallel.md",
     .options =
         (const struct cli_option[]){
             CLI_MESH,

@@ -126,6 +126,7 @@ const struct cli_command cli_env = {
     .arguments = "[--json | --markdown]",
     .example = "WEFT_LOG=debug weft env",
     .options =
-        (const struct cli_option[]){CLI_JSON, {"markdown", NULL, "print docs/config.md", 0}, {0}},
+        (const struct cli_option[]){
+            CLI_JSON, {"markdown", NULL, "print a page of the manual with all variables", 0}, {0}},
     .run = run,
 };

@@ -239,6 +239,7 @@ const struct cli_command cli_inspect = {
     .arguments = "CHECKPOINT [options]",
     .example = "weft inspect Llama-3-8B",
     .rest_max = 1,
+    .page = "checkpoints.md",
     .options =
         (const struct cli_option[]){
             {"layout", "FILE", "print what each rank of this layout would hold too", 0},

@@ -326,30 +326,25 @@ static int print_ranks(const struct cli_command *command, const weft_spec *spec,
 }
 
 static weft_status read_spec(const struct cli_command *command, const struct cli_args *args,
-                             enum weft_dtype dtype, weft_spec **out)
+                             weft_spec **out)
 {
-    int64_t shape[WEFT_MAX_DIMS];
-    int32_t dims = 0;
     weft_mesh *mesh = NULL;
     weft_status status;
 
-    WF_TRY(weft_shape_parse(cli_value(command, args, "shape"), &dims, shape));
     WF_TRY(cli_mesh(command, args, "mesh", &mesh));
-    status = weft_spec_parse_placements(mesh, dtype, dims, shape,
-                                        cli_value(command, args, "placements"), out);
+    status = cli_spec(command, args, "placements", mesh, out);
     weft_mesh_release(&mesh);
     return status;
 }
 
 static int run(const struct cli_command *command, int argc, char **argv)
 {
-    static const char *const needed[] = {"mesh", "shape", "placements"};
+    static const char *const needed[] = {"mesh", "placements"};
     struct cli_args args;
     int64_t rank;
     int32_t only;
     int exit_code = CLI_OK;
     weft_spec *spec = NULL;
-    enum weft_dtype dtype;
     weft_status status;
     const char *svg;
 
@@ -360,10 +355,8 @@ static int run(const struct cli_command *command, int argc, char **argv)
                     needed[i], command->example);
             return CLI_USAGE;
         }
-    if (!cli_int(command, &args, "rank", 0, INT32_MAX, -1, &rank) ||
-        !cli_dtype(command, &args, "dtype", &dtype))
-        return CLI_USAGE;
-    status = read_spec(command, &args, dtype, &spec);
+    if (!cli_int(command, &args, "rank", 0, INT32_MAX, -1, &rank)) return CLI_USAGE;
+    status = read_spec(command, &args, &spec);
     if (status != WEFT_OK) {
         cli_fail(command, status);
         return CLI_USAGE;
@@ -381,8 +374,9 @@ static int run(const struct cli_command *command, int argc, char **argv)
 const struct cli_command cli_layout = {
     .name = "layout",
     .summary = "print which part of a tensor each rank holds",
-    .arguments = "--mesh M --shape S --placements P [options]",
-    .example = "weft layout --mesh 2x4 --shape 8x16 --placements 'S(0),S(1)'",
+    .arguments = "--mesh M --placements P [--shape S] [options]",
+    .example = "weft layout --mesh 2x4 --placements 'f32[8,16] S(0),S(1)'",
+    .page = "layouts.md",
     .options = (const struct cli_option[]){CLI_MESH,
                                            CLI_MESH_RANKS,
                                            CLI_SHAPE,

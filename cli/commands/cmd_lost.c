@@ -51,19 +51,15 @@ static weft_status read_ranks(const char *text, struct loss *loss)
 }
 
 static weft_status read_spec(const struct cli_command *command, const struct cli_args *args,
-                             enum weft_dtype dtype, weft_spec **out)
+                             weft_spec **out)
 {
-    int64_t shape[WEFT_MAX_DIMS];
-    int32_t dims;
     weft_mesh *mesh = NULL;
-    weft_status status = weft_shape_parse(cli_value(command, args, "shape"), &dims, shape);
+    weft_status status;
 
-    if (status != WEFT_OK) return wf_fail_context(status, "--shape");
     WF_TRY(cli_mesh(command, args, "mesh", &mesh));
-    status = weft_spec_parse_placements(mesh, dtype, dims, shape,
-                                        cli_value(command, args, "placements"), out);
+    status = cli_spec(command, args, "placements", mesh, out);
     weft_mesh_release(&mesh);
-    return status == WEFT_OK ? WEFT_OK : wf_fail_context(status, "--placements");
+    return status;
 }
 
 /* The ranks must be in the mesh: another one is a mistake. */
@@ -144,8 +140,7 @@ static weft_status plan_change(struct loss *loss, const struct change *change,
     if (status == WEFT_OK) status = wf_text_status(&same);
     if (status == WEFT_OK) {
         status =
-            weft_spec_with_mesh(loss->spec, mesh, placements != NULL ? placements : same.data, &to);
-        if (status != WEFT_OK) status = wf_fail_context(status, "--to");
+            cli_spec_of(loss->spec, mesh, "to", placements != NULL ? placements : same.data, &to);
     }
     if (status == WEFT_OK && loss->info.elements == 0)
         status = weft_plan_create(loss->spec, to, &options, &loss->plan);
@@ -283,10 +278,9 @@ static int print(const struct cli_command *command, const struct loss *loss, boo
 
 static int run(const struct cli_command *command, int argc, char **argv)
 {
-    static const char *const needed[] = {"mesh", "shape", "placements", "lost"};
+    static const char *const needed[] = {"mesh", "placements", "lost"};
     struct loss loss = {.info = {.struct_size = sizeof loss.info}};
     struct cli_args args;
-    enum weft_dtype dtype;
     weft_status status;
     int exit_code;
 
@@ -297,8 +291,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
                     needed[i], command->example);
             return CLI_USAGE;
         }
-    if (!cli_dtype(command, &args, "dtype", &dtype)) return CLI_USAGE;
-    status = read_spec(command, &args, dtype, &loss.spec);
+    status = read_spec(command, &args, &loss.spec);
     if (status == WEFT_OK) status = read_ranks(cli_value(command, &args, "lost"), &loss);
     if (status == WEFT_OK) status = check_ranks(&loss);
     if (status == WEFT_OK)
@@ -319,8 +312,10 @@ static int run(const struct cli_command *command, int argc, char **argv)
 const struct cli_command cli_lost = {
     .name = "lost",
     .summary = "print which elements of a tensor are lost with some ranks",
-    .arguments = "--mesh M --shape S --placements P --lost RANKS [options]",
-    .example = "weft lost --mesh dp=2,tp=4 --shape 8x16 --placements 'R,S(1)' --lost 3,7",
+    .arguments = "--mesh M --placements P --lost RANKS [--shape S] [options]",
+    .example = "weft lost --mesh dp=2,tp=4 --placements 'f32[8,16] R,S(1)' --lost 3,7",
+    .page = "elastic.md",
+    .note = "Without --to, the tensor keeps its placements on the mesh that follows.",
     .options = (const struct cli_option[]){CLI_MESH,
                                            CLI_MESH_RANKS,
                                            CLI_SHAPE,
@@ -331,7 +326,7 @@ const struct cli_command cli_lost = {
                                             "plan the move to the mesh that follows: replace, "
                                             "drop:AXIS or pack",
                                             0},
-                                           {"to", "P", "placements of the target: R,S(1)", 0},
+                                           CLI_TO,
                                            CLI_JSON,
                                            {0}},
     .warns = true,

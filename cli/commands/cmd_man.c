@@ -1,7 +1,9 @@
 /* cmd_man.c - `weft man`: the manual page, written from the tables of commands and variables. */
 #include "common/cli.h"
+#include "help/topics.h"
 
 #include <ctype.h>
+#include <string.h>
 
 /* Add TEXT with the special characters of roff escaped. */
 static void add_text(struct wf_text *out, const char *text)
@@ -75,6 +77,31 @@ static void add_command(struct wf_text *out, const struct cli_command *command)
     wf_text_add(out, "\n.fi\n.RE\n");
 }
 
+/* Add TEXT, whose lines with four blanks are in a format, and are kept. */
+static void add_topic(struct wf_text *out, const struct help_topic *topic)
+{
+    bool literal = false;
+
+    wf_text_add(out, ".SS %s\n", topic->name);
+    for (const char *at = topic->text; *at != '\0';) {
+        bool in_format = strncmp(at, "    ", 4) == 0;
+        size_t indent = in_format ? 4 : 0, length = strcspn(at, "\n");
+        char line[160];
+
+        if (in_format != literal && length > 0) {
+            wf_text_add(out, in_format ? ".PP\n.RS\n.nf\n" : ".fi\n.RE\n.PP\n");
+            literal = in_format;
+        }
+        if (length > 0) {
+            snprintf(line, sizeof line, "%.*s", (int)(length - indent), at + indent);
+            add_text(out, line);
+            wf_text_char(out, '\n');
+        }
+        at += length + (at[length] != '\0');
+    }
+    if (literal) wf_text_add(out, ".fi\n.RE\n");
+}
+
 static void add_environment(struct wf_text *out)
 {
     weft_variable_info variable = {.struct_size = sizeof variable};
@@ -112,6 +139,9 @@ static void add_page(struct wf_text *out)
     wf_text_add(out, ".SH BENCHMARKS\n");
     for (size_t i = 0; i < cli_bench_count; i++)
         add_command(out, cli_benches[i]);
+    wf_text_add(out, ".SH FORMATS\n\\fBweft help\\fR \\fITOPIC\\fR prints one of these.\n");
+    for (size_t i = 0; i < help_topic_count; i++)
+        add_topic(out, &help_topics[i]);
     add_environment(out);
     wf_text_add(out, ".SH EXIT STATUS\n"
                      ".TP\n.B 0\nDone; the answer is yes.\n"

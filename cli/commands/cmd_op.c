@@ -143,7 +143,7 @@ static int answer_records(const struct cli_command *command, const struct cli_ar
 /* True if an option describes a call. */
 static bool has_call(const struct cli_command *command, const struct cli_args *args)
 {
-    static const char *const options[] = {"mesh",       "input",          "output",
+    static const char *const options[] = {"mesh",       "input",          "out",
                                           "attr",       "want",           "check",
                                           "strategies", "price-partials", "mixed-dtypes"};
 
@@ -155,13 +155,13 @@ static bool has_call(const struct cli_command *command, const struct cli_args *a
 /* A command line asks for one thing. */
 static const char *find_complaint(const struct cli_command *command, const struct cli_args *args)
 {
-    int files = cli_has(command, args, "list") + cli_has(command, args, "rules") +
+    int files = cli_has(command, args, "list") + cli_has(command, args, "all-rules") +
                 cli_has(command, args, "records");
 
     if (files == 0) return args->rest_count == 0 ? "give the name of an operator, or --list" : NULL;
-    if (files > 1) return "--list, --rules and --records exclude each other";
+    if (files > 1) return "--list, --all-rules and --records exclude each other";
     if (args->rest_count > 0 || has_call(command, args))
-        return "--list, --rules and --records take no operator and no call";
+        return "--list, --all-rules and --records take no operator and no call";
     return NULL;
 }
 
@@ -177,8 +177,8 @@ static int run(const struct cli_command *command, int argc, char **argv)
     status = op_request_register(argc, argv);
     if (status != WEFT_OK) return cli_fail(command, status);
     json = cli_has(command, &args, "json");
-    if (cli_has(command, &args, "list") || cli_has(command, &args, "rules"))
-        return print_all(command, cli_has(command, &args, "rules"), json);
+    if (cli_has(command, &args, "list") || cli_has(command, &args, "all-rules"))
+        return print_all(command, cli_has(command, &args, "all-rules"), json);
     if (cli_has(command, &args, "records")) return answer_records(command, &args);
     if (!has_call(command, &args)) return explain(command, args.rest[0], json);
     if (!op_request_read(command, &args, argc, argv, &request, &exit_code)) return exit_code;
@@ -192,16 +192,17 @@ const struct cli_command cli_op = {
     .summary = "explain the rules of an operator, or print the layouts in which it can run",
     .arguments =
         "NAME [--mesh M --input SPEC... [--attr K=V]...] [--rule TEXT] | --records FILE | --list | "
-        "--rules",
+        "--all-rules",
     .example =
         "weft op mm --mesh dp=2,tp=4 --input \"f32[64,32] S(0),R\" --input \"f32[32,16] R,S(1)\"",
+    .page = "operators.md",
     .options =
         (const struct cli_option[]){
             CLI_MESH,
             CLI_MESH_RANKS,
             {"input", "SPEC", "an input: f32[64,32] S(0),R; - is an absent one; repeat it", 0},
             {"attr", "K=V", "an attribute: dim=1, shape=4,6, reduction=mean; repeat it", 0},
-            {"output", "SHAPE",
+            {"out", "SHAPE",
              "the shape of an output that the rule does not give: f32[4,6]; "
              "repeat it",
              0},
@@ -215,7 +216,7 @@ const struct cli_command cli_op = {
             {"records", "FILE", "answer recorded calls, one JSON object per line; - is the input",
              0},
             {"list", NULL, "list the operators", 0},
-            {"rules", NULL, "print the rules of all operators, as a document", 0},
+            {"all-rules", NULL, "print the rules of all operators, as a document", 0},
             CLI_COSTS,
             CLI_JSON,
             {0}},

@@ -128,8 +128,9 @@ static int run(const struct cli_command *command, int argc, char **argv)
 const struct cli_command cli_plan = {
     .name = "plan",
     .summary = "print the steps that take a tensor from one layout to another",
-    .arguments = "--mesh M --shape S --from P --to P [options]",
+    .arguments = "--mesh M --from P --to P [--shape S] [options]",
     .example = "weft plan --mesh dp=2,tp=4 --shape 4096x4096 --from \"S(0),R\" --to \"R,S(1)\"",
+    .page = "planner.md",
     .options = (const struct cli_option[]){REQUEST_OPTIONS,
                                            CLI_MESH_RANKS,
                                            CLI_JSON,

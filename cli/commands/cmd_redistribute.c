@@ -84,9 +84,10 @@ static int run(const struct cli_command *command, int argc, char **argv)
 const struct cli_command cli_redistribute = {
     .name = "redistribute",
     .summary = "move a tensor from one layout to another on ranks of this host, and check it",
-    .arguments = "-n N --mesh M --shape S --from P --to P [options]",
+    .arguments = "-n N --mesh M --from P --to P [--shape S] [options]",
     .example =
         "weft redistribute -n 4 --mesh 2x2 --shape 4096x4096 --from \"S(0),R\" --to \"R,S(1)\"",
+    .page = "redistribution.md",
     .options =
         (const struct cli_option[]){
             CLI_RANKS("ranks to start on this host (default: as many as the meshes have)"),

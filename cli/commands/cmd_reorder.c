@@ -70,7 +70,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
 
     if (!cli_parse(command, argc, argv, false, &args, &exit_code)) return exit_code;
     if (!read_pass(command, &args, &options.pass)) return CLI_USAGE;
-    if (!cli_size(command, &args, "memory", 0, &memory)) return CLI_USAGE;
+    if (!cli_size(command, &args, "memory-limit", 0, &memory)) return CLI_USAGE;
     options.memory_limit = (uint64_t)memory;
     if (cli_read_file(command, args.rest[0], &text, &exit_code)) {
         status = reorder(command, &args, &options, text.data, &out);
@@ -83,12 +83,13 @@ static int run(const struct cli_command *command, int argc, char **argv)
 const struct cli_command cli_reorder = {
     .name = "reorder",
     .summary = "find an order of a graph's lines in which compute hides communication",
-    .arguments = "GRAPH [--pass P] [--memory SIZE] [--json]",
-    .example = "weft reorder examples/graphs/gathers.graph --memory 1G",
+    .arguments = "GRAPH [--pass P] [--memory-limit SIZE] [--json]",
+    .example = "weft reorder examples/graphs/gathers.graph --memory-limit 1G",
+    .page = "training/reordering.md",
     .options =
         (const struct cli_option[]){
             {"pass", "P", "iterative (default), raise, sink or list", 0},
-            {"memory", "SIZE", "the most memory of results (default: as in the given order)", 0},
+            CLI_MEMORY_LIMIT("the most memory of results (default: as in the given order)"),
             CLI_COSTS,
             CLI_JSON,
             {0}},

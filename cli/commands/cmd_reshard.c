@@ -80,7 +80,7 @@ static bool read_request(const struct cli_command *command, const struct cli_arg
                 command->name, command->example);
         return false;
     }
-    if (!cli_size(command, args, "memory", 0, &memory) ||
+    if (!cli_size(command, args, "memory-limit", 0, &memory) ||
         !cli_size(command, args, "file-size", 0, &file) ||
         !cli_int(command, args, "jobs", 1, 1024, 0, &jobs))
         return false;
@@ -224,6 +224,7 @@ const struct cli_command cli_reshard = {
     .arguments = "FROM TO [options]",
     .example = "weft reshard Llama-3-8B out --layout llama.layout",
     .rest_max = 2,
+    .page = "checkpoints.md",
     .options =
         (const struct cli_option[]){
             {"layout", "FILE",
@@ -233,7 +234,7 @@ const struct cli_command cli_reshard = {
             CLI_MESH, /* in place of that of the layout */
             CLI_MESH_RANKS,
             CLI_RULES,
-            {"memory", "SIZE", "the most memory for buffers (default: 256M)", 0},
+            CLI_MEMORY_LIMIT("the most memory for buffers (default: 256M)"),
             {"jobs", "N", "threads (default: one per processor, at most 16)", 'j'},
             {"file-size", "SIZE", "the most bytes of tensors in a file (default: 5,000,000,000)",
              0},

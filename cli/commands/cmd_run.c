@@ -47,6 +47,21 @@ static bool read_stdin_policy(const struct run_job *job, const char *text)
     return false;
 }
 
+/* --rank: the output of one process is printed, so ranks that are threads cannot be told apart. */
+static bool read_shown(const struct cli_command *command, const struct cli_args *args,
+                       struct run_job *job)
+{
+    int64_t shown;
+
+    if (job->threads && cli_has(command, args, "rank")) {
+        fprintf(stderr, "weft run: --rank is for ranks that are processes, not for --threads\n");
+        return false;
+    }
+    if (!cli_int(command, args, "rank", 0, job->ranks - 1, -1, &shown)) return false;
+    job->shown = (int32_t)shown;
+    return true;
+}
+
 static bool read_job(const struct cli_command *command, int argc, char **argv,
                      const struct cli_args *args, struct run_job *job)
 {
@@ -84,7 +99,7 @@ static bool read_job(const struct cli_command *command, int argc, char **argv,
         cli_has(command, args, "stdin") ? cli_value(command, args, "stdin") : "auto";
     return read_seconds(command, args, "timeout", 0, &job->timeout_ns) &&
            read_seconds(command, args, "grace", 5 * SECOND_NS, &job->grace_ns) &&
-           read_stdin_policy(job, job->stdin_policy);
+           read_stdin_policy(job, job->stdin_policy) && read_shown(command, args, job);
 }
 
 /* ---- before the ranks ---- */
@@ -267,6 +282,7 @@ const struct cli_command cli_run = {
             "on while at least N have not failed.  Processes that ranks left behind are ended when "
             "the\n"
             "last rank has ended.",
+    .page = "launch.md",
     .options =
         (const struct cli_option[]){
             CLI_RANKS("number of ranks"),
@@ -277,6 +293,7 @@ const struct cli_command cli_run = {
             {"min", "N", "the job is elastic: it can lose ranks while N are left", 0},
             {"counts", NULL, "print how many operations the ranks have made, on standard error", 0},
             CLI_JSON,
+            {"rank", "R", "print the output of this rank only", 0},
             {"no-prefix", NULL, "do not print the rank before each line of output", 0},
             {"stdin", "RANK",
              "reader of standard input: a rank, none, or auto (rank 0, no terminal)", 0},

@@ -147,11 +147,12 @@ const struct cli_command cli_schedule = {
     .summary = "print the order in which a pipeline's ranks work, and when they are idle",
     .arguments = "NAME|FILE.csv [options]",
     .example = "weft schedule zbv --ranks 4 --microbatches 8",
+    .page = "training/pipeline.md",
     .options =
         (const struct cli_option[]){
             CLI_RANKS("ranks of the pipeline (default: 4)"),
             {"chunks", "V", "stages on each rank (default: 1 or 2, as the schedule needs)", 0},
-            {"microbatches", "M", "microbatches of a step (default: twice the ranks)", 0},
+            {"microbatches", "N", "microbatches of a step (default: twice the ranks)", 0},
             {"lower", NULL, "add sends and receives", 0},
             {"sharded", NULL, "add UNSHARD and RESHARD too", 0},
             {"reduce", NULL, "add REDUCE_GRAD too", 0},

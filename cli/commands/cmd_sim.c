@@ -140,8 +140,9 @@ static int run(const struct cli_command *command, int argc, char **argv)
 const struct cli_command cli_sim = {
     .name = "sim",
     .summary = "move a tensor between layouts for all ranks in one thread, and check it",
-    .arguments = "--mesh M --shape S --from P --to P [options]",
+    .arguments = "--mesh M --from P --to P [--shape S] [options]",
     .example = "weft sim --mesh 32x32 --shape 100x100 --from \"S(0),S(1)\" --to \"S(1),S(0)\"",
+    .page = "redistribution.md",
     .options = (const struct cli_option[]){REQUEST_OPTIONS,
                                            CLI_MESH_RANKS,
                                            {"dump", "DIR",

@@ -14,7 +14,7 @@
 struct request {
     const struct cli_command *command;
     const char *wanted; /* a pid, or the beginning of a job's number; NULL: all */
-    bool as_json;
+    bool as_json, all;
     int64_t watch_ns; /* 0: once */
 };
 
@@ -100,7 +100,7 @@ static void add_jobs(struct wf_text *out, const struct status *status, const str
         bool in_full = job->alive > 0 || asked->wanted != NULL;
 
         if (!is_wanted(job, asked->wanted)) continue;
-        status_add_text(out, job, in_full);
+        status_add_text(out, job, in_full, asked->all);
         waits = waits || (job->alive > 0 && status_has_waits(job));
         ended = ended || !in_full;
     }
@@ -241,6 +241,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
         return CLI_USAGE;
     asked.wanted = args.rest_count > 0 ? args.rest[0] : NULL;
     asked.as_json = cli_has(command, &args, "json");
+    asked.all = cli_has(command, &args, "all");
     if (asked.wanted != NULL && !is_name(asked.wanted)) return print_file(&asked);
     return asked.watch_ns > 0 ? watch(&asked) : look(&asked, false);
 }
@@ -253,8 +254,10 @@ const struct cli_command cli_status = {
         "weft status 24945 --watch 2   # PID: of a rank or of its launcher\n"
         "  weft status c8da              # JOB: the first digits of its number, at least four\n"
         "  weft status ./copied          # FILE: the operations in a recorder, or in a copy of one",
+    .page = "observability.md",
     .options =
         (const struct cli_option[]){
+            {"all", NULL, "show idle communicators too", 0},
             {"watch", "SECONDS",
              "show it again every so many seconds; with --json one object per line", 0},
             CLI_JSON,

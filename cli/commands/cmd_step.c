@@ -51,7 +51,7 @@ static bool read_options(const struct cli_command *command, const struct cli_arg
 
     if (!cli_int(command, args, "jitter", 0, 1000, 0, &jitter) ||
         !cli_int(command, args, "seed", 0, INT64_MAX, 1, &seed) ||
-        !cli_size(command, args, "memory", 0, &memory))
+        !cli_size(command, args, "memory-limit", 0, &memory))
         return false;
     out->memory_limit = (uint64_t)memory;
     out->options = (weft_prediction_options){.struct_size = sizeof out->options,
@@ -227,6 +227,7 @@ const struct cli_command cli_step = {
     .arguments = "GRAPH [--mesh M] [--schedule S] [--microbatches N] [options]",
     .example = "weft step examples/graphs/llama-8b.graph --mesh pp=4,dp=8,tp=8/8 --schedule zbv "
                "--microbatches 16",
+    .page = "training/planning-a-run.md",
     .options =
         (const struct cli_option[]){
             CLI_MESH,
@@ -236,7 +237,7 @@ const struct cli_command cli_step = {
             {"microbatches", "N",
              "microbatches of a step (default: twice the size of pp; 1 without pp)", 0},
             {"costs", "T", "a cost table of `weft costs`, or a file (default: WEFT_COSTS)", 0},
-            {"memory", "SIZE", "exit with 1 if a rank holds more", 0},
+            CLI_MEMORY_LIMIT("the most memory of a rank; exit code 1 if one holds more"),
             {"jitter", "PERCENT", "ranks are slower by a random share up to this", 0},
             {"straggler", "LIST", "slow ranks, RANK:FACTOR, such as 17:1.5 (1 or more)", 0},
             CLI_SEED,

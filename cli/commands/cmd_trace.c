@@ -207,6 +207,7 @@ const struct cli_command cli_trace = {
     .summary = "print predicted and measured times of a trace, or merge the ranks' traces",
     .arguments = "FILE [--json] | merge FILE... -o FILE",
     .example = "WEFT_TRACE=t weft run -n 4 ./train && weft trace merge t.* -o all.pftrace",
+    .page = "observability.md",
     .options = (const struct cli_option[]){CLI_JSON,
                                            {"output", "FILE", "merge: the file to write", 'o'},
                                            {0}},

@@ -382,6 +382,7 @@ const struct cli_command cli_verify = {
     .arguments = "A [B] [options]",
     .example = "weft verify Llama-3-8B out",
     .rest_max = 2,
+    .page = "checkpoints.md",
     .options = (const struct cli_option[]){CLI_RULES, CLI_JSON, {0}},
     .run = run,
 };

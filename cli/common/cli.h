@@ -63,12 +63,21 @@ struct cli_option {
     {                                                                                              \
         "placements", "P",                                                                         \
             "one per mesh axis: R, S(dim), SS(dim,factor), B(dim;sizes), G(dim;sizes), P(op), "    \
-            "O(owner)",                                                                            \
+            "O(owner); or a spec, f32[8,16] S(0),R, without --shape and --dtype",                  \
             0                                                                                      \
+    }
+#define CLI_TO                                                                                     \
+    {                                                                                              \
+        "to", "P", "the target: R,S(1), or a spec", 0                                              \
     }
 #define CLI_COSTS                                                                                  \
     {                                                                                              \
         "costs", "T", "a cost table of `weft costs`, or a file (default: WEFT_COSTS)", 0           \
+    }
+/* The most memory that the subject of the command may take. */
+#define CLI_MEMORY_LIMIT(help)                                                                     \
+    {                                                                                              \
+        "memory-limit", "SIZE", help, 0                                                            \
     }
 #define CLI_BUDGET_MS(help)                                                                        \
     {                                                                                              \
@@ -79,6 +88,7 @@ struct cli_args;
 
 struct cli_command {
     const char *name, *summary, *arguments, *example;
+    const char *page;                 /* of docs/ about its subject; NULL: cli.md alone */
     const char *note;                 /* lines of its help page, or NULL */
     const struct cli_option *options; /* ended by a NULL name; --help is implied */
     int rest_max; /* the most arguments beside options; cli_parse refuses more */
@@ -109,6 +119,9 @@ bool cli_parse(const struct cli_command *command, int argc, char **argv, bool st
 /* Print that COMMAND does not take the argument WORD, and its usage.  Returns CLI_USAGE. */
 int cli_fail_argument(const struct cli_command *command, const char *word);
 
+/* Print the pages of the manual about COMMAND. */
+void cli_print_page(FILE *file, const struct cli_command *command);
+
 /* Value of option NAME, or NULL. */
 const char *cli_value(const struct cli_command *command, const struct cli_args *args,
                       const char *name);
@@ -118,6 +131,16 @@ bool cli_has(const struct cli_command *command, const struct cli_args *args, con
  * absent. Errors name the option. */
 weft_status cli_mesh(const struct cli_command *command, const struct cli_args *args,
                      const char *option, weft_mesh **out);
+
+/* Create the spec of OPTION on MESH: placements of the tensor of --shape and --dtype, or a whole
+ * spec such as "f32[8,16] S(0),R", beside which the two are refused.  Errors name the option. */
+weft_status cli_spec(const struct cli_command *command, const struct cli_args *args,
+                     const char *option, const weft_mesh *mesh, weft_spec **out);
+/* Create the spec that TEXT of OPTION is on MESH: placements of TENSOR, or a whole spec. */
+weft_status cli_spec_of(const weft_spec *tensor, const weft_mesh *mesh, const char *option,
+                        const char *text, weft_spec **out);
+/* True if TEXT is a whole spec, not placements. */
+bool cli_is_spec(const char *text);
 
 /* Read option NAME as an integer from LEAST to MOST; FALLBACK if it is absent.  False after
  * printing an error. */
@@ -129,9 +152,9 @@ bool cli_int(const struct cli_command *command, const struct cli_args *args, con
 bool cli_size(const struct cli_command *command, const struct cli_args *args, const char *name,
               int64_t fallback, int64_t *out);
 
-/* Read option NAME as a dtype; f32 if it is absent.  False after printing an error. */
-bool cli_dtype(const struct cli_command *command, const struct cli_args *args, const char *name,
-               enum weft_dtype *out);
+/* Read option NAME as a dtype; f32 if it is absent.  Errors name the option. */
+weft_status cli_dtype(const struct cli_command *command, const struct cli_args *args,
+                      const char *name, enum weft_dtype *out) WF_NODISCARD;
 
 /* Print an error of COMMAND, which may quote files and names of others, to standard error as a
  * terminal may show it. */

@@ -13,6 +13,13 @@ static void print_usage(FILE *file, const struct cli_command *command)
             command->arguments);
 }
 
+void cli_print_page(FILE *file, const struct cli_command *command)
+{
+    fprintf(file, "manual: docs/cli.md");
+    if (command->page != NULL) fprintf(file, ", docs/%s", command->page);
+    fprintf(file, "\n");
+}
+
 static void print_help(const struct cli_command *command)
 {
     printf("weft %s - %s\n\n", command->name, command->summary);
@@ -27,7 +34,8 @@ static void print_help(const struct cli_command *command)
     }
     printf("  %-24s %s\n", "--help", "print this page");
     if (command->note != NULL) printf("\n%s\n", command->note);
-    printf("\nexample:\n  %s\n", command->example);
+    printf("\nexample:\n  %s\n\n", command->example);
+    cli_print_page(stdout, command);
 }
 
 static int option_index(const struct cli_command *command, const char *name, size_t length)
@@ -42,7 +50,9 @@ static int option_index(const struct cli_command *command, const char *name, siz
 /* Options of earlier versions and of other launchers, with their names today. */
 static const struct {
     const char *old, *now;
-} renamed[] = {{"ms", "budget-ms"}, {"n", "ranks"}, {"np", "ranks"}, {"nproc", "ranks"}};
+} renamed[] = {
+    {"ms", "budget-ms"},        {"n", "ranks"},       {"np", "ranks"}, {"nproc", "ranks"},
+    {"memory", "memory-limit"}, {"memory", "buffers"}};
 
 static const char *suggest_option(const struct cli_command *command, const char *word)
 {
@@ -202,22 +212,21 @@ bool cli_int(const struct cli_command *command, const struct cli_args *args, con
     return true;
 }
 
-bool cli_dtype(const struct cli_command *command, const struct cli_args *args, const char *name,
-               enum weft_dtype *out)
+weft_status cli_dtype(const struct cli_command *command, const struct cli_args *args,
+                      const char *name, enum weft_dtype *out)
 {
     const char *text = cli_value(command, args, name);
     struct wf_text reason = {0};
     uint32_t dtype = WEFT_DTYPE_F32;
+    weft_status status = WEFT_OK;
 
     if (text != NULL && !wf_dtype_find(text, strlen(text), &dtype)) {
         wf_dtype_explain(text, strlen(text), &reason);
-        fprintf(stderr, "weft %s: --%s: %s\n", command->name, name,
-                reason.data != NULL ? reason.data : "");
+        status = wf_fail(WEFT_ERR_PARSE, "--%s: %s", name, reason.data != NULL ? reason.data : "");
         wf_text_free(&reason);
-        return false;
     }
     *out = (enum weft_dtype)dtype;
-    return true;
+    return status;
 }
 
 static int exit_code_of(weft_status status)

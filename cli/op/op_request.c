@@ -117,7 +117,7 @@ static weft_status read_output(struct op_request *r, const char *value)
     status = wf_text_status(&text);
     if (status == WEFT_OK) status = weft_spec_parse(r->mesh, text.data, &spec);
     wf_text_free(&text);
-    if (status != WEFT_OK) return wf_fail_context(status, "--output takes a dtype and a shape");
+    if (status != WEFT_OK) return wf_fail_context(status, "--out takes a dtype and a shape");
     *t = (weft_op_tensor){.dtype = weft_spec_dtype(spec), .dims = weft_spec_dims(spec)};
     memcpy(t->shape, weft_spec_shape(spec), (size_t)t->dims * sizeof t->shape[0]);
     weft_spec_release(&spec);
@@ -130,7 +130,7 @@ static weft_status read_output(struct op_request *r, const char *value)
 /* Read the option of an output at ARGV[*AT].  *TAKEN: it is one. */
 static weft_status read_of_output(struct op_request *r, int argc, char **argv, int *at, bool *taken)
 {
-    const char *value = value_at(argc, argv, "output", at);
+    const char *value = value_at(argc, argv, "out", at);
 
     *taken = value != NULL;
     if (value != NULL && r->call.output_count == OP_OUTPUTS_MAX)

@@ -22,7 +22,7 @@ struct op_request {
 
 /* Register the rules that every --rule of ARGV gives. */
 weft_status op_request_register(int argc, char **argv) WF_NODISCARD;
-/* Read --mesh, --costs, and every --input, --output, --want and --attr of ARGV.  False after
+/* Read --mesh, --costs, and every --input, --out, --want and --attr of ARGV.  False after
  * printing an error, with *EXIT_CODE set; otherwise the caller frees *OUT. */
 bool op_request_read(const struct cli_command *command, const struct cli_args *args, int argc,
                      char **argv, struct op_request *out, int *exit_code);

@@ -3,12 +3,6 @@
 
 #include <string.h>
 
-struct tensor {
-    enum weft_dtype dtype;
-    int32_t dims;
-    int64_t shape[WEFT_MAX_DIMS];
-};
-
 static bool complain(const struct cli_command *command, int *exit_code)
 {
     cli_complain(command, "%s", weft_last_error());
@@ -42,15 +36,6 @@ static bool choose(const struct cli_command *command, const char *option, const 
     if (nearest >= 0) fprintf(stderr, "; did you mean %s?", names[nearest]);
     fprintf(stderr, "\n");
     return false;
-}
-
-static weft_status read_spec(const struct tensor *tensor, const weft_mesh *mesh, const char *option,
-                             const char *text, weft_spec **out)
-{
-    weft_status status =
-        weft_spec_parse_placements(mesh, tensor->dtype, tensor->dims, tensor->shape, text, out);
-
-    return status == WEFT_OK ? status : wf_fail_context(status, "--%s", option);
 }
 
 /* Set a bit of *OUT for each kind of step in LIST, which may be NULL. */
@@ -94,39 +79,47 @@ static bool read_options(const struct cli_command *command, const struct cli_arg
     return true;
 }
 
+/* Give *TO the dtype of --to-dtype. */
+static weft_status change_dtype(const struct cli_command *command, const struct cli_args *args,
+                                weft_spec **to)
+{
+    weft_spec *other = NULL;
+    enum weft_dtype dtype;
+
+    if (!cli_has(command, args, "to-dtype")) return WEFT_OK;
+    if (cli_is_spec(cli_value(command, args, "to")))
+        return wf_fail(WEFT_ERR_INVALID, "--to is a whole spec; leave out --to-dtype");
+    WF_TRY(cli_dtype(command, args, "to-dtype", &dtype));
+    WF_TRY(weft_spec_with_dtype(*to, dtype, &other));
+    weft_spec_release(to);
+    *to = other;
+    return WEFT_OK;
+}
+
 static weft_status read_layouts(const struct cli_command *command, const struct cli_args *args,
-                                struct tensor *tensor, enum weft_dtype to, struct request *out)
+                                struct request *out)
 {
     bool other = cli_has(command, args, "to-mesh");
-    weft_status status =
-        weft_shape_parse(cli_value(command, args, "shape"), &tensor->dims, tensor->shape);
 
-    if (status != WEFT_OK) return wf_fail_context(status, "--shape");
     WF_TRY(cli_mesh(command, args, "mesh", &out->mesh));
     WF_TRY(cli_mesh(command, args, other ? "to-mesh" : "mesh", &out->to_mesh));
-    WF_TRY(read_spec(tensor, out->mesh, "from", cli_value(command, args, "from"), &out->from));
-    tensor->dtype = to;
-    WF_TRY(read_spec(tensor, out->to_mesh, "to", cli_value(command, args, "to"), &out->to));
+    WF_TRY(cli_spec(command, args, "from", out->mesh, &out->from));
+    WF_TRY(cli_spec_of(out->from, out->to_mesh, "to", cli_value(command, args, "to"), &out->to));
+    WF_TRY(change_dtype(command, args, &out->to));
     return weft_cost_table_open(cli_value(command, args, "costs"), &out->costs);
 }
 
 bool request_read(const struct cli_command *command, const struct cli_args *args,
                   struct request *out, int *exit_code)
 {
-    static const char *const needed[] = {"mesh", "shape", "from", "to"};
-    struct tensor tensor;
-    enum weft_dtype to;
+    static const char *const needed[] = {"mesh", "from", "to"};
 
     memset(out, 0, sizeof *out);
     *exit_code = CLI_USAGE;
     for (size_t i = 0; i < WF_COUNT(needed); i++)
         if (!cli_has(command, args, needed[i])) return missing(command, needed[i], exit_code);
-    if (!read_options(command, args, out) || !cli_dtype(command, args, "dtype", &tensor.dtype))
-        return false;
-    to = tensor.dtype;
-    if (cli_has(command, args, "to-dtype") && !cli_dtype(command, args, "to-dtype", &to))
-        return false;
-    if (read_layouts(command, args, &tensor, to, out) != WEFT_OK) {
+    if (!read_options(command, args, out)) return false;
+    if (read_layouts(command, args, out) != WEFT_OK) {
         request_free(out);
         return complain(command, exit_code);
     }

@@ -9,12 +9,11 @@
 #define REQUEST_OPTIONS                                                                            \
     CLI_MESH, {"to-mesh", "M", "the target's mesh (default: the same mesh)", 0}, CLI_SHAPE,        \
         CLI_DTYPE, {"to-dtype", "T", "the target's dtype (default: the same dtype)", 0},           \
-        {"from", "P", "placements of the source: S(0),R", 0},                                      \
-        {"to", "P", "placements of the target: R,S(1)", 0},                                        \
-        {"memory-limit", "B", "most scratch per rank: 65536, 64MiB", 0},                           \
+        {"from", "P", "the source: S(0),R, or a spec, f32[8,16] S(0),R", 0}, CLI_TO,               \
+        CLI_MEMORY_LIMIT("the most scratch per rank: 65536, 64MiB"),                               \
         {"minimize", "X", "time (default), bytes or memory", 0},                                   \
         {"planner", "X", "search (default) or exchange", 0},                                       \
-        {"without", "X,...", "kinds of steps to exclude: exchange,permute", 0}, CLI_COSTS
+        {"without", "NAME", "kinds of steps to exclude: exchange,permute", 0}, CLI_COSTS
 
 struct request {
     weft_mesh *mesh, *to_mesh;

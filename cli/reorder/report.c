@@ -65,7 +65,7 @@ static void add_excess(struct wf_text *out, const weft_reorder_info *info, uint6
     if (limit == 0 || info->peak_after <= limit) return;
     wf_text_add(out, "note: the order needs ");
     wf_text_bytes(out, info->peak_after);
-    wf_text_add(out, ", more than --memory ");
+    wf_text_add(out, ", more than --memory-limit ");
     wf_text_bytes(out, limit);
     wf_text_add(out, info->peak_before > limit ? "; the given order needs more than that too\n"
                                                : "; this pass does not limit memory\n");

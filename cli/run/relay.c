@@ -60,9 +60,11 @@ static void take_lines(struct run_job *job, int32_t index, struct run_pipe *pipe
         const char *stop = newline != NULL ? newline : end;
 
         if (newline == NULL && !all) break;
-        add_prefix(job, index, pipe->to, out);
-        wf_text_append(out, at, (size_t)(stop - at));
-        wf_text_char(out, '\n');
+        if (job->shown < 0 || job->shown == index) {
+            add_prefix(job, index, pipe->to, out);
+            wf_text_append(out, at, (size_t)(stop - at));
+            wf_text_char(out, '\n');
+        }
         if (pipe->to == STDERR_FILENO) remember(&job->processes[index], at, (size_t)(stop - at));
         at = newline != NULL ? newline + 1 : end;
     }

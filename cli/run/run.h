@@ -39,6 +39,7 @@ struct run_job {
     int32_t count;     /* number of processes: one per rank, or one if ranks are threads */
     char **program;    /* with its arguments, ended by NULL */
     bool threads, keep_going, prefix;
+    int32_t shown;                /* the rank whose output is printed; -1: of all */
     int64_t timeout_ns, grace_ns; /* timeout 0: none */
     const char *stdin_policy;     /* "auto", "none" or a rank */
     bool counts_json;             /* print the counters as JSON */

@@ -88,6 +88,7 @@ static void add_comm(struct wf_json *json, const struct status_job *job,
     status_add_absent(&absent, comm);
     wf_json_string(json, "absent", absent.data != NULL ? absent.data : "");
     if (absent.failed) json->out->failed = true;
+    wf_json_bool(json, "idle", comm->idle);
     wf_text_free(&absent);
     wf_json_begin(json, "groups", '[');
     for (int32_t i = 0; i < comm->group_count; i++)
@@ -131,6 +132,26 @@ static void add_causes(struct wf_json *json, const struct status_job *job)
     wf_free(waiting);
 }
 
+static void add_difference(struct wf_json *json, const struct status_job *job)
+{
+    struct status_difference found;
+
+    status_find_difference(job, &found);
+    if (found.comm == NULL) {
+        wf_json_null(json, "first_difference");
+        return;
+    }
+    wf_json_begin(json, "first_difference", '{');
+    wf_json_string(json, "communicator", found.comm->name);
+    wf_json_uint(json, "sequence", found.sequence);
+    wf_json_int(json, "rank", found.rank->info.rank);
+    status_add_record(json, "called", found.rank->recorder, job->read_ns, found.record);
+    wf_json_int(json, "other", found.other->info.rank);
+    status_add_record(json, "other_called", found.other->recorder, job->read_ns,
+                      found.other_record);
+    wf_json_end(json, '}');
+}
+
 void status_add_json(struct wf_json *json, const struct status_job *job)
 {
     const weft_recorder_info *info = &job->ranks[0].info;
@@ -150,6 +171,7 @@ void status_add_json(struct wf_json *json, const struct status_job *job)
     wf_json_end(json, ']');
     add_causes(json, job);
     add_waits(json, job);
+    add_difference(json, job);
     wf_json_begin(json, "communicators", '[');
     for (size_t i = 0; i < job->comm_count; i++)
         add_comm(json, job, &job->comms[i]);

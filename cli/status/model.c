@@ -62,15 +62,17 @@ static struct status_comm *find_comm_of(const struct status_job *job, uint64_t n
     return NULL;
 }
 
-static void note_record(struct status_position *position, const weft_record *record)
+static void note_record(struct status_position *position, const weft_record *record, bool has_ended)
 {
+    bool is_open = record->state == WEFT_RECORD_SUBMITTED ||
+                   (has_ended && record->state == WEFT_RECORD_FAILED);
+
     if (position->begun == NULL) position->begun = record;
     if (position->finished == NULL && record->state == WEFT_RECORD_FINISHED)
         position->finished = record;
     if (status_is_collective(record) && record->sequence > position->sequence)
         position->sequence = record->sequence;
-    if (status_is_collective(record) && record->state == WEFT_RECORD_SUBMITTED &&
-        position->pending == NULL)
+    if (status_is_collective(record) && is_open && position->pending == NULL)
         position->pending = record;
     if (status_is_message(record) && record->state == WEFT_RECORD_SUBMITTED &&
         position->peer_count < STATUS_PEERS)
@@ -91,7 +93,7 @@ static void find_positions(struct status_job *job, struct status_rank *rank, int
         if (record->comm == 0 || !is_place(record)) continue;
         if (comm == NULL || comm->number != record->comm)
             comm = find_comm_of(job, record->comm, index);
-        if (comm != NULL) note_record(&comm->positions[index], record);
+        if (comm != NULL) note_record(&comm->positions[index], record, job->alive == 0);
     }
 }
 
@@ -172,6 +174,43 @@ static int by_number(const void *a, const void *b)
     return one->number < other->number ? -1 : 1;
 }
 
+/* ---- idle communicators ---- */
+
+static bool is_idle(const struct status_job *job, const struct status_comm *comm)
+{
+    for (int32_t i = 0; i < comm->position_count; i++) {
+        const struct status_position *p = &comm->positions[i];
+
+        if (p->pending != NULL || p->peer_count > 0 || p->failed != WEFT_OK) return false;
+        if (p->begun != NULL && p->begun->state != WEFT_RECORD_FINISHED) return false;
+        if (p->mark != STATUS_NONE && job->alive > 0) return false;
+    }
+    return true;
+}
+
+static uint64_t newest_of(const struct status_comm *comm)
+{
+    uint64_t newest = 0;
+
+    for (int32_t i = 0; i < comm->position_count; i++)
+        if (comm->positions[i].begun != NULL && comm->positions[i].begun->submitted > newest)
+            newest = comm->positions[i].begun->submitted;
+    return newest;
+}
+
+void status_find_idle(struct status_job *job)
+{
+    struct status_comm *newest = NULL;
+
+    for (size_t i = 0; i < job->comm_count; i++) {
+        struct status_comm *comm = &job->comms[i];
+
+        comm->idle = is_idle(job, comm);
+        if (newest == NULL || newest_of(comm) > newest_of(newest)) newest = comm;
+    }
+    if (newest != NULL) newest->idle = false;
+}
+
 /* ---- jobs ---- */
 
 static weft_status fill_job(struct status_job *job)
@@ -190,7 +229,9 @@ static weft_status fill_job(struct status_job *job)
         find_positions(job, &job->ranks[i], i);
     for (size_t i = 0; i < job->comm_count; i++)
         keep_members(job, &job->comms[i]);
-    return status_find_waits(job);
+    WF_TRY(status_find_waits(job));
+    status_find_idle(job);
+    return WEFT_OK;
 }
 
 static weft_status add_job(struct status *status, size_t first, size_t count)

@@ -2,6 +2,7 @@
  *
  *     model.c  recorders become jobs, communicators and positions
  *     waits.c  which rank waits for which
+ *     differ.c the first collective that ranks called differently
  *     text.c   as text
  *     json.c   as JSON
  *     file.c   the records of one recorder
@@ -38,11 +39,12 @@ struct status_rank {
 struct status_position {
     struct status_rank *rank;
     bool has_comm;
-    weft_status failed;                     /* of the communicator on this rank */
-    const weft_record *begun;               /* newest operation; NULL: none in the recorder */
-    const weft_record *finished;            /* newest that is complete; NULL likewise */
-    const weft_record *pending;             /* newest collective that has not ended; NULL: none */
-    uint64_t sequence;                      /* of the newest collective; 0: none in the recorder */
+    weft_status failed;          /* of the communicator on this rank */
+    const weft_record *begun;    /* newest operation; NULL: none in the recorder */
+    const weft_record *finished; /* newest that is complete; NULL likewise */
+    const weft_record *pending;  /* newest collective that has not ended, and if the job has ended
+                                    also one that failed; NULL: none */
+    uint64_t sequence;           /* of the newest collective; 0: none in the recorder */
     const weft_record *peers[STATUS_PEERS]; /* messages that have not ended */
     int32_t peer_count;
     enum status_mark mark;
@@ -65,11 +67,12 @@ struct status_comm {
     int32_t position_count;
     struct status_group *groups; /* by mark, then by first rank */
     int32_t group_count;
+    bool idle; /* no rank is in an operation on it, none is conspicuous, and it has not failed */
 };
 
 struct status_job {
     uint64_t id;
-    int32_t size, alive;
+    int32_t size, alive; /* ALIVE 0: it has ended; its last operations tell who waited for whom */
     uint64_t begun_ns, read_ns;
     struct status_rank *ranks; /* in order */
     int32_t rank_count;
@@ -78,6 +81,14 @@ struct status_job {
     /* waits[w * rank_count + b]: the communicator on which rank index W waits for B, counted from
      * 1; 0: it does not. */
     uint32_t *waits;
+};
+
+/* The first collective of a communicator in which ranks differ. */
+struct status_difference {
+    const struct status_comm *comm; /* NULL: there is none in the recorders */
+    uint64_t sequence;
+    const struct status_rank *rank, *other; /* the first rank, and the first that differs from it */
+    const weft_record *record, *other_record;
 };
 
 struct status {
@@ -104,6 +115,8 @@ bool status_has_rank(const char *list, int32_t rank);
 weft_status status_find_waits(struct status_job *job) WF_NODISCARD;
 /* Put the positions of COMM into groups. */
 weft_status status_group(const struct status_job *job, struct status_comm *comm) WF_NODISCARD;
+/* Set the marks of idle communicators.  The one with the newest operation is not idle. */
+void status_find_idle(struct status_job *job);
 /* True if rank index BLAMED holds up others and does not itself wait.  WAITING, of rank_count, is
  * set to those that wait for it, also by way of others. */
 bool status_is_cause(const struct status_job *job, int32_t blamed, bool *waiting);
@@ -111,6 +124,9 @@ bool status_is_cause(const struct status_job *job, int32_t blamed, bool *waiting
 bool status_any_wait(const struct status_job *job, bool *waiting);
 /* True if a rank waits for another, or has not ended an operation. */
 bool status_has_waits(const struct status_job *job);
+/* Find it in the recorders of a job that waits or has ended.  It is that of the first communicator
+ * that has one. */
+void status_find_difference(const struct status_job *job, struct status_difference *out);
 /* The name of a position's mark: "ended", "stopped", "behind" ...; NULL for STATUS_NONE. */
 const char *status_mark_name(const struct status_position *position);
 
@@ -118,7 +134,8 @@ const char *status_mark_name(const struct status_position *position);
 void status_add_ranks(struct wf_text *out, const struct status_job *job, const bool *chosen);
 /* "3,5-7": the world ranks of COMM whose recorders are not on this host. */
 void status_add_absent(struct wf_text *out, const struct status_comm *comm);
-void status_add_text(struct wf_text *out, const struct status_job *job, bool in_full);
+/* IN_FULL: not only a line.  ALL: idle communicators too. */
+void status_add_text(struct wf_text *out, const struct status_job *job, bool in_full, bool all);
 void status_add_json(struct wf_json *json, const struct status_job *job);
 /* RECORD of RECORDER, which was read at READ_NS; NULL: none. */
 void status_add_record(struct wf_json *json, const char *key, const weft_recorder *recorder,

@@ -159,7 +159,7 @@ static void add_comm(struct wf_text *out, const struct status_job *job,
         add_group(out, job, &comm->groups[i]);
 }
 
-/* ---- why the job does not go on ---- */
+/* ---- why the job waits ---- */
 
 /* The position of RANK that says most about why it holds up others. */
 static const struct status_position *worst_position(const struct status_job *job,
@@ -209,10 +209,18 @@ static void add_cause(struct wf_text *out, const struct status_job *job, int32_t
     const struct status_comm *comm = NULL;
     const struct status_position *p = worst_position(job, rank, &comm);
 
-    wf_text_add(out, "  %srank %d holds up ", cli_colour(stdout, CLI_RED), rank->info.rank);
+    wf_text_add(out, "  %srank %d %s ", cli_colour(stdout, CLI_RED), rank->info.rank,
+                job->alive > 0 ? "holds up" : "held up");
     status_add_ranks(out, job, waiting);
     wf_text_add(out, "%s: ", cli_colour(stdout, CLI_PLAIN));
-    if (!rank->info.alive) {
+    if (job->alive == 0) {
+        if (p != NULL && p->mark == STATUS_BEHIND && p->sequence > 0)
+            wf_text_add(out, "it was behind at #%" PRIu64 " of %s when the job ended (pid %d)",
+                        p->sequence, comm->name, rank->info.pid);
+        else
+            wf_text_add(out, "it was not in their operation when the job ended (pid %d)",
+                        rank->info.pid);
+    } else if (!rank->info.alive) {
         wf_text_add(out, rank->info.removed ? "it has left the job" : "it has ended (pid %d)",
                     rank->info.pid);
     } else if (rank->info.stopped) {
@@ -289,6 +297,23 @@ static void add_states(struct wf_text *out, const struct status_job *job, bool *
     wf_free(chosen);
 }
 
+/* "the first call that differs: #41 of tp is all-reduce of 8.0 MiB on rank 0, all-gather ..." */
+static void add_difference(struct wf_text *out, const struct status_job *job)
+{
+    struct status_difference found;
+
+    status_find_difference(job, &found);
+    if (found.comm == NULL) return;
+    wf_text_add(out, "  %sthe first call that differs%s on %s: rank %d called ",
+                cli_colour(stdout, CLI_RED), cli_colour(stdout, CLI_PLAIN),
+                found.comm->name[0] != '\0' ? found.comm->name : "a communicator",
+                found.rank->info.rank);
+    add_operation(out, found.rank->recorder, found.record);
+    wf_text_add(out, ", rank %d ", found.other->info.rank);
+    add_operation(out, found.other->recorder, found.other_record);
+    wf_text_char(out, '\n');
+}
+
 static void add_causes(struct wf_text *out, const struct status_job *job)
 {
     bool *waiting = wf_calloc((size_t)job->rank_count, sizeof *waiting), found = false;
@@ -305,17 +330,19 @@ static void add_causes(struct wf_text *out, const struct status_job *job)
     if (!found && status_any_wait(job, waiting)) {
         wf_text_add(out, "  ");
         status_add_ranks(out, job, waiting);
-        wf_text_add(out, " wait for each other\n");
+        wf_text_add(out, " %s for each other\n", job->alive > 0 ? "wait" : "waited");
     }
     add_states(out, job, waiting);
+    add_difference(out, job);
     wf_free(waiting);
 }
 
 /* ---- the job ---- */
 
-void status_add_text(struct wf_text *out, const struct status_job *job, bool in_full)
+void status_add_text(struct wf_text *out, const struct status_job *job, bool in_full, bool all)
 {
     const weft_recorder_info *info = &job->ranks[0].info;
+    size_t hidden = 0;
 
     wf_text_add(out, "%sjob %016" PRIx64 "%s: %s on %s, %d rank%s", cli_colour(stdout, CLI_BOLD),
                 job->id, cli_colour(stdout, CLI_PLAIN), info->program, info->backend, job->size,
@@ -333,6 +360,13 @@ void status_add_text(struct wf_text *out, const struct status_job *job, bool in_
     wf_text_char(out, '\n');
     if (!in_full) return;
     add_causes(out, job);
-    for (size_t i = 0; i < job->comm_count; i++)
-        add_comm(out, job, &job->comms[i]);
+    for (size_t i = 0; i < job->comm_count; i++) {
+        if (all || !job->comms[i].idle)
+            add_comm(out, job, &job->comms[i]);
+        else
+            hidden++;
+    }
+    if (hidden > 0)
+        wf_text_add(out, "  %zu communicator%s idle; --all shows %s\n", hidden,
+                    hidden == 1 ? " is" : "s are", hidden == 1 ? "it" : "them");
 }

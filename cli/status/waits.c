@@ -19,9 +19,10 @@ static bool is_there(const struct status_rank *rank)
     return rank->info.alive && !rank->info.stopped;
 }
 
-/* True if POSITION is in an operation, and was in it at both readings. */
-static bool is_waiting(const struct status_position *position)
+/* True if POSITION is in an operation, and was in it at both readings, or when the job ended. */
+static bool is_waiting(const struct status_job *job, const struct status_position *position)
 {
+    if (job->alive == 0) return position->pending != NULL;
     return is_there(position->rank) && !position->rank->moved;
 }
 
@@ -45,15 +46,16 @@ static uint8_t usual_operation(const struct status_comm *comm, uint64_t sequence
     return best;
 }
 
-static uint64_t newest_sequence(const struct status_comm *comm, bool pending)
+static uint64_t newest_sequence(const struct status_job *job, const struct status_comm *comm,
+                                bool pending)
 {
     uint64_t newest = 0;
 
     for (int32_t i = 0; i < comm->position_count; i++) {
         const struct status_position *p = &comm->positions[i];
-        uint64_t sequence = !pending                              ? p->sequence
-                            : p->pending != NULL && is_waiting(p) ? p->pending->sequence
-                                                                  : 0;
+        uint64_t sequence = p->sequence;
+
+        if (pending) sequence = p->pending != NULL && is_waiting(job, p) ? p->pending->sequence : 0;
 
         if (sequence > newest) newest = sequence;
     }
@@ -65,27 +67,29 @@ static bool is_binding(const struct status_position *position)
     return position->begun != NULL && position->begun->operation == WEFT_RECORD_PLAN;
 }
 
-static enum status_mark mark_of(const struct status_position *p, uint64_t newest, uint64_t waiting,
-                                uint8_t usual)
+static enum status_mark mark_of(const struct status_job *job, const struct status_position *p,
+                                uint64_t newest, uint64_t waiting, uint8_t usual)
 {
-    if (!p->rank->info.alive) return STATUS_ENDED;
+    enum status_mark last = job->alive > 0 ? STATUS_NONE : STATUS_ENDED;
+
+    if (!p->rank->info.alive && job->alive > 0) return STATUS_ENDED;
     if (p->rank->info.stopped) return STATUS_STOPPED;
     if (moves(p->rank)) return STATUS_NONE;
-    if (!p->has_comm) return waiting > 0 ? STATUS_MISSING : STATUS_NONE;
+    if (!p->has_comm) return waiting > 0 ? STATUS_MISSING : last;
     if (p->sequence < waiting) return STATUS_BEHIND;
     if (p->sequence == newest && p->begun != NULL && status_is_collective(p->begun) &&
         p->begun->operation != usual)
         return STATUS_OTHER;
-    return STATUS_NONE;
+    return last;
 }
 
-static void set_marks(struct status_comm *comm)
+static void set_marks(const struct status_job *job, struct status_comm *comm)
 {
-    uint64_t newest = newest_sequence(comm, false), waiting = newest_sequence(comm, true);
+    uint64_t newest = newest_sequence(job, comm, false), waiting = newest_sequence(job, comm, true);
     uint8_t usual = usual_operation(comm, newest);
 
     for (int32_t i = 0; i < comm->position_count; i++)
-        comm->positions[i].mark = mark_of(&comm->positions[i], newest, waiting, usual);
+        comm->positions[i].mark = mark_of(job, &comm->positions[i], newest, waiting, usual);
 }
 
 const char *status_mark_name(const struct status_position *position)
@@ -162,9 +166,20 @@ static bool waits_for_creation(const struct status_position *p, const struct sta
     return found->state == WEFT_RECORD_SUBMITTED && !is_there(other->rank);
 }
 
-static bool waits_for(const struct status_position *p, const struct status_position *other)
+/* True if P's operation failed for want of OTHER, which was not in it. */
+static bool failed_for(const struct status_position *p, const struct status_position *other)
 {
-    if (p == other || !is_waiting(p) || p->mark == STATUS_OTHER) return false;
+    return p->pending->waits_for == other->rank->info.rank &&
+           (other->pending == NULL || other->pending->sequence != p->pending->sequence);
+}
+
+static bool waits_for(const struct status_job *job, const struct status_position *p,
+                      const struct status_position *other)
+{
+    if (p == other || !is_waiting(job, p) || p->mark == STATUS_OTHER) return false;
+    if (job->alive == 0)
+        return (other->mark != STATUS_ENDED && holds_up(other, p->pending->sequence)) ||
+               failed_for(p, other);
     if (p->pending != NULL && holds_up(other, p->pending->sequence)) return true;
     if (is_binding(p) && !is_binding(other) && !moves(other->rank)) return true;
     return waits_for_creation(p, other) || waits_for_message(p, other);
@@ -179,7 +194,8 @@ static void find_in(struct status_job *job, size_t number)
             const struct status_position *p = &comm->positions[i], *other = &comm->positions[k];
             int32_t at = index_of(job, p) * job->rank_count + index_of(job, other);
 
-            if (job->waits[at] == 0 && waits_for(p, other)) job->waits[at] = (uint32_t)number + 1;
+            if (job->waits[at] == 0 && waits_for(job, p, other))
+                job->waits[at] = (uint32_t)number + 1;
         }
 }
 
@@ -190,7 +206,7 @@ weft_status status_find_waits(struct status_job *job)
     job->waits = wf_calloc(count, sizeof *job->waits);
     if (job->waits == NULL) return wf_fail_memory(count * sizeof *job->waits);
     for (size_t i = 0; i < job->comm_count; i++) {
-        set_marks(&job->comms[i]);
+        set_marks(job, &job->comms[i]);
         find_in(job, i);
         WF_TRY(status_group(job, &job->comms[i]));
     }

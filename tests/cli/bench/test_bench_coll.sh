@@ -14,7 +14,7 @@ json coll --sizes 8,1KiB,100K --json -- \
     'all(0 < r["min_ns"] <= r["median_ns"] <= r["p99_ns"] for r in it["rows"])' \
     'all(r["memcpy_gbps"] > 0 and r["samples"] >= 3 for r in it["rows"])'
 json coll --min-bytes 8 --max-bytes 64 --op broadcast,all_gather --dtype bf16 --ranks 3 \
-    --memory malloc --json -- \
+    --buffers malloc --json -- \
     '{r["op"] for r in it["rows"]} == {"all_gather", "broadcast"}' \
     '[r["bytes"] for r in it["rows"] if r["op"] == "broadcast"] == [8, 16, 32, 64]' \
     '[r["bytes"] for r in it["rows"] if r["op"] == "all_gather"] == [6, 12, 30, 60]' \
@@ -34,7 +34,7 @@ expect 2 "--sizes is \"8,\"; expected a list" coll --sizes 8,
 expect 2 "--sizes is \"0\"" coll --sizes 0
 expect 2 "expected a size from --min-bytes on" coll --min-bytes 64 --max-bytes 8
 expect 2 "--dtype: \"f31\" is not a dtype; the dtypes are" coll --dtype f31
-expect 2 "--memory is \"shm\"; expected alloc or malloc" coll --memory shm
+expect 2 "--buffers is \"shm\"; expected alloc or malloc" coll --buffers shm
 expect 2 "did you mean --ranks?" coll --rank 2
 WEFT_BACKEND=nothing expect 3 "nothing" coll --sizes 8
 # ranks that a launcher started: rank 0 prints, and more rows than a pipe holds do not block it

@@ -63,7 +63,7 @@ assert part[p + "qkv_proj.weight"] == wanted
 PY
 
 # Ranks of a launcher divide the work, with and without checksums.
-contains '23 tensors' "$weft" run -n 3 "$weft" reshard plain.safetensors ranks3 --layout l.layout --memory 8M
+contains '23 tensors' "$weft" run -n 3 "$weft" reshard plain.safetensors ranks3 --layout l.layout --memory-limit 8M
 contains 'the same' "$weft" verify plain.safetensors ranks3
 contains 'written in' "$weft" reshard plain.safetensors alone --verify
 contains 'written in' "$weft" run -n 2 "$weft" reshard plain.safetensors together --verify
@@ -91,7 +91,7 @@ round_trip stack-experts unstack-experts
 # Casts, in bounded memory, and a difference that is named.
 printf '* = *\n* : cast f32\n' >wide.rules
 printf '* = *\n* : cast bf16\n' >narrow.rules
-contains 'written in' "$weft" reshard plain.safetensors wide.safetensors --rules wide.rules --memory 8M
+contains 'written in' "$weft" reshard plain.safetensors wide.safetensors --rules wide.rules --memory-limit 8M
 contains 'F32' "$weft" inspect wide.safetensors
 contains 'the same' "$weft" verify wide.safetensors plain.safetensors --rules narrow.rules
 expect 1 'different: plain.safetensors has tensor "' "$weft" verify plain.safetensors there --rules "$rules/fuse-qkv.rules"

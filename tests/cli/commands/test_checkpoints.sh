@@ -66,12 +66,12 @@ contains 'the same: 19 tensors' "$weft" verify hf tp4
 json "$weft" reshard tp2 new --layout "$layouts/llama.layout" --dry-run --json -- \
     "[f['written'] for f in it['files'] if f['written']] == [$(stat -c %s tp4/* | paste -sd,)]"
 contains 'the same' "$weft" verify tp4 tp2
-contains 'read' "$weft" reshard tp4 back.safetensors --memory 8M
+contains 'read' "$weft" reshard tp4 back.safetensors --memory-limit 8M
 json "$weft" verify hf back.safetensors --json -- 'it["same"] and it["difference"] is None'
 
 # Checksums do not depend on the layout.
 "$weft" reshard hf sums2 --layout "$layouts/llama.layout" --mesh tp=2 --verify >/dev/null || not_so "checksums"
-"$weft" reshard tp4 sums --verify --memory 8M >/dev/null || not_so "checksums"
+"$weft" reshard tp4 sums --verify --memory-limit 8M >/dev/null || not_so "checksums"
 is '' cmp sums/weft.json sums2/weft.json
 contains 'the same: 19 tensors' "$weft" verify sums
 contains 'the same: 19 tensors' "$weft" verify sums2
@@ -140,7 +140,7 @@ PY
 printf 'mesh tp=4\n* S(1)\n' >columns.layout
 limit='ulimit -v 131072'
 if grep -qaE '__(asan|tsan)_init' "$weft"; then limit=true; fi # sanitizers reserve terabytes
-contains 'written in' bash -c "$limit && '$weft' reshard large.safetensors bounded --layout columns.layout --memory 16M -j 2"
+contains 'written in' bash -c "$limit && '$weft' reshard large.safetensors bounded --layout columns.layout --memory-limit 16M -j 2"
 contains 'the same' "$weft" verify large.safetensors bounded
 rm -rf bounded
 

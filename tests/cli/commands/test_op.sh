@@ -21,7 +21,7 @@ contains '  These are never split: d, t' op sdpa
 contains 'relu_ writes its first output in the memory of its first input' op relu_
 contains 'The signature depends on shapes' op aten.view.default
 contains 'softmax' op --list
-contains '    mm: a[m k] b[k n] -> c[m n]; sum k; lin a | b; same a b' op --rules
+contains '    mm: a[m k] b[k n] -> c[m n]; sum k; lin a | b; same a b' op --all-rules
 json op mm --mesh dp=2,tp=4 --input 'f32[64,32] S(0),S(1)' --input 'f32[32,16] R,S(0)' --json -- \
     'it["op"] == "mm" and it["rule"].startswith("mm: ") and it["strategies"] == []' \
     'it["chosen"]["inputs"] == ["f32[64,32] S(0),S(1)", "f32[32,16] R,S(0)"]' \
@@ -60,7 +60,7 @@ contains '  - split b: x and y are split' op shifted --rule 'shifted: x[a b] -> 
 contains 'output 0: f32[4,4] S(1)' \
     op shifted --rule 'shifted: x[a b] -> y[a b]; whole a; pass x' --mesh 2 --input 'f32[4,4] S(1)'
 contains 'output 0: c64[4,5] S(0)' \
-    op rfft --mesh 2 --attr dims=[1] --input 'f32[4,8] S(0)' --output 'c64[4,5]'
+    op rfft --mesh 2 --attr dims=[1] --input 'f32[4,8] S(0)' --out 'c64[4,5]'
 contains 'output 0: f32[4,4,2] S(0)' \
     op unfold --mesh 2 --attr dim=0 --attr size=2 --attr step=2 --input 'f32[8,4] S(0)'
 contains 'output 0: f32[4096,4096] P(sum)' \
@@ -78,7 +78,7 @@ fails 1 'operator mm has 1 output, and --want is given 2 times' op mm --mesh 2 \
     --input 'f32[4,4] S(0)' --input 'f32[4,4] S(0)' --want 'f32[4,4] R' --want 'f32[4,4] R'
 fails 1 'the spec that is wanted of output 0 is f32[4] on a mesh of 2 ranks' op mm --mesh 2 \
     --input 'f32[4,4] S(0)' --input 'f32[4,4] S(0)' --want 'f32[4] R'
-fails 1 '--output takes a dtype and a shape' op relu --mesh 2 --input 'f32[4] R' --output '4,4'
+fails 1 '--out takes a dtype and a shape' op relu --mesh 2 --input 'f32[4] R' --out '4,4'
 fails 1 'more than the 262144 that weft compares; merge axes' op mm --strategies --mesh 2x2x2x2x2x2x2 \
     --input 'f32[64,64] R,R,R,R,R,R,R' --input 'f32[64,64] R,R,R,R,R,R,R'
 fails 2 'expected --attr NAME=VALUE' op sum --mesh 2 --attr dims --input 'f32[4] R'
@@ -119,12 +119,12 @@ json op relu --mesh 400 --input "f32[80200] G(0;$sizes)" --check --json -- \
 json op mm --json -- 'it["op"] == "mm" and it["rules"] == ["mm: a[m k] b[k n] -> c[m n]; sum k; lin a | b; same a b"]' \
     '"split k: a and b are split" in it["explanation"]'
 json op --list --json -- '"softmax" in it["operators"] and "mm" in it["operators"]'
-json op --rules --json -- '"mm: a[m k] b[k n] -> c[m n]; sum k; lin a | b; same a b" in it["rules"]'
+json op --all-rules --json -- '"mm: a[m k] b[k n] -> c[m n]; sum k; lin a | b; same a b" in it["rules"]'
 contains 'shifted' op --list --rule 'shifted: x[a b] -> y[a b]; whole a; pass x'
 fails 2 'take no operator and no call' op --list mm
-fails 2 'take no operator and no call' op --rules --mesh 2
+fails 2 'take no operator and no call' op --all-rules --mesh 2
 fails 2 'take no operator and no call' op --records /dev/null mm
-fails 2 'exclude each other' op --list --rules
+fails 2 'exclude each other' op --list --all-rules
 
 # Attributes that are not what they seem.
 for shape in '[24' '[24]x' '4,6]x' '[4,6' '99999999999999999999,'; do

@@ -16,14 +16,14 @@ json reorder "$example" --json -- 'it["pass"] == "iterative" and it["peak_after"
     'it["collectives"][1]["moves_up"] > 0 and it["collectives"][1]["limit_up"] == "hidden"' \
     'sorted(it["order"]) == it["order"][:4] + sorted(it["order"][4:]) and len(it["order"]) == 25'
 for pass in raise sink list; do
-    json reorder "$example" --pass $pass --memory 1G --json -- "it['pass'] == '$pass'" 'it["time_after_ns"] <= it["time_before_ns"]'
+    json reorder "$example" --pass $pass --memory-limit 1G --json -- "it['pass'] == '$pass'" 'it["time_after_ns"] <= it["time_before_ns"]'
 done
 contains 'ended by: memory' reorder "$example"
 # A limit below the given order, and a pass without a limit, are said.
-contains 'note: the order needs 160.0 MiB, more than --memory 1.0 MiB; the given order needs more than that too' \
-    reorder "$example" --memory 1M
-contains 'more than --memory 162.0 MiB; this pass does not limit memory' reorder "$example" --pass raise --memory 162M
-json reorder "$example" --memory 1M --json -- 'it["memory_limit"] == 1 << 20'
+contains 'note: the order needs 160.0 MiB, more than --memory-limit 1.0 MiB; the given order needs more than that too' \
+    reorder "$example" --memory-limit 1M
+contains 'more than --memory-limit 162.0 MiB; this pass does not limit memory' reorder "$example" --pass raise --memory-limit 162M
+json reorder "$example" --memory-limit 1M --json -- 'it["memory_limit"] == 1 << 20'
 json reorder "$example" --json -- 'it["memory_limit"] is None'
 lacks 'note:' reorder "$example"
 contains 'note: no line has `start`' reorder "$(dirname "$example")/llama-8b.graph"

@@ -196,4 +196,9 @@ WEFT_COUNTS=/tmp/mine expect 0 'weft run: --counts replaces WEFT_COUNTS; /tmp/mi
 # --threads needs a shared object.
 expect 127 'cannot open' run -n 2 --threads /no/such/engine.so
 expect 127 'has no weft_main' run -n 2 --threads "$(ldd "$weft" | awk '/libm\.so/ {print $3}')"
+# ---- the output of one rank ----
+is '[1] said 1' "$weft" run -n 3 --rank 1 sh -c 'echo said $WEFT_RANK'
+fails 3 'its last line of output: broken 0' "$weft" run -n 2 --rank 1 sh -c 'if [ $WEFT_RANK = 0 ]; then echo broken 0 >&2; exit 3; fi; sleep 5'
+fails 2 '--rank is "3"; expected a number from 0 to 2' "$weft" run -n 3 --rank 3 true
+fails 2 'not for --threads' "$weft" run -n 3 --threads --rank 1 x.so
 finish

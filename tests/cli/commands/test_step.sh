@@ -207,7 +207,7 @@ for list in '1' '' '0:2,' '0:2,,1:2'; do fails 2 '--straggler takes' step "$grap
 step "$graph" --mesh pp=4,tp=2 --microbatches 8 --schedule zbv --trace "$out" >/dev/null || not_so '--trace'
 json cat "$out" -- 'sum(one["ph"] == "X" and one["name"] != "update" for one in it["traceEvents"]) == 8 * 8 * 3 + 8' \
     'all(one["dur"] > 0 for one in it["traceEvents"] if one["ph"] == "X")'
-expect 1 'a rank holds ' step "$graph" --mesh pp=4,tp=2 --memory 1K
+expect 1 'a rank holds ' step "$graph" --mesh pp=4,tp=2 --memory-limit 1K
 # Sizes and names are as in weft schedule: twice as many microbatches as ranks of the pipeline.
 for name in gpipe 1f1b dualpipev; do
     json step "$graph" --mesh pp=4,tp=2 --schedule $name --json -- "it['schedule'] == '$name' and it['microbatches'] == 8"

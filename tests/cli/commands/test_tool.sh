@@ -25,6 +25,13 @@ for option in mesh to-mesh shape dtype from to placements backend json svg costs
         not_so "--$option has one help text: $(grep -- "^--$option " "$here/options" | sort | uniq -c)"
     fi
 done
+# An option takes the same kind of value wherever it is, or none everywhere.
+while read -r name; do
+    kinds=$(sed -n "s/^\(-., \)\?--$name\( [^ ]*\)\? .*/\2/p" "$here/options" | sort -u | wc -l)
+    if [[ $kinds != 1 ]]; then not_so "--$name has one meaning: $(grep -- "--$name " "$here/options")"; fi
+done < <(sed -n 's/^\(-., \)\?--\([a-z-]*\) .*/\2/p' "$here/options" | sort -u)
+fails 2 'unknown option --memory; did you mean --memory-limit?' "$weft" reshard a b --memory 1M
+fails 2 'unknown option --memory; did you mean --buffers?' "$weft" bench coll --memory malloc
 if grep -qE -- '^--(ms|n|np|nranks|nproc|procs|devices|type|source|target|src|dst|plugin|format|file) ' "$here/options"; then not_so "an old option is back"; fi
 fails 2 'unknown option --n; did you mean --ranks?' "$weft" redistribute --n 4
 fails 2 'unknown option --np; did you mean --ranks?' "$weft" run --np 4 true
@@ -68,7 +75,67 @@ fails 2 'unexpected argument "--json"' "$weft" version -- --json
 fails 2 'unexpected argument "stray"' "$weft" --version stray
 is "$("$weft" plan --help)" "$weft" help plan
 is "$("$weft" bench coll --help)" "$weft" help bench coll
-fails 2 'unknown command "nosuch"' "$weft" help nosuch
+fails 2 'there is no command and no topic "nosuch"' "$weft" help nosuch
+
+# ---- help: pages of the manual, topics, suggestions ----
+root=$(dirname "$0")/../../..
+while read -r -a command; do
+    pages=$("$weft" "${command[@]}" --help | sed -n 's/^manual: //p')
+    check=$((check + 1))
+    if [[ -z $pages ]]; then not_so "the help of ${command[*]} names a page"; fi
+    for page in ${pages//,/}; do
+        if ! [[ -f $root/$page ]]; then not_so "the help of ${command[*]} names $page"; fi
+        [[ $page == docs/cli.md ]] || continue
+        heading=${command[*]}
+        if ! grep -q "^## weft $heading\( \|$\)" "$root/$page"; then not_so "$page has a section about $heading"; fi
+    done
+done < <(commands && echo bench)
+for topic in spec graph layout rules costs; do
+    contains "
+manual: docs/" "$weft" help "$topic"
+done
+contains 'TOPIC is spec, graph, layout, rules or costs.' "$weft" --help
+contains 'usage: weft layout' "$weft" help layout
+contains 'the layouts of all tensors of a checkpoint' "$weft" help layout
+for kind in layouts rules; do
+    topic=${kind/layouts/layout}
+    for file in "$root/$kind"/*; do
+        name=$(basename "$file")
+        contains "${name%.*}" "$weft" help "$topic"
+    done
+done
+# What a topic shows in the format is read as it says.
+format() { "$weft" help "$1" | sed -n "/^$1 - /,\$p" | sed -n 's/^    //p'; }
+while read -r mesh; do
+    expect 0 "" "$weft" layout -n 32 --mesh "$mesh" --placements "f32[8] $(if [[ $mesh == *[x,]* ]]; then echo R,R; else echo R; fi)"
+done < <(format spec | sed -n 's/^\([a-z0-9][^ ]*[0-9]\)  .*/\1/p')
+while read -r placement; do
+    case $placement in
+    "S(0)[1]") expect 0 "" "$weft" layout --mesh 2x2 --placements "f32[48] S(0)[1],S(0)[0]" ;;
+    G*) expect 0 "" "$weft" layout --mesh 4 --placements "f32[7] $placement" ;;
+    *) expect 0 "" "$weft" layout --mesh 4 --placements "f32[48] $placement" ;;
+    esac
+done < <(format spec | sed -n 's/^\([A-Z][^ ]*\)  .*/\1/p')
+format graph | grep -v '^xN\|^to P\|^out f\|^keep\|^memory\|^mixed\|^flops' >"$here/topic.graph"
+contains 'layer_norm' "$weft" check "$here/topic.graph"
+format costs >"$here/topic.costs"
+contains 'by the cost table my-cluster' "$weft" plan --mesh 2 --from "f32[8] R" --to "S(0)" --costs "$here/topic.costs"
+contains 'did you mean "help"?' bash -c '"$1" hlep 2>&1; true' - "$weft"
+contains 'did you mean "graph"?' bash -c '"$1" help grpah 2>&1; true' - "$weft"
+
+# ---- a whole spec is taken where placements are ----
+is "$("$weft" layout --mesh 2x4 --shape 8x16 --dtype bf16 --placements 'S(0),R' --json)" \
+    "$weft" layout --mesh 2x4 --placements 'bf16[8,16] S(0),R' --json
+expect 1 '2 of 8 elements are lost' "$weft" lost --mesh 4 --placements 'f32[8] S(0)' --lost 1
+both=(plan --mesh 2x2 --json)
+same() { python3 -c 'import json, sys; it = json.load(sys.stdin); del it["plan_ns"]; print(it)'; }
+is "$("$weft" "${both[@]}" --shape 8x16 --from 'S(0),R' --to 'R,S(1)' --to-dtype bf16 | same)" \
+    bash -c '"$@" | python3 -c "import json, sys; it = json.load(sys.stdin); del it[\"plan_ns\"]; print(it)"' - \
+    "$weft" "${both[@]}" --from 'f32[8,16] S(0),R' --to 'bf16[8,16] R,S(1)'
+contains 'is right' "$weft" sim --mesh 2x2 --from 'i32[6,5] S(0),R' --to 'R,S(1)'
+fails 2 '--from: "f32[8] R" is a whole spec; leave out --shape' "$weft" plan --mesh 2 --shape 8 --from 'f32[8] R' --to R
+fails 2 'leave out --to-dtype' "$weft" plan --mesh 2 --from 'f32[8] R' --to 'f32[8] R' --to-dtype bf16
+fails 2 '--shape is missing; give it, or a whole spec such as "f32[8,16] S(0)"' "$weft" plan --mesh 2 --from 'S(0)' --to R
 
 # ---- exit codes ----
 expect 0 "weft" "$weft" version

@@ -24,7 +24,7 @@ text = json.dumps(header).encode()
 open("in.safetensors", "wb").write(struct.pack("<Q", len(text)) + text + data)
 PY
 printf 'mesh tp=2\n*.q_proj.* S(0)\na S(1)\n* R\n' >l.layout
-options=(in.safetensors out --layout l.layout --memory 8M -j 1 --verify)
+options=(in.safetensors out --layout l.layout --memory-limit 8M -j 1 --verify)
 "$weft" reshard in.safetensors whole --layout l.layout --verify >/dev/null || not_so "a run without faults"
 
 faulty() # FAULT, then a command
@@ -109,7 +109,7 @@ again()
 }
 again
 fails 1 'is of a run with another source or other options' \
-    "$weft" reshard in.safetensors out --layout l.layout --memory 8M -j 1 --resume
+    "$weft" reshard in.safetensors out --layout l.layout --memory-limit 8M -j 1 --resume
 fails 1 'give more memory or fewer jobs' "$weft" reshard "${options[@]}" -j 3 --resume
 touch -d '2001-01-01' in.safetensors
 fails 1 'is of a run with another source or other options' "$weft" reshard "${options[@]}" --resume
@@ -200,7 +200,7 @@ done
 
 # Killed again and again, each run goes on; a single file as well.
 rm -rf out* one*
-single=(in.safetensors one.safetensors --memory 8M -j 1)
+single=(in.safetensors one.safetensors --memory-limit 8M -j 1)
 for ((n = 8; n < 200; n += 8)); do
     faulty any:$n:kill "$weft" reshard "${single[@]}" --resume >said 2>&1 && break
 done

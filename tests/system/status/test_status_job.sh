@@ -70,8 +70,11 @@ end 0
 # Parts of a split have one number; each has its own ranks and its own cause.
 begin "$weft" run -n 4 "$rank" split "$folder"
 shows 'rank 3 holds up rank 2: it is behind at #3 of halves#'
-shows '/0 (2 ranks: 0-1)
-    ranks 0-1: all-reduce #3 of 1.0 MiB, finished'
+contains '/0 (2 ranks: 0-1)
+    ranks 0-1: all-reduce #3 of 1.0 MiB, finished' status "$job" --all
+lacks '/0 (2 ranks: 0-1)' status "$job"
+contains 'idle; --all shows' status "$job"
+json status "$job" --json -- '[c["idle"] for c in it["jobs"][0]["communicators"] if c["name"].startswith("halves")] == [True, False]'
 shows '/1 (2 ranks: 2-3)
     rank 3, behind at #3: all-reduce #3'
 end 0
@@ -98,7 +101,7 @@ begin "$weft" run -n 4 --keep-going "$rank" loop "$folder"
 kill -9 "$(cat "$folder/pid.3")"
 wait "$job"
 shows '4 ranks, ended'
-shows 'rank 3, ended: all-reduce #' "$(cat "$folder/pid.3")"
+shows ': all-reduce #' "$(cat "$folder/pid.3")"
 rm -f "$folder"/weft/recorder.*
 
 # A job without recorders.

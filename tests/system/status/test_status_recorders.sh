@@ -145,6 +145,21 @@ says 0f00 'ranks 0-1, ended: all-reduce #3 of 8.0 MiB, begun '
 fails 1 'the job 0f00 has ended' status 0f00 --watch 1
 json status 0f00 --json -- 'not it["jobs"][0]["alive"]' 'not it["jobs"][0]["ranks"][1]["alive"]'
 
+# The cause outlives the job, and so does the first call that differs.
+begin l 0f0000000000000a 4 {0,1,2,3}:all-reduce:4:finished {0,1,3}:all-reduce:5:failed
+kill -9 "${pids[l]}"
+wait "${pids[l]}" 2>/dev/null
+says 0f0000000000000a 'rank 2 held up ranks 0-1,3: it was behind at #4 of tp when the job ended'
+json status 0f0000000000000a --json -- 'it["jobs"][0]["held_up_by"] == [{"rank": 2, "waiting": [0, 1, 3]}]' \
+    'it["jobs"][0]["first_difference"] is None'
+begin m 0f0000000000000b 3 {0,1,2}:all-reduce:4:finished {0,1}:all-reduce:5:in 2:all-gather:5:in
+says 0f0000000000000b 'the first call that differs on tp: rank 0 called all-reduce #5 of 8.0 MiB, rank 2 all-gather #5 of 8.0 MiB'
+kill -9 "${pids[m]}"
+wait "${pids[m]}" 2>/dev/null
+says 0f0000000000000b 'rank 2 held up ranks 0-1: ' 'the first call that differs on tp: rank 0 called all-reduce #5'
+json status 0f0000000000000b --json -- 'it["jobs"][0]["first_difference"]["other"] == 2' \
+    'it["jobs"][0]["first_difference"]["other_called"]["operation"] == "all-gather"'
+
 # Texts of a recorder do not control the terminal.
 cp "$folder"/weft/recorder.0f00000000000007.0.* "$folder/weft/recorder.hostile"
 python3 - "$folder/weft/recorder.hostile" <<'END'
