@@ -6,6 +6,7 @@
 #include "server.h"
 
 #include <stdatomic.h>
+#include <unistd.h>
 
 /* Time beyond the server's own time limit after which a client stops waiting for an answer. */
 #define WF_SERVER_GRACE_NS WF_SECOND_NS
@@ -91,6 +92,32 @@ struct wf_client {
     atomic_bool wants_quiet;
 };
 
+static inline bool wf_client_is_elastic(const struct wf_client *client)
+{
+    return client->options.terms.ranks_min > 0;
+}
+
+static inline uint64_t wf_client_generation(const struct wf_client *client)
+{
+    return client->options.generation > 0 ? client->options.generation : 1;
+}
+
+/* The link that requests use.  The lock is held. */
+static inline int wf_client_asks(const struct wf_client *client)
+{
+    return client->links[WF_LINK_SERVER].over && !client->links[WF_LINK_STANDBY].over
+               ? WF_LINK_STANDBY
+               : WF_LINK_SERVER;
+}
+
+/* Wake the thread, which then sends the queued frames. */
+static inline void wf_client_wake(struct wf_client *client)
+{
+    uint64_t one = 1;
+
+    if (write(client->wake, &one, sizeof one) < 0) return; /* full: it is awake anyway */
+}
+
 /* ---- enter.c ---- */
 
 /* Connect, prove, wait for all: sets the links, the job and the standby. */
@@ -111,7 +138,6 @@ weft_status wf_client_request(struct wf_client *client, int link, uint16_t type,
                               struct wf_waiter *w) WF_NODISCARD;
 
 /* The payload of an ASK. */
-void wf_put_ranks(struct wf_text *out, const int32_t *ranks, int32_t count);
 void wf_question_put(struct wf_text *out, uint64_t comm, const int32_t *ranks, int32_t count,
                      int64_t timeout_ns);
 
@@ -138,12 +164,14 @@ int wf_client_watch_now(struct wf_client *client);
 bool wf_client_handle_watched(struct wf_client *client, const struct wf_frame *frame);
 void wf_client_end_watch(struct wf_client *client);
 
-/* ---- next.c: the next generation of an elastic job ---- */
+/* ---- member.c: a member of round.h ---- */
 
 /* LINK has opened: send it the terms of the job.  The lock is held. */
 void wf_client_send_terms(struct wf_client *client, int link);
 /* Send the beats that are due.  Returns the milliseconds until the next ones; -1: never. */
 int wf_client_beat(struct wf_client *client);
+/* Send MESSAGE of CLIENT's member to the server.  The lock is held. */
+void wf_client_send_round(void *client, int32_t to, const struct wf_round_message *message);
 void wf_client_handle_round(struct wf_client *client, int link, struct wf_reader *reader);
 /* If it is wanted, or the thread IS_OVER: call no events from now on. */
 void wf_client_see_quiet(struct wf_client *client, bool is_over);
@@ -176,9 +204,5 @@ bool wf_client_release_held(struct wf_client *client);
 void *wf_client_listen(void *client);
 /* Handle a frame that arrived on link number LINK. */
 void wf_client_handle(struct wf_client *client, int link, const struct wf_frame *frame);
-/* Wake the thread, which then sends the queued frames. */
-void wf_client_wake(struct wf_client *client);
-/* The link that requests use.  The lock is held. */
-int wf_client_asks(const struct wf_client *client);
 
 #endif

@@ -1,121 +1,12 @@
 /* elastic.c - the rendezvous server of an elastic job: round.h over its connections.
  *
- * The next generation meets at a server of its own, which this one opens in the same process when
- * its members have confirmed.  Until they have met there, they keep their connections to this one,
- * which tells the other of ranks that are lost meanwhile. */
-#include "round.h"
-#include "server.h"
+ * Members keep their connections to this server until they have met at its successor, which this
+ * one tells of ranks that are lost meanwhile. */
+#include "elastic.h"
 
 #include "weft/status.h"
 
-#include <unistd.h>
-
-struct wf_elastic {
-    struct wf_round_server round;
-    struct wf_elastic_terms terms;
-    uint64_t *heard_ns;               /* by rank */
-    uint64_t checked_ns;              /* when silence was last looked for */
-    uint64_t waited_round, waited_ns; /* since when ranks wait for others in that round */
-    uint64_t opened_round, number;    /* what the successor was opened for, and its address */
-    int32_t serving_rank;             /* of the successor */
-    int32_t *now;                     /* by rank: its number in the successor, or -1 */
-    bool is_over;                     /* all members have left */
-};
-
-static int32_t number_within(uint64_t members, int32_t rank)
-{
-    return __builtin_popcountll(members & ((UINT64_C(1) << rank) - 1));
-}
-
-static bool is_bit_of(uint64_t members, int32_t rank)
-{
-    return rank >= 0 && (members >> rank & 1) != 0;
-}
-
-/* ---- the successor ---- */
-
-struct wf_server *wf_server_successor(struct wf_server *s)
-{
-    return atomic_load(&s->successor);
-}
-
-struct wf_server *wf_server_take_successor(struct wf_server *s)
-{
-    return atomic_exchange(&s->successor, NULL);
-}
-
-struct wf_job_key wf_next_key(const struct wf_job_key *key, uint64_t generation)
-{
-    struct wf_job_key derived;
-    uint8_t number[8];
-    weft_blob pieces[] = {{"generation ", 11}, {number, sizeof number}};
-
-    for (int i = 0; i < 8; i++)
-        number[i] = (uint8_t)(generation >> (8 * i));
-    wf_hmac_sha256_pieces(key->bytes, sizeof key->bytes, pieces, WF_COUNT(pieces), derived.bytes);
-    return derived;
-}
-
-/* An address beside that of a member in another process. */
-static bool find_address(const struct wf_server *s, uint64_t members, struct wf_address *out)
-{
-    for (int32_t rank = 0; rank < s->options.size; rank++) {
-        const struct wf_connection *c = s->members[rank];
-
-        if (c == NULL || !is_bit_of(members, rank) || c->join.pid == (uint64_t)getpid()) continue;
-        if (wf_address_beside(c->fd, out)) return true;
-    }
-    return false;
-}
-
-static void list_numbers(struct wf_server *s, uint64_t members)
-{
-    for (int32_t rank = 0; rank < s->options.size; rank++)
-        s->elastic->now[rank] = is_bit_of(members, rank) ? number_within(members, rank) : -1;
-}
-
-static weft_status start_successor(struct wf_server *s, const struct wf_round_message *go)
-{
-    struct wf_elastic *e = s->elastic;
-    struct wf_server_options options = {.size = __builtin_popcountll(go->members),
-                                        .generation = go->round,
-                                        .serving_rank = e->serving_rank,
-                                        .join_timeout_ns = s->options.join_timeout_ns,
-                                        .key = wf_next_key(&s->options.key, go->round)};
-    struct wf_server *next = NULL, *old;
-    struct wf_address address;
-    weft_status status;
-
-    if (!find_address(s, go->members, &address))
-        return wf_fail(WEFT_ERR_SYSTEM, "no address for it is known");
-    WF_TRY(wf_server_create(&options, &address, &next));
-    if (s->options.serving_rank < 0) next->origin = s->origin != NULL ? s->origin : s;
-    status = wf_server_start(next);
-    if (status != WEFT_OK) {
-        wf_server_release(&next);
-        return status;
-    }
-    e->number = wf_address_number(&address);
-    old = atomic_exchange(&s->successor, next);
-    wf_server_release(&old);
-    return WEFT_OK;
-}
-
-/* Open the successor for the members of GO. */
-static void open_successor(struct wf_server *s, const struct wf_round_message *go)
-{
-    struct wf_elastic *e = s->elastic;
-    int32_t serving = s->options.serving_rank;
-
-    e->opened_round = go->round;
-    e->number = 0;
-    e->serving_rank = is_bit_of(go->members, serving) ? number_within(go->members, serving) : -1;
-    list_numbers(s, go->members);
-    if (__builtin_popcountll(go->members) > 1 && start_successor(s, go) != WEFT_OK)
-        wf_log(WF_LOG_WARNING, "the rendezvous of generation %llu cannot be opened: %s",
-               (unsigned long long)go->round, weft_last_error());
-}
-
+/* True if the members have met at the successor. */
 static bool has_met(struct wf_server *s)
 {
     struct wf_server *next = atomic_load(&s->successor);
@@ -132,7 +23,7 @@ static void send_message(void *user, int32_t to, const struct wf_round_message *
     struct wf_text payload = {0};
 
     if (message->kind == WF_ROUND_GO && e->opened_round != message->round)
-        open_successor(s, message);
+        s->open_successor(s, message);
     if (to >= s->options.size || s->members[to] == NULL) return;
     wf_put_u32(&payload, message->kind);
     wf_put_u64(&payload, message->round);
@@ -154,9 +45,18 @@ static void end_waiting(struct wf_server *s)
 
 static void lose(struct wf_server *s, int32_t rank)
 {
-    if (is_bit_of(s->elastic->round.lost, rank)) return;
+    if (wf_is_member(s->elastic->round.lost, rank)) return;
     wf_round_lose(&s->elastic->round, rank, send_message, s);
     end_waiting(s);
+}
+
+void wf_elastic_free(struct wf_server *s)
+{
+    if (s->elastic == NULL) return;
+    wf_free(s->elastic->heard_ns);
+    wf_free(s->elastic->now);
+    wf_free(s->elastic);
+    s->elastic = NULL;
 }
 
 static bool begin(struct wf_server *s, const struct wf_elastic_terms *terms)
@@ -171,7 +71,7 @@ static bool begin(struct wf_server *s, const struct wf_elastic_terms *terms)
         e->now = wf_calloc((size_t)s->options.size, sizeof *e->now);
         s->elastic = e;
         if (e->heard_ns == NULL || e->now == NULL) {
-            wf_elastic_release(s);
+            wf_elastic_free(s);
             return false;
         }
     }
@@ -208,7 +108,7 @@ bool wf_elastic_take_terms(struct wf_server *s, struct wf_connection *c,
 static void learn(struct wf_server *s, const struct wf_connection *c, uint64_t lost)
 {
     for (int32_t rank = 0; rank < s->options.size; rank++)
-        if (is_bit_of(lost, rank) && s->members[rank] == NULL && rank != c->rank) lose(s, rank);
+        if (wf_is_member(lost, rank) && s->members[rank] == NULL && rank != c->rank) lose(s, rank);
 }
 
 bool wf_elastic_take(struct wf_server *s, const struct wf_connection *c,
@@ -323,7 +223,7 @@ static void expel_late(struct wf_server *s)
     uint64_t late = round->members & ~round->lost & ~round->answered, asked = round->round;
 
     for (int32_t rank = 0; rank < s->options.size; rank++)
-        if (is_bit_of(late, rank) && s->members[rank] != NULL && round->round == asked)
+        if (wf_is_member(late, rank) && s->members[rank] != NULL && round->round == asked)
             expel(s, rank, "the others waited for it to call weft_context_next for",
                   s->elastic->terms.answer_ns);
 }
@@ -345,35 +245,4 @@ uint64_t wf_elastic_expire(struct wf_server *s, uint64_t now_ns)
     late_ns = e->waited_ns + e->terms.answer_ns;
     if (now_ns >= late_ns) expel_late(s);
     return late_ns > now_ns && late_ns < next_ns ? late_ns : next_ns;
-}
-
-/* ---- the end ---- */
-
-void wf_elastic_release(struct wf_server *s)
-{
-    struct wf_server *next = wf_server_take_successor(s);
-
-    wf_server_release(&next);
-    if (s->elastic == NULL) return;
-    wf_free(s->elastic->heard_ns);
-    wf_free(s->elastic->now);
-    wf_free(s->elastic);
-    s->elastic = NULL;
-}
-
-void wf_elastic_reap(struct wf_server *s)
-{
-    struct wf_server *next = atomic_load(&s->successor), *after;
-
-    while (next != NULL && atomic_load(&next->has_moved)) {
-        after = wf_server_take_successor(next);
-        for (int32_t rank = 0; rank < s->options.size; rank++) {
-            int32_t now = s->elastic->now[rank];
-
-            s->elastic->now[rank] = now >= 0 ? next->elastic->now[now] : -1;
-        }
-        atomic_store(&s->successor, after);
-        wf_server_release(&next);
-        next = after;
-    }
 }

@@ -15,20 +15,6 @@
  * ended is added to it. */
 #define LOOK_ID (UINT64_C(1) << 63)
 
-void wf_client_wake(struct wf_client *client)
-{
-    uint64_t one = 1;
-
-    if (write(client->wake, &one, sizeof one) < 0) return; /* full: it is awake anyway */
-}
-
-int wf_client_asks(const struct wf_client *client)
-{
-    return client->links[WF_LINK_SERVER].over && !client->links[WF_LINK_STANDBY].over
-               ? WF_LINK_STANDBY
-               : WF_LINK_SERVER;
-}
-
 /* ---- frames that arrive ---- */
 
 /* The number of ranks of the request that FRAME answers; 0: the answer has no blobs. */

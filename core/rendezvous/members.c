@@ -96,7 +96,6 @@ void wf_members_release(struct wf_server *s)
     wf_free(s->absent);
     wf_free(s->failure.reported);
     wf_free(s->failure.text);
-    wf_elastic_release(s);
 }
 
 /* ---- ranks that do not join ---- */

@@ -174,6 +174,7 @@ void wf_put_u32(struct wf_text *out, uint32_t value);
 void wf_put_u64(struct wf_text *out, uint64_t value);
 void wf_put_blob(struct wf_text *out, const void *data, uint64_t bytes);
 void wf_put_string(struct wf_text *out, const char *text);
+void wf_put_ranks(struct wf_text *out, const int32_t *ranks, int32_t count);
 
 /* Reading past the end gives zeros and empty blobs and sets `failed`. */
 struct wf_reader {

@@ -45,6 +45,7 @@ static weft_status allocate(struct wf_server *s)
 static void free_memory(struct wf_server *s)
 {
     wf_members_release(s);
+    wf_elastic_free(s);
     wf_free(s->connections);
     wf_free(s->polls);
     wf_free(s);
@@ -89,6 +90,7 @@ weft_status wf_server_create(const struct wf_server_options *options, struct wf_
     s->options = *options;
     s->clock = wf_clock_identity();
     s->commands[0] = s->commands[1] = -1;
+    s->open_successor = wf_successor_open;
     status = allocate(s);
     if (status != WEFT_OK) goto free_server;
     wf_fd_hold();
@@ -238,62 +240,9 @@ static void obey(struct wf_server *s, uint64_t now_ns)
     if (command.kind == WF_COMMAND_ADOPT) add_connection(s, command.fd, now_ns);
     if (command.kind == WF_COMMAND_GONE)
         wf_members_ended(s, command.rank, command.text != NULL ? command.text : "is gone");
-    if (command.kind == WF_COMMAND_REAP) wf_elastic_reap(s);
+    if (command.kind == WF_COMMAND_REAP) wf_successor_reap(s);
     if (command.kind == WF_COMMAND_STOP) send_leave(s);
     wf_free(command.text);
-}
-
-/* Free the commands that are left in the pipe. */
-static void drop_commands(struct wf_server *s)
-{
-    struct wf_command command;
-
-    if (fcntl(s->commands[0], F_SETFL, O_NONBLOCK) != 0) return;
-    while (read(s->commands[0], &command, sizeof command) == sizeof command) {
-        if (command.kind == WF_COMMAND_ADOPT) wf_fd_close(command.fd);
-        wf_free(command.text);
-    }
-}
-
-static bool order(struct wf_server *s, const struct wf_command *command)
-{
-    ssize_t put;
-
-    do
-        put = write(s->commands[1], command, sizeof *command);
-    while (put < 0 && errno == EINTR);
-    return put == sizeof *command;
-}
-
-weft_status wf_server_connect(struct wf_server *s, int *fd)
-{
-    int pair[2];
-
-    wf_fd_hold();
-    if (wf_fd_keep_pair(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair),
-                        pair) != 0)
-        return wf_fail(WEFT_ERR_SYSTEM, "cannot connect to the rendezvous in this process: %s",
-                       kit_error_text(errno));
-    if (!order(s, &(struct wf_command){.kind = WF_COMMAND_ADOPT, .fd = pair[0]})) {
-        wf_fd_close(pair[0]);
-        wf_fd_close(pair[1]);
-        return wf_fail(WEFT_ERR_SYSTEM, "cannot wake the rendezvous in this process: %s",
-                       kit_error_text(errno));
-    }
-    *fd = pair[1];
-    return WEFT_OK;
-}
-
-void wf_server_report_gone(struct wf_server *s, int32_t rank, const char *text)
-{
-    struct wf_command command = {.kind = WF_COMMAND_GONE, .rank = rank, .text = wf_strdup(text)};
-
-    if (!order(s, &command)) wf_free(command.text);
-}
-
-void wf_server_reap(struct wf_server *s)
-{
-    (void)order(s, &(struct wf_command){.kind = WF_COMMAND_REAP});
 }
 
 /* ---- the loop ---- */
@@ -431,11 +380,11 @@ void wf_server_release(struct wf_server **server)
 
     if (s == NULL) return;
     if (s->started) {
-        order(s, &(struct wf_command){.kind = WF_COMMAND_STOP});
+        wf_server_order(s, &(struct wf_command){.kind = WF_COMMAND_STOP});
         pthread_join(s->thread, NULL);
     }
-    wf_elastic_release(s); /* the successor sends commands to this server */
-    drop_commands(s);
+    wf_successor_release(s); /* it sends commands to this server */
+    wf_server_drop_commands(s);
     for (size_t i = 0; i < s->count; i++)
         wf_connection_release(s->connections[i]);
     close_sockets(s);

@@ -56,6 +56,7 @@ struct wf_command {
 };
 
 struct wf_elastic;
+struct wf_round_message;
 
 struct wf_server {
     struct wf_server_options options;
@@ -89,7 +90,9 @@ struct wf_server {
     struct wf_gathers *gathers;
     struct wf_inquiries inquiries;
     struct wf_look *looks;
-    struct wf_elastic *elastic;            /* NULL: the job is not elastic */
+    struct wf_elastic *elastic; /* NULL: the job is not elastic */
+    /* Opens the server of the next generation; server.c sets it, because elastic.c is below it. */
+    void (*open_successor)(struct wf_server *server, const struct wf_round_message *go);
     _Atomic(struct wf_server *) successor; /* serves the next generation; NULL: there is none */
     atomic_bool has_moved;                 /* all members have met there */
     struct wf_server *origin;              /* a launcher's first server, which frees it; or NULL */
@@ -170,13 +173,27 @@ void wf_elastic_heard(struct wf_server *server, int32_t rank, uint64_t now_ns);
 /* Expel ranks that are silent, or that others wait for.  Returns the earliest time at which one may
  * have to be. */
 uint64_t wf_elastic_expire(struct wf_server *server, uint64_t now_ns);
-void wf_elastic_release(struct wf_server *server);
+void wf_elastic_free(struct wf_server *server);
 /* RANK of the generation in which the launcher started it has ended: tell the server of the newest
  * generation. */
 void wf_elastic_ended(struct wf_server *server, int32_t rank, const char *text);
+
+/* ---- successor.c: the server at which the next generation meets ---- */
+
+/* Open it for the members of GO.  A failure is logged. */
+void wf_successor_open(struct wf_server *server, const struct wf_round_message *go);
 /* Free the successors whose members have all moved on. */
-void wf_elastic_reap(struct wf_server *server);
-/* server.c: make SERVER's thread do that.  [any thread] */
+void wf_successor_reap(struct wf_server *server);
+void wf_successor_release(struct wf_server *server);
+
+/* ---- commands.c: what other threads make the server's thread do ---- */
+
+/* Make SERVER's thread free the successors whose members have all moved on.  [any thread] */
 void wf_server_reap(struct wf_server *server);
+/* Returns false if the thread cannot be told; the caller then keeps what COMMAND has.  [any thread]
+ */
+bool wf_server_order(struct wf_server *server, const struct wf_command *command);
+/* Free the commands that are left when the thread has ended. */
+void wf_server_drop_commands(struct wf_server *server);
 
 #endif

@@ -6,13 +6,6 @@
 #define ANSWER_NS  (WF_SECOND_NS / 2)             /* the server waits for the last answer */
 #define OVERDUE_NS (ANSWER_NS + 2 * WF_SECOND_NS) /* this client waits for the server */
 
-void wf_put_ranks(struct wf_text *out, const int32_t *ranks, int32_t count)
-{
-    wf_put_u32(out, (uint32_t)count);
-    for (int32_t i = 0; i < count; i++)
-        wf_put_u32(out, (uint32_t)ranks[i]);
-}
-
 void wf_question_put(struct wf_text *out, uint64_t comm, const int32_t *ranks, int32_t count,
                      int64_t timeout_ns)
 {

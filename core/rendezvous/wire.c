@@ -103,6 +103,13 @@ void wf_put_string(struct wf_text *out, const char *text)
     wf_put_blob(out, text, strlen(text));
 }
 
+void wf_put_ranks(struct wf_text *out, const int32_t *ranks, int32_t count)
+{
+    wf_put_u32(out, (uint32_t)count);
+    for (int32_t i = 0; i < count; i++)
+        wf_put_u32(out, (uint32_t)ranks[i]);
+}
+
 struct wf_reader wf_frame_reader(const struct wf_frame *frame)
 {
     return (struct wf_reader){frame->payload, frame->bytes, false};

@@ -1,0 +1,25 @@
+/* elastic.h - what the files of an elastic job's rendezvous server share. */
+#ifndef WEFT_RENDEZVOUS_ELASTIC_H
+#define WEFT_RENDEZVOUS_ELASTIC_H
+
+#include "round.h"
+#include "server.h"
+
+struct wf_elastic {
+    struct wf_round_server round;
+    struct wf_elastic_terms terms;
+    uint64_t *heard_ns;               /* by rank */
+    uint64_t checked_ns;              /* when silence was last looked for */
+    uint64_t waited_round, waited_ns; /* since when ranks wait for others in that round */
+    uint64_t opened_round, number;    /* what the successor was opened for, and its address */
+    int32_t serving_rank;             /* of the successor */
+    int32_t *now;                     /* by rank: its number in the successor, or -1 */
+    bool is_over;                     /* all members have left */
+};
+
+static inline bool wf_is_member(uint64_t members, int32_t rank)
+{
+    return rank >= 0 && (members >> rank & 1) != 0;
+}
+
+#endif
