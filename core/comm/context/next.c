@@ -348,6 +348,7 @@ weft_status weft_context_next(weft_context *context, const weft_next_options *op
         WF_TRY(wf_context_check(context, what));
     WF_TRY(
         wf_fail_named(wf_options_read("weft_next_options", options, &given, sizeof given), what));
+    if (out != NULL) WF_TRY(wf_fail_named(wf_info_check("weft_next_info", out), what));
     if (context->terms.ranks_min == 0)
         return wf_fail(WEFT_ERR_INVALID,
                        "%s: the job is not elastic; set weft_init_options.ranks_min or "
