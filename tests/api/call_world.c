@@ -183,6 +183,15 @@ static void make_nodes(struct world *w)
     MUST(weft_reorder_create(3, w->nodes, sizeof *w->nodes, NULL, &w->reorder));
 }
 
+static void make_graphs(struct world *w)
+{
+    MUST(weft_styles_parse("mesh 1\n* 0 R\n", NULL, &w->styles));
+    MUST(weft_graph_parse("input x f32[4]\n", w->styles, &w->graph));
+    MUST(weft_graph_check(w->graph, NULL));
+    MUST(weft_graph_parse("input x f32[4]\n", w->styles, &w->spare_graph));
+    MUST(weft_prediction_create(w->graph, NULL, &w->prediction));
+}
+
 void make_world(struct world *w)
 {
     weft_rendezvous_options serve = {.struct_size = sizeof serve, .size = 1};
@@ -235,11 +244,7 @@ void make_world(struct world *w)
     MUST(weft_op_backward_create(op_call(w, 0), NULL, &w->op_backward));
     w->pair_of_tensors[0] = w->pair_of_tensors[1] = w->tensor;
     MUST(weft_cp_plan_create(w->mesh, "0", cp_options(w, 0), &w->cp_plan));
-    MUST(weft_styles_parse("mesh 1\n* 0 R\n", NULL, &w->styles));
-    MUST(weft_graph_parse("input x f32[4]\n", w->styles, &w->graph));
-    MUST(weft_graph_check(w->graph, NULL));
-    MUST(weft_graph_parse("input x f32[4]\n", w->styles, &w->spare_graph));
-    MUST(weft_prediction_create(w->graph, NULL, &w->prediction));
+    make_graphs(w);
     MUST(weft_cp_create(w->context, w->mesh, "0", cp_options(w, 0), &w->cp));
     MUST(weft_experts_create(w->context, w->mesh, "0", experts_options(w, 0), &w->experts));
     MUST(weft_experts_route(w->experts, 1, w->sizes64, NULL, NULL, &w->routing));
