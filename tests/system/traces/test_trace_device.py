@@ -37,8 +37,11 @@ for rank in range(2):
     assert count(trace, "stream ") == on_stream
     assert count(trace, "default stream") == {
         "all-reduce": 3, "send": 1, "receive": 1, "redistribute": 5, "all-to-all-v": 5}
+    send, = [s for s in trace.slices if s.category == "send"]
     receive, = [s for s in trace.slices if s.category == "receive"]
-    assert receive.parent.category == "send", "a group's operations run at the same time"
+    # A slice that the device's clock puts before its call is empty: that clock is known within a bound, which a busy
+    # machine widens.
+    assert receive.parent is send or send.begin == send.end, "a group's operations run at the same time"
 jobs.run_ranks(2, WEFT_TRACE="captured", STANDIN_RECORDING="1", **device)
 trace = pftrace.read("captured.0")
 assert count(trace, "default stream") == {} and count(trace, "stream ") == on_stream
