@@ -273,8 +273,9 @@ static weft_status swap_directly(const struct swap *swap)
     return WEFT_OK;
 }
 
-static weft_status swap_alone(struct swap *swap)
+static weft_status swap_alone(const struct swap *swap)
 {
+    struct swap direct = *swap;
     struct cpu_shm_op moved = *swap->op;
     unsigned char *copy = NULL;
     weft_status status;
@@ -285,9 +286,9 @@ static weft_status swap_alone(struct swap *swap)
         if (copy == NULL)
             return cpu_shm_fail(&swap->comm->group, WEFT_ERR_NO_MEMORY, "out of memory");
         moved.send = memcpy(copy, swap->op->send, end);
-        swap->op = &moved;
+        direct.op = &moved;
     }
-    status = swap_directly(swap);
+    status = swap_directly(&direct);
     plug_free(copy);
     return status;
 }
