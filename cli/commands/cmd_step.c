@@ -1,7 +1,8 @@
-/* cmd_step.c - `weft step GRAPH`: what a training step costs on a mesh. */
+/* cmd_step.c - `weft step GRAPH|MODEL`: what a training step costs on a mesh. */
 #include "common/cli.h"
 
 #include "common/describe.h"
+#include "common/model.h"
 #include "schedule/request.h"
 
 #include <stdlib.h>
@@ -15,6 +16,8 @@ struct request {
     weft_cost_table *costs;
     weft_schedule *schedule;
     uint64_t memory_limit; /* bytes on a rank; 0: none */
+    int64_t batch;         /* sequences of a step of a model; 0: not given */
+    int64_t microbatches;  /* that make it; 0: the batch is not given */
 };
 
 /* ---- options ---- */
@@ -51,6 +54,7 @@ static bool read_options(const struct cli_command *command, const struct cli_arg
 
     if (!cli_int(command, args, "jitter", 0, 1000, 0, &jitter) ||
         !cli_int(command, args, "seed", 0, INT64_MAX, 1, &seed) ||
+        !cli_int(command, args, "batch", 1, INT32_MAX, 0, &out->batch) ||
         !cli_size(command, args, "memory-limit", 0, &memory))
         return false;
     out->memory_limit = (uint64_t)memory;
@@ -69,11 +73,17 @@ static bool make_schedule(const struct cli_command *command, const struct cli_ar
     const char *name = cli_value(command, args, "schedule");
     weft_schedule_info info = {.struct_size = sizeof info};
     int32_t axis = -1, ranks;
+    int64_t count;
 
     if (request->mesh == NULL || weft_mesh_find_axis(request->mesh, "pp", &axis) != WEFT_OK)
         axis = -1;
     ranks = axis >= 0 ? weft_mesh_axis_size(request->mesh, axis) : 1;
     if (name != NULL && schedule_is_file(name)) {
+        if (request->microbatches > 0) {
+            cli_complain(command, "--batch is for a schedule by name; a file has its own sizes");
+            *exit_code = CLI_USAGE;
+            return false;
+        }
         if (!schedule_read(command, args, name, &request->schedule, exit_code)) return false;
         *exit_code = CLI_USAGE;
         if (weft_schedule_get(request->schedule, &info) == WEFT_OK && info.ranks == ranks)
@@ -82,8 +92,9 @@ static bool make_schedule(const struct cli_command *command, const struct cli_ar
                      ranks);
         return false;
     }
-    return schedule_make(command, args, name != NULL ? name : "1f1b", ranks,
-                         axis >= 0 ? 2 * (int64_t)ranks : 1, &request->schedule, exit_code);
+    count = request->microbatches > 0 ? request->microbatches : axis >= 0 ? 2 * (int64_t)ranks : 1;
+    return schedule_make(command, args, name != NULL ? name : "1f1b", ranks, count,
+                         &request->schedule, exit_code);
 }
 
 /* ---- the command ---- */
@@ -155,18 +166,90 @@ static int print(const struct cli_command *command, const struct cli_args *args,
     return exit_code == CLI_OK ? compare_memory(command, prediction, limit) : exit_code;
 }
 
-/* Read and check the graph TEXT on the mesh of the options. */
-static weft_status check(const struct cli_command *command, const struct cli_args *args,
-                         struct request *request, const char *text, weft_graph **out)
+/* BATCH sequences are no multiple of EACH, which a microbatch of all ranks has. */
+static weft_status refuse_batch(int64_t batch, int64_t each)
 {
-    weft_graph_options how = {.struct_size = sizeof how, .flags = WEFT_GRAPH_EVEN_BATCH};
+    static const char reason[] =
+        "--batch is %lld sequences, and a microbatch of all ranks has %lld, "
+        "which do not divide it; ";
+    long long less = (long long)(batch / each * each), more = less + (long long)each;
+    struct wf_text text = {0};
 
-    WF_TRY(weft_cost_table_open(cli_value(command, args, "costs"), &request->costs));
-    WF_TRY(weft_graph_parse(text, NULL, out));
-    WF_TRY(cli_mesh(command, args, "mesh", &request->mesh));
-    how.mesh = request->mesh;
-    how.costs = request->costs;
-    return weft_graph_check(*out, &how);
+    wf_text_add(&text, reason, (long long)batch, (long long)each);
+    if (less > 0) wf_text_add(&text, "%lld or ", less);
+    wf_text_add(&text, "%lld fit", more);
+    return wf_fail_text(WEFT_ERR_INVALID, &text, "%s", text.data != NULL ? text.data : "");
+}
+
+/* The microbatches that make a step of --batch sequences. */
+static weft_status divide_batch(struct request *request, int64_t microbatch)
+{
+    static const char *const axes[] = {"dp", "ep"};
+    int64_t each = microbatch > 0 ? microbatch : 1;
+
+    for (size_t i = 0; i < WF_COUNT(axes) && request->mesh != NULL; i++) {
+        int32_t axis;
+        if (weft_mesh_find_axis(request->mesh, axes[i], &axis) == WEFT_OK)
+            each *= weft_mesh_axis_size(request->mesh, axis);
+    }
+    if (request->batch % each == 0) {
+        request->microbatches = request->batch / each;
+        return WEFT_OK;
+    }
+    return refuse_batch(request->batch, each);
+}
+
+/* Append the graph of the model TEXT. */
+static int add_model(const struct cli_command *command, const struct cli_args *args,
+                     struct request *request, const char *text, struct wf_text *out)
+{
+    weft_model_graph_options options;
+    weft_model *model = NULL;
+    weft_status status = WEFT_OK;
+
+    if (!model_options(command, args, request->mesh, &options)) return CLI_USAGE;
+    if (request->batch > 0) status = divide_batch(request, options.microbatch);
+    if (status == WEFT_OK) status = weft_model_parse(text, &model);
+    if (status == WEFT_OK) status = model_add_graph(model, &options, out);
+    weft_model_release(&model);
+    return status == WEFT_OK ? CLI_OK : cli_fail(command, status);
+}
+
+/* Read and check the graph TEXT on the mesh of the options. */
+static int check(const struct cli_command *command, const struct request *request, const char *text,
+                 weft_graph **out)
+{
+    weft_graph_options how = {.struct_size = sizeof how,
+                              .mesh = request->mesh,
+                              .costs = request->costs,
+                              .flags = WEFT_GRAPH_EVEN_BATCH};
+    weft_status status = weft_graph_parse(text, NULL, out);
+
+    if (status == WEFT_OK) status = weft_graph_check(*out, &how);
+    return status == WEFT_OK ? CLI_OK : cli_fail(command, status);
+}
+
+/* Read and check the graph, or the model, TEXT. */
+static int read_graph(const struct cli_command *command, const struct cli_args *args,
+                      struct request *request, const char *text, weft_graph **out)
+{
+    const char *given = request->batch > 0 ? "batch" : model_option_given(command, args);
+    struct wf_text made = {0};
+    weft_status status = weft_cost_table_open(cli_value(command, args, "costs"), &request->costs);
+    int exit_code;
+
+    if (status == WEFT_OK) status = cli_mesh(command, args, "mesh", &request->mesh);
+    if (status != WEFT_OK) return cli_fail(command, status);
+    if (!weft_model_is_text(text) && given != NULL) {
+        cli_complain(command, "--%s is for a model; the file is a graph, which has its own lines",
+                     given);
+        return CLI_USAGE;
+    }
+    if (!weft_model_is_text(text)) return check(command, request, text, out);
+    exit_code = add_model(command, args, request, text, &made);
+    if (exit_code == CLI_OK) exit_code = check(command, request, made.data, out);
+    wf_text_free(&made);
+    return exit_code;
 }
 
 static int simulate(const struct cli_command *command, const struct cli_args *args,
@@ -174,12 +257,10 @@ static int simulate(const struct cli_command *command, const struct cli_args *ar
 {
     weft_prediction *prediction = NULL;
     weft_graph *graph = NULL;
-    weft_status status = check(command, args, request, text, &graph);
-    int exit_code;
+    int exit_code = read_graph(command, args, request, text, &graph);
 
-    if (status != WEFT_OK) {
-        exit_code = cli_fail(command, status);
-    } else if (make_schedule(command, args, request, &exit_code)) {
+    if (exit_code == CLI_OK && make_schedule(command, args, request, &exit_code)) {
+        weft_status status;
         request->options.schedule = request->schedule;
         status = weft_prediction_create(graph, &request->options, &prediction);
         exit_code = status == WEFT_OK ? print(command, args, prediction, request->memory_limit)
@@ -198,7 +279,9 @@ static const char *find_complaint(const struct cli_command *command, const struc
     const char *schedule = cli_value(command, args, "schedule"),
                *trace = cli_value(command, args, "trace");
 
-    if (args->rest_count == 0) return "give a file with a graph; - is standard input";
+    if (args->rest_count == 0) return "give a file with a graph or a model; - is standard input";
+    if (cli_has(command, args, "batch") && cli_has(command, args, "microbatches"))
+        return "--batch and --microbatches exclude each other";
     if (schedule != NULL && strcmp(schedule, "-") == 0 && strcmp(args->rest[0], "-") == 0)
         return "the graph and the schedule cannot both be standard input";
     if (trace != NULL && strcmp(trace, "-") == 0)
@@ -224,7 +307,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
 const struct cli_command cli_step = {
     .name = "step",
     .summary = "predict the time and the memory of a training step on a mesh",
-    .arguments = "GRAPH [--mesh M] [--schedule S] [--microbatches N] [options]",
+    .arguments = "GRAPH|MODEL [--mesh M] [--schedule S] [--microbatches N] [options]",
     .example = "weft step examples/graphs/llama-8b.graph --mesh pp=4,dp=8,tp=8/8 --schedule zbv "
                "--microbatches 16",
     .page = "training/planning-a-run.md",
@@ -237,6 +320,13 @@ const struct cli_command cli_step = {
             {"microbatches", "N",
              "microbatches of a step (default: twice the size of pp; 1 without pp)", 0},
             {"costs", "T", "a cost table of `weft costs`, or a file (default: WEFT_COSTS)", 0},
+            {"batch", "N", "a model's: sequences of a step, instead of --microbatches", 0},
+            MODEL_SEQUENCE,
+            MODEL_MICROBATCH,
+            MODEL_RECOMPUTE,
+            MODEL_SHARDING,
+            MODEL_WHOLE_SEQUENCE,
+            MODEL_NARROW_GRADIENTS,
             CLI_MEMORY_LIMIT("the most memory of a rank; exit code 1 if one holds more"),
             {"jitter", "PERCENT", "ranks are slower by a random share up to this", 0},
             {"straggler", "LIST", "slow ranks, RANK:FACTOR, such as 17:1.5 (1 or more)", 0},

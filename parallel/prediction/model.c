@@ -222,6 +222,25 @@ static void add_bytes(uint64_t *sum, uint64_t bytes)
     *sum = wf_add_capped(*sum, bytes);
 }
 
+static uint64_t bytes_of(const weft_graph *g, const weft_spec *spec)
+{
+    return spec != NULL ? weft_spec_shard_bytes(spec, weft_mesh_rank_at(g->mesh, 0)) : 0;
+}
+
+/* Bytes of the gradient that is result INDEX of LINE: until the last microbatch it has the layout
+ * from which it is reduced. */
+static uint64_t gradient_bytes(const weft_graph *g, const struct wf_graph_line *line,
+                               uint32_t index)
+{
+    uint64_t after = bytes_of(g, g->tensors[line->outputs[index]].spec), before = 0;
+
+    if (line->kind == WF_GRAPH_CALL)
+        before = bytes_of(g, weft_op_choice_output(line->choice, index));
+    else if (line->inputs[0] >= 0)
+        before = bytes_of(g, g->tensors[line->inputs[0]].spec);
+    return before > after ? before : after;
+}
+
 static void add_memory(struct modeller *m, uint32_t index)
 {
     const weft_graph *g = m->graph;
@@ -232,12 +251,14 @@ static void add_memory(struct modeller *m, uint32_t index)
         bool is_state = tensor >= 0 && m->used[tensor] == 1u << WF_GRAPH_UPDATE;
         uint64_t bytes;
         if (tensor < 0) continue;
-        bytes = weft_spec_shard_bytes(g->tensors[tensor].spec, weft_mesh_rank_at(g->mesh, 0));
+        bytes = bytes_of(g, g->tensors[tensor].spec);
         for (int32_t s = 0; s < m->count; s++) {
             uint64_t all = wf_mul_capped(bytes, share_of(m, index, s));
             if (line->kind == WF_GRAPH_PARAM)
                 add_bytes(is_state ? &m->stages[s].optimizer : &m->stages[s].parameters, all);
-            if (makes_weights(m, line)) add_bytes(&m->stages[s].gradients, all);
+            if (makes_weights(m, line))
+                add_bytes(&m->stages[s].gradients,
+                          wf_mul_capped(gradient_bytes(g, line, i), share_of(m, index, s)));
             if (line->kind != WF_GRAPH_PARAM && line->phase == WF_GRAPH_FORWARD &&
                 m->used[tensor] >> WF_GRAPH_BACKWARD & 1 &&
                 !(m->sharded && m->gathers.copies[tensor] > 0))

@@ -93,7 +93,7 @@ double wf_step_flops(const weft_graph *g, const struct wf_graph_line *line)
     static const struct {
         const char *op;
         uint32_t a; /* the input that is multiplied; one that is added may come before it */
-    } products[] = {{"linear", 0}, {"mm", 0},    {"matmul", 0},
+    } products[] = {{"linear", 0}, {"mm", 0},    {"matmul", 0}, {"grouped_mm_3d", 0},
                     {"bmm", 0},    {"addmm", 1}, {"baddbmm", 1}};
 
     if (line->flops >= 0) return line->flops / weft_mesh_size(g->mesh);
@@ -125,7 +125,8 @@ static uint64_t traffic_of(const weft_graph *g, const struct wf_graph_line *line
 }
 
 /* The elements of the weight of LINE, which is a product: of its matrix with two dimensions, since
- * activations and gradients have one for the batch too; 0: it has none, or LINE is no product. */
+ * activations and gradients have one for the batch too, or of an expert's matrix; 0: it has none,
+ * or LINE is no product. */
 static uint64_t weight_of(const weft_graph *g, const struct wf_graph_line *line)
 {
     static const char *const products[] = {"linear", "mm", "matmul", "addmm", "einsum"};
@@ -135,6 +136,10 @@ static uint64_t weight_of(const weft_graph *g, const struct wf_graph_line *line)
     uint64_t least = 0;
     bool is_product = false;
 
+    if (strcmp(line->op, "grouped_mm_3d") == 0 && operands[1] != NULL) {
+        weft_shard experts = shard_of(g, operands[1]);
+        return experts.shape[0] > 0 ? (uint64_t)(experts.elements / experts.shape[0]) : 0;
+    }
     for (size_t i = 0; i < WF_COUNT(products); i++)
         is_product = is_product || strcmp(line->op, products[i]) == 0;
     for (size_t i = 0; is_product && i < WF_COUNT(operands); i++) {

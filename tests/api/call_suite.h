@@ -87,6 +87,7 @@ struct world {
     weft_styles *styles;
     weft_graph *graph, *unchecked_graph, *spare_graph;
     weft_prediction *prediction;
+    weft_model *model;
     weft_experts *experts;
     weft_routing *routing;
     weft_overlap *overlap;

@@ -190,6 +190,7 @@ static void make_graphs(struct world *w)
     MUST(weft_graph_check(w->graph, NULL));
     MUST(weft_graph_parse("input x f32[4]\n", w->styles, &w->spare_graph));
     MUST(weft_prediction_create(w->graph, NULL, &w->prediction));
+    MUST(weft_model_parse("model gpt layers=2 hidden=8 heads=2 vocabulary=9", &w->model));
 }
 
 void make_world(struct world *w)

@@ -154,6 +154,7 @@ OBJECTS = {
     "const weft_reorder_node *": "w->nodes", "weft_pipeline *": "w->pipeline",
     "const weft_pipeline_options *": "pipeline_options(w, %d)",
     "weft_saving *": "w->saving", "weft_cp_plan *": "w->cp_plan", "weft_cp *": "w->cp",
+    "weft_model *": "w->model", "const weft_model_graph_options *": "options(w, %d, sizeof(weft_model_graph_options))",
     "weft_graph *": "w->graph", "weft_prediction *": "w->prediction",
     ("weft_graph_parse", "styles"): "NULL",  # the text has the mesh
     ("weft_graph_check", "graph"): "new_graph(w)", ("weft_graph_release", "graph"): "w->spare_graph",
@@ -229,6 +230,7 @@ TEXTS = {
     ("weft_layout_file_parse", "text"): "mesh 2\\n* R", ("weft_layout_file_open", "path"): "/dev/null",
     ("weft_checkpoint_rules_parse", "text"): "let n = 1\\n* = *", ("weft_checkpoint_rules_parse", "values"): "n=2",
     ("weft_checkpoint_rules_open", "path"): "/dev/null",
+    ("weft_model_parse", "text"): "model gpt layers=2 hidden=8 heads=2 vocabulary=9", ("weft_model_is_text", "text"): "model gpt",
     ("weft_graph_parse", "text"): "mesh 1\\ninput x f32[4]", ("weft_graph_unmatched_print", "styles_text"): "mesh 1\\n* 0 R",
     ("weft_styles_parse", "text"): "mesh 1\\n* 0 R", ("weft_styles_find", "name"): "t",
     ("weft_styles_apply", "name"): "t",

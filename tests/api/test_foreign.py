@@ -31,6 +31,7 @@ TEXTS = {
     ("weft_schedule_create", "name"): "1f1b", ("weft_schedule_parse", "text"): "0F0,0B0",
     ("weft_layout_file_parse", "text"): "mesh dp=1,tp=1\n* R,R", ("weft_checkpoint_rules_parse", "text"): "* = *",
     ("weft_styles_parse", "text"): "mesh 1\n* 0 R", ("weft_graph_parse", "text"): "mesh 1\ninput x f32[4]",
+    ("weft_model_parse", "text"): "model gpt layers=2 hidden=8 heads=2 vocabulary=9", ("weft_model_is_text", "text"): "model gpt",
     ("weft_graph_unmatched_print", "styles_text"): "mesh 1\n* 0 R", ("weft_op_rules_print", "rules"): "mm: a[m] -> b[m]",
     ("weft_op_register", "text"): "foreign: a[i] -> b[i]", ("weft_op_replace", "text"): "foreign: a[i] -> b[i]",
     ("weft_mesh_flatten", "axes"): "dp,tp", ("weft_mesh_flatten", "name"): "all", ("weft_checkpoint_open", "path"): "absent",

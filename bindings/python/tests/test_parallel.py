@@ -501,3 +501,20 @@ def test_a_graph_gives_the_time_and_the_memory_of_a_step():
         weft.Prediction(graph, schedule=weft.Schedule("1f1b", 3, 4))
     with pytest.raises(weft.ParseError):
         weft.Graph("mesh tp=1\nnonsense\n")
+
+
+def test_a_model_gives_the_graph_of_a_step():
+    model = weft.Model("model llama layers=4 hidden=64 heads=8 key_heads=4 ffn=128 vocabulary=96 sequence=32")
+    assert model.template_name == "llama" and model.key_heads == 4 and model.parameters > 96 * 64 * 2
+    assert str(weft.Model(str(model))) == str(model)
+    mesh = weft.mesh("pp=2,dp=2,tp=2")
+    graph = weft.Graph(model.graph(mesh=mesh, microbatch=2, sharding="optimizer", recompute="full"))
+    graph.check(mesh=mesh, costs=weft.CostTable("h100"), strict=True, even_batch=True)
+    prediction = weft.Prediction(graph, schedule=weft.Schedule("1f1b", 2, 4))
+    assert prediction.layers == 4 and prediction.stage(0)["optimizer"] > prediction.stage(0)["parameters"]
+    config = {"model_type": "gpt2", "n_embd": 64, "n_layer": 2, "n_head": 8, "vocab_size": 96}
+    assert weft.Model(json.dumps(config)).template_name == "gpt"
+    with pytest.raises(weft.ParseError, match="the known ones are llama"):
+        weft.Model(json.dumps(config | {"model_type": "mamba"}))
+    with pytest.raises(weft.InvalidError, match="tp=3 does not divide heads"):
+        model.graph(mesh=weft.mesh("tp=3"))

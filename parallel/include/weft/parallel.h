@@ -14,6 +14,7 @@
 #include "weft/style.h"
 #include "weft/graph.h"
 #include "weft/prediction.h"
+#include "weft/model.h"
 #include "weft/fsdp.h"
 #include "weft/clip.h"
 #include "weft/context_parallel.h"

@@ -55,7 +55,7 @@ while read -r -a command; do
     completion) words=(bash stray) ;;
     costs) words=(cpu stray) ;;
     op) words=(mm stray) ;;
-    check | reorder | step) words=(graph stray) ;;
+    check | model | reorder | step) words=(graph stray) ;;
     schedule) words=(zbv stray) ;;
     inspect) words=(checkpoint stray) ;;
     reshard | verify) words=(checkpoint checkpoint stray) ;;

@@ -1,0 +1,50 @@
+/* model.h - options of commands that make a graph of a model. */
+#ifndef WEFT_CLI_COMMON_MODEL_H
+#define WEFT_CLI_COMMON_MODEL_H
+
+#include "common/cli.h"
+
+#define MODEL_SEQUENCE                                                                             \
+    {                                                                                              \
+        "sequence", "N", "a model's: tokens of a sequence (default: those of the model)", 0        \
+    }
+#define MODEL_MICROBATCH                                                                           \
+    {                                                                                              \
+        "microbatch", "N",                                                                         \
+            "a model's: sequences of a microbatch on each rank of dp and ep (default: 1)", 0       \
+    }
+#define MODEL_RECOMPUTE                                                                            \
+    {                                                                                              \
+        "recompute", "LIST",                                                                       \
+            "a model's: what the backward pass computes again: none, full, needed, or of norms, "  \
+            "qkv, attention, projection, up, activation, down (default: none)",                    \
+            0                                                                                      \
+    }
+#define MODEL_SHARDING                                                                             \
+    {                                                                                              \
+        "sharding", "S",                                                                           \
+            "a model's: what ranks with other samples share: nothing, optimizer (ZeRO-1) or "      \
+            "parameters (FSDP) (default: nothing)",                                                \
+            0                                                                                      \
+    }
+#define MODEL_WHOLE_SEQUENCE                                                                       \
+    {                                                                                              \
+        "whole-sequence", NULL,                                                                    \
+            "a model's: ranks of tp hold the whole sequence between products, not parts", 0        \
+    }
+#define MODEL_NARROW_GRADIENTS                                                                     \
+    {                                                                                              \
+        "narrow-gradients", NULL, "a model's: gradients have the dtype of parameters, not f32", 0  \
+    }
+
+/* Read the options of a model's graph, which borrows MESH and the command line.  False after
+ * printing an error. */
+bool model_options(const struct cli_command *command, const struct cli_args *args,
+                   const weft_mesh *mesh, weft_model_graph_options *out);
+/* Append the graph of MODEL to OUT. */
+weft_status model_add_graph(const weft_model *model, const weft_model_graph_options *options,
+                            struct wf_text *out) WF_NODISCARD;
+/* The name of an option of a model that ARGS give; NULL: they give none. */
+const char *model_option_given(const struct cli_command *command, const struct cli_args *args);
+
+#endif
