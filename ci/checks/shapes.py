@@ -84,7 +84,7 @@ def texts(name, function, _):
 
 
 def users(name, function, described):
-    """A callback has a named type; the caller's pointer is `user`, right behind it."""
+    """A callback has a named type; the caller's pointer is `user`, right behind it, and no other input but a stream follows."""
     arguments = function["arguments"]
     for at, one in enumerate(arguments):
         if one["kind"] != "callback":
@@ -93,6 +93,9 @@ def users(name, function, described):
             yield f"the type of {one['name']} has no name"
         if at + 1 == len(arguments) or (arguments[at + 1]["name"], arguments[at + 1]["type"]) != ("user", "void *"):
             yield f"`void *user` does not follow {one['name']}"
+        for later in arguments[at + 2:]:
+            if later["direction"] == "in" and later["type"] != "weft_stream *" and later["name"] not in ("output", "output_count"):
+                yield f"{later['name']} stands behind `user`"
 
 
 def options(name, function, described):
@@ -200,10 +203,11 @@ WEFT_API weft_status weft_wrong_get(const weft_wrong *wrong, int32_t index, weft
 WEFT_API weft_status weft_wrong_create(weft_wrong **out, const weft_wrong_options *how);
 WEFT_API weft_status weft_wrong_text(const weft_wrong *wrong, char *buffer, size_t capacity);
 WEFT_API weft_status weft_wrong_call(weft_wrong *wrong, void (*sink)(void *user), void *argument);
+WEFT_API weft_status weft_wrong_visit(weft_wrong *wrong, void (*sink)(void *user), void *user, int32_t late);
 """
 FOUND = ["ranks, int32_t count", "size of an element does not follow items", "index is int32_t", "stands behind out",
          "is not `options`", "weft_wrong_options has no struct_size", "weft_wrong_info has no struct_size",
-         "text, size, needed", "is called _print", "has no name", "does not follow sink", "item_count: uint32_t",
+         "text, size, needed", "is called _print", "has no name", "does not follow sink", "late stands behind `user`", "item_count: uint32_t",
          "yes or no is bool", "called reserved", "others: the size of an element", "first argument is not", "the word is gradient"]
 
 

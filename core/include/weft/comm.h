@@ -56,9 +56,9 @@ typedef struct weft_subcomm_options {
 } weft_subcomm_options;
 
 /* Split PARENT into one communicator per COLOR.  Ranks are ordered by KEY; ranks with equal keys
- * keep their order in PARENT.  *OUT is NULL for WEFT_NO_COLOR.  Collective over PARENT: either all
- * parts are created, or every rank gets the same error, which names the rank that failed.  OPTIONS
- * may be NULL.  The caller releases *OUT. */
+ * keep their order in PARENT.  *OUT is NULL if COLOR is WEFT_NO_COLOR.  Collective over PARENT:
+ * either all parts are created, or every rank gets the same error, which names the failed rank.
+ * OPTIONS may be NULL.  The caller releases *OUT. */
 WEFT_API WEFT_NODISCARD weft_status weft_comm_split(weft_comm *parent, int32_t color, int32_t key,
                                                     const weft_subcomm_options *options,
                                                     weft_comm **out);
@@ -78,16 +78,16 @@ WEFT_API WEFT_NODISCARD weft_status weft_comm_create(weft_comm *parent, size_t c
  * are ranks of PARENT.  AXES lists axes by name or index ("tp", "dp,tp", "0").  Rank i of *OUT is
  * the rank at position i of weft_mesh_slice(MESH, AXES, this rank).  If these are all ranks of
  * PARENT in the same order, *OUT is PARENT itself.  Otherwise the communicator is created on first
- * use; later calls for the same ranks in the same order return the same communicator.  OPTIONS may
- * be NULL.  They are those of a communicator that the call creates, and have no effect on one that
- * exists; `native` and `fails_with_parent` must not be set.  Without a name in OPTIONS, its name
- * contains the axes of the first call ("dp#7").  It fails independently of PARENT.  Collective over
- * the ranks of MESH, which all pass the same MESH and AXES: the first call with them waits for all
- * ranks of MESH.  A rank that is not in MESH may call it too: it gets NULL without waiting. *OUT is
- * borrowed: the release of PARENT, or of its context, releases it. WEFT_ERR_NOT_FOUND: MESH has no
- * such axis; the text lists the axes.  WEFT_ERR_INVALID: MESH has a rank that PARENT does not have.
- * WEFT_ERR_MISMATCH: ranks pass different meshes or axes; the text names both.  If the meshes have
- * different ranks, WEFT_ERR_TIMEOUT names them. */
+ * use; later calls for the same ranks in the same order return the same communicator.  OPTIONS are
+ * those of a communicator that the call creates, and have no effect on one that exists.  OPTIONS
+ * may be NULL; `native` and `fails_with_parent` must not be set.  Without a name in OPTIONS, its
+ * name contains the axes of the first call ("dp#7").  It fails independently of PARENT.  Collective
+ * over the ranks of MESH, which all pass the same MESH and AXES: the first call with them waits for
+ * all ranks of MESH.  A rank that is not in MESH may call it too: it gets NULL without waiting.
+ * *OUT is borrowed: the release of PARENT, or of its context, releases it. WEFT_ERR_NOT_FOUND: MESH
+ * has no such axis; the text lists the axes.  WEFT_ERR_INVALID: MESH has a rank that PARENT does
+ * not have. WEFT_ERR_MISMATCH: ranks pass different meshes or axes; the text names both.  If the
+ * meshes have different ranks, WEFT_ERR_TIMEOUT names them. */
 WEFT_API WEFT_NODISCARD weft_status weft_comm_along(weft_comm *parent, const weft_mesh *mesh,
                                                     const char *axes,
                                                     const weft_subcomm_options *options,

@@ -8,7 +8,7 @@
  * Conventions of all public headers:
  *  - A function that can fail returns weft_status and sets weft_last_error.  It writes its results
  *    only on success.  NULL for an object or a result is WEFT_ERR_INVALID.  An accessor does not
- *    fail: for NULL it returns the value that its comment names.
+ *    fail: for NULL it returns the value that its comment names.  TRY in examples checks a call.
  *  - Structs of options and of information begin with struct_size.  The caller sets it to sizeof
  *    of the struct; weft reads and writes no more than that.  An option field that is zero has
  *    its default.  An option that this version does not know is WEFT_ERR_VERSION.  A struct_size of
@@ -176,12 +176,12 @@ typedef struct weft_next_info {
     uint64_t agree_ns, fence_ns, meet_ns, world_ns;
 } weft_next_info;
 
-/* Whether a rank is lost, or another rank has called weft_context_next.  False for NULL and without
- * an elastic job. */
+/* Whether a rank is lost, or another rank has called weft_context_next.  False without an elastic
+ * job.  False for NULL. */
 WEFT_API bool weft_context_wants_next(const weft_context *context);
 
-/* The generation of the job that the context is of: 1 from weft_init on; 0 for NULL and without an
- * elastic job. */
+/* The generation of the job that the context is of: 1 from weft_init on; 0 without an elastic job,
+ * and for NULL. */
 WEFT_API uint64_t weft_context_generation(const weft_context *context);
 
 /* Make the next generation of an elastic job from the ranks that are left.  Collective over these:
@@ -196,7 +196,7 @@ WEFT_API uint64_t weft_context_generation(const weft_context *context);
  * systems of before refuse every call with a text that names their generation, and must still be
  * released. On success no lost process can write memory of this rank any more: on this host it is
  * dead.  A process that still runs is killed first, unless weft_init_options.silent_ns is
- * WEFT_FOREVER. OPTIONS and OUT may be NULL.  After a failure CONTEXT may be passed to
+ * WEFT_FOREVER. OPTIONS may be NULL.  OUT may be NULL.  After a failure CONTEXT may be passed to
  * weft_context_next and weft_context_release only; tensors can be read as above. WEFT_ERR_INVALID:
  * the job is not elastic.  WEFT_ERR_PEER: this rank was expelled, fewer than ranks_min are left, or
  * the rendezvous has ended.  WEFT_ERR_TIMEOUT: the process of a lost rank lives, and may not be

@@ -147,7 +147,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_redistribute_batch(weft_bound *bound,
 
 /* Count the bytes that ranks receive from other ranks over all steps of PLAN: by the rank that
  * receives most, which weft_plan_info has too, and by all ranks together.  Takes some hundred
- * nanoseconds per distinct shard and step.  Both are exact if weft_plan_info.exact is 1 and no
+ * nanoseconds per distinct shard and step.  Both are exact if weft_plan_info.exact is true and no
  * exchange has more than 65,536 distinct shards; otherwise they are estimates.  [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_plan_measure(const weft_plan *plan, uint64_t *received_max,
                                                       uint64_t *received_total);

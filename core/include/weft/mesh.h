@@ -123,9 +123,9 @@ WEFT_API WEFT_NODISCARD weft_status weft_mesh_slice(const weft_mesh *mesh, const
 WEFT_API WEFT_NODISCARD weft_status weft_mesh_flatten(const weft_mesh *mesh, const char *axes,
                                                       const char *name, weft_mesh **out);
 
-/* Create a mesh of the same ranks in which axis AXIS is replaced by COUNT axes.  The product of
- * SIZES must be the size of AXIS.  NAMES may be NULL: the new axes have no names.  They must have
- * names if the axes of MESH have names, and none otherwise.  The caller releases *OUT.
+/* Create a mesh of the same ranks in which COUNT axes of SIZES[i] ranks replace axis AXIS.  The
+ * product of SIZES must be the size of AXIS.  NAMES may be NULL: the new axes have no names.  They
+ * must have names if the axes of MESH have names, and none otherwise.  The caller releases *OUT.
  * [NAMES: COUNT entries] */
 WEFT_API WEFT_NODISCARD weft_status weft_mesh_unflatten(const weft_mesh *mesh, int32_t axis,
                                                         size_t count, const int32_t *sizes,
@@ -146,7 +146,7 @@ enum weft_follow {
     WEFT_FOLLOW_PACK = 2     /* the ranks that are left, in one axis */
 };
 
-/* Create the mesh that follows MESH in a job that has lost ranks.  The job has COUNT ranks now:
+/* Create the mesh that follows MESH in a job that has lost ranks.  The job now has COUNT ranks.
  * OLD_RANKS[r] is the number that rank r had before, or -1 if rank r is new.  A rank of MESH whose
  * number OLD_RANKS does not have is lost.  The other ranks stay in the order of MESH, with their
  * numbers of now.

@@ -4,9 +4,9 @@
  *     if (weft_plan_create(from, to, NULL, &plan) != WEFT_OK) fail(weft_last_error());
  *
  * A plan is a list of steps, each from one spec to the next.  It depends only on the two specs, the
- * cost table and the options, so every rank computes the same plan, bit for bit.  Plans are
- * immutable and shared.  All functions here, except those of a cache, may be called from any
- * thread. */
+ * cost table and the options, so every rank computes the same plan, bit for bit.
+ *
+ * Plans are immutable and shared.  All functions here may be called from any thread. */
 #ifndef WEFT_PLAN_H
 #define WEFT_PLAN_H
 

@@ -1,6 +1,6 @@
 /* status.h - error texts, the version, and names of dtypes.
  *
- * The statuses, dtypes and reductions themselves are in weft_plugin.h. */
+ * The statuses, dtypes and reductions, WEFT_FOREVER and WEFT_MAX_DIMS are in weft_plugin.h. */
 #ifndef WEFT_STATUS_H
 #define WEFT_STATUS_H
 

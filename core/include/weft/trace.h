@@ -218,8 +218,8 @@ WEFT_API WEFT_PREVIEW WEFT_NODISCARD weft_status weft_record_counts_end(weft_rec
  * NULL. */
 WEFT_API WEFT_PREVIEW void weft_record_counts_release(weft_record_counts **counts);
 
-/* Number of operations of the kind OPERATION, and of steps of plans of KIND.  0 for NULL, for an
- * unknown kind, and until the counting has ended. */
+/* Number of operations of the kind OPERATION, and of steps of plans of KIND.  0 for an unknown
+ * kind, until the counting has ended, and for NULL. */
 WEFT_API WEFT_PREVIEW uint64_t weft_record_counts_operations(const weft_record_counts *counts,
                                                              enum weft_record_operation operation);
 WEFT_API WEFT_PREVIEW uint64_t weft_record_counts_steps(const weft_record_counts *counts,
@@ -228,8 +228,8 @@ WEFT_API WEFT_PREVIEW uint64_t weft_record_counts_steps(const weft_record_counts
  * ended. */
 WEFT_API WEFT_PREVIEW WEFT_NODISCARD weft_status
 weft_record_counts_get(const weft_record_counts *counts, weft_record_counts_info *out);
-/* Number of the axes, and sets of axes, along which data was sent.  0 for NULL, and until the
- * counting has ended. */
+/* Number of the axes, and sets of axes, along which data was sent.  0 until the counting has
+ * ended, and for NULL. */
 WEFT_API WEFT_PREVIEW size_t weft_record_counts_axes_count(const weft_record_counts *counts);
 /* Copy the counts of axes INDEX to *OUT, whose struct_size the caller sets.  WEFT_ERR_INVALID:
  * INDEX is past the last. */

@@ -431,7 +431,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_load(weft_context *context, const weft_
  * `stream` of OPTIONS, and returns when the elements are there.  OPTIONS may be NULL.  After a
  * failure the elements are undefined.  WEFT_ERR_INVALID: a tensor is of another context, is
  * read-only, has no name, or has another shape or dtype than FROM has; the number of names is not
- * COUNT.  Other errors: as weft_load.  [TENSORS: COUNT entries] */
+ * that of tensors.  Other errors: as weft_load.  [TENSORS: COUNT entries] */
 WEFT_API WEFT_NODISCARD weft_status weft_load_into(weft_context *context,
                                                    const weft_checkpoint *from, size_t count,
                                                    weft_tensor *const *tensors,

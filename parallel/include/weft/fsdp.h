@@ -298,14 +298,14 @@ typedef struct weft_fsdp_group_info {
     bool reducing;        /* a reduction has begun and not ended */
     uint64_t bytes_shard; /* of the stored parameters, which the group does not allocate */
     /* Bytes that the group has allocated; memory of the caller is not counted.  Between calls,
-     * weft_memory_get counts the sum of these four for it.  If ranks are simulated, they are the
-     * bytes of all ranks. */
+     * weft_memory_get counts the sum of the first four for it.  If ranks are simulated, they are
+     * the bytes of all ranks. */
     uint64_t bytes_gathered;  /* of gathered parameters */
     uint64_t bytes_kept;      /* of parts of them that were kept */
     uint64_t bytes_gradients; /* of reduced gradients */
     uint64_t bytes_sums;      /* of gradients that wait for a later reduction */
-    uint64_t bytes_peak;      /* the largest sum of the four, also during calls.  Between calls,
-                               * weft_memory_get counts their sum */
+    uint64_t bytes_peak;      /* the largest sum of these four so far, also during calls */
+
     /* Bytes that the busiest rank receives when the parameters are gathered, from their shards. */
     uint64_t bytes_received;
 } weft_fsdp_group_info;

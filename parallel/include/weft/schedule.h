@@ -87,8 +87,9 @@ enum weft_schedule_print_flags {
     WEFT_SCHEDULE_PRINT_WAITS = 1 << 0
 };
 
-/* Write SCHEDULE as such CSV text to TEXT.  FLAGS (enum weft_schedule_print_flags) add what it
- * does not have itself.  TEXT, SIZE and NEEDED as in weft_mesh_print (mesh.h). */
+/* Write SCHEDULE as CSV text (weft_schedule_parse) to TEXT.  FLAGS (enum
+ * weft_schedule_print_flags) add what it does not have itself.  TEXT, SIZE and NEEDED as in
+ * weft_mesh_print (mesh.h). */
 WEFT_API WEFT_NODISCARD weft_status weft_schedule_print(const weft_schedule *schedule,
                                                         uint32_t flags, char *text, size_t size,
                                                         size_t *needed);
@@ -144,7 +145,7 @@ enum weft_lower {
  * and receives, and what FLAGS (enum weft_lower) add.  Stages on one rank exchange no messages.
  * Messages between two ranks are received in the order in which they are sent.  The caller releases
  * *OUT.  WEFT_ERR_INVALID: SCHEDULE has other actions already, or the result would have more than
- * WEFT_SCHEDULE_ACTIONS. */
+ * WEFT_SCHEDULE_ACTIONS actions. */
 WEFT_API WEFT_NODISCARD weft_status weft_schedule_lower(const weft_schedule *schedule,
                                                         uint32_t flags, weft_schedule **out);
 
