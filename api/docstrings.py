@@ -42,8 +42,9 @@ PHRASES = [(re.compile(pattern), new) for pattern, new in (
     (r"(?<=, )([A-Z]+) is NULL or (?=has)", r"\1 "),
     (r"NULL arguments(?:, a COUNT of 0)?(?:(?:,| and) a bad struct_size(?: or [A-Z_]+_SIZE)?)?", "Wrong arguments"),
     # structs, buffers, counts, works
-    (r", whose struct_size the caller sets", ""),
+    (r", whose struct_size the caller sets(?:,(?= for\b))?", ""),
     (r"\s*\b[A-Z_]+_SIZE is sizeof\(weft_\w+\)\.|, or [A-Z_]+_SIZE is another size", ""),
+    (r"(?<=[A-Z])\[dims\]", ""),
     (r"[.;]?\s*(?:BUFFER, CAPACITY and LENGTH|TEXT, SIZE and NEEDED) as in [^.]*\.", "."),
     (r"\bBYTES (?=bytes\b)| of DIMS dimensions|\s*An empty shard reads nothing, whatever BYTES is\.", ""),
     (r"\bCopy BYTES\b", "Copy the bytes"),
@@ -58,6 +59,13 @@ PHRASES = [(re.compile(pattern), new) for pattern, new in (
     (r"\bthe status of the callback\b", "that of the callback"),
     (r"\bIf the status is\b", "If that is"),
     (r"\bcallback(s?)\b", r"function\1"),
+    (r"\bA result of ([A-Z]+) other than WEFT_OK fails\b", r"An exception of \1 fails"),
+    (r"\bAnother result than WEFT_OK fails\b", "An exception of it fails"),
+    (r"[;,](?: and)? (?:[A-Z]+ )?sets the text(?: of its error)? with weft_fail\b", ""),
+    (r"\bif that is the result\b", "if that is the exception"),
+    (r" with USER\b,?|`user` and (?=`compute`)", ""),
+    (r"[,;] and must still be released\b|[;,] likewise$", ""),
+    (r"\bNot collective, local\b|(?<=[.] )Local(?=\.)|^Local(?=\.)", "Not collective"),
     (r"\s*FLAGS: enum \w+\.", ""),
     (r"\bFLAGS \(enum \w+\)", "the keywords"),
     (r"\b[a-z]+->(\w+)", r"`\1`"),
@@ -175,9 +183,9 @@ def results(text, rows, result, kind):
     return text
 
 
-def named(text, member, rows):
-    """Names of arguments: `so`; the object itself is `self`, and a struct of options is the keywords."""
-    names = {}
+def named(text, member, rows, fields=()):
+    """Names of arguments: `so`; the object itself is `self`, and a struct of options is the keywords, with FIELDS."""
+    names = {row.c_name.upper(): f"`{row.name}`" for row in fields if row.name}
     for index, row in enumerate(rows):
         name = "self" if index == member.self_index else row.name or row.c_name
         upper = row.c_name.upper()
@@ -188,7 +196,7 @@ def named(text, member, rows):
             names[upper] = "the keywords" if row.c_name in ("options", "sizes") else f"the {name}"
             text = re.sub(rf"(;?)\s*\b{upper} may be NULL(?:\.|(; ))", lambda m: " " if m[2] else m[1] and ".", text)
             text = re.sub(rf"\b{upper}->(\w+)", r"`\1`", text)
-    for one, other in (("PATH", ", or the file at PATH"), ("TEXT", "that TEXT describes, or ")):
+    for one, other in (("PATH", ", or of the file at PATH"), ("PATH", ", or the file at PATH"), ("TEXT", "that TEXT describes, or ")):
         text = text if one in names else text.replace(other, "" if one == "PATH" else "of ")
     return re.sub(r"\*?\b([A-Z][A-Z_]*)\b", lambda m: names.get(m[1], m[0]), text)
 
@@ -249,9 +257,10 @@ def contract(generator, member, rows, result):
         text = text.replace("WEFT_OK", "True").replace("WEFT_IN_PROGRESS", "False")
     text = figures(generator, results(text, rows, result, member.kind), rows)
     if any(row.kind == "TIMEOUT" and row.name for row in rows):
-        before_errors = re.search(r" WEFT_ERR_[A-Z_]+\b[^.]*?:|$", text).start()
+        before_errors = re.search(r" WEFT_ERR_[A-Z_]+\b[^.()]*?:|$", text).start()
         text = f"{text[:before_errors]} TIMEOUT_NS is in seconds; None: no limit.{text[before_errors:]}"
-    text = words_of(generator).replaced(named(text, member, rows), rows, member.handle).strip(" .;")
+    fields = [field for row in rows if row.record and not row.is_out for field in generator.maker.records[row.record]]
+    text = words_of(generator).replaced(named(text, member, rows, fields), rows, member.handle).strip(" .;")
     if not text or (member.kind == "property" and re.match(r'""|None|\d', text)):
         text = f"The {member.name.replace('_', ' ')}; {text}"
     return wrapped(tidy(text))
@@ -270,7 +279,8 @@ def field(generator, member, row, text):
         known = ", ".join(words.texts[value["name"]] for value in words.api["enums"][row.enum]["values"] if value["name"] in words.texts)
         text = re.sub(r"\b(?:bits of )?enum weft_\w+", 'Such as "f32"' if row.enum == "weft_dtype" else f"One of {known}", text)
     name = row.name.replace("_", " ")
-    text = words.replaced(re.sub(r"^1: ", "Whether ", text), [row], member.handle).strip(" .;")
+    text = re.sub(r"^ns\b", "nanoseconds", re.sub(r"^1: ", "Whether ", text))
+    text = words.replaced(text, [row], member.handle).strip(" .;")
     if re.match(r"(?:of|from|for|by|that|in|as) ", text):
         text = f"{'bytes' if name.startswith('bytes ') and text.startswith('of ') else name} {text}"
     elif re.match(r'""|None|\d|"|[a-z]+$', text) or not text:

@@ -42,6 +42,39 @@ TEXTS = {
     " weft_fsdp_prefetch_set lists for the phase, unless they are gathered. If the gather has failed by now, the call raises its error, and"
     " the group is sharded again. If it fails later, the call that ends the use of the parameters raises the error: weft_fsdp_reshard, or"
     " weft_fsdp_reduce_begin without `keep`. The group is then sharded; after a reshard that keeps a part it stays gathered until the next reshard.",
+    "weft_context_next": "Make the next generation of an elastic job from the ranks that are left. Collective over these: each calls it, after"
+    " a communicator has failed with WEFT_ERR_PEER, WEFT_ERR_TIMEOUT or WEFT_ERR_ABORTED, or at a point of its own choice. When a rank calls it,"
+    " the communicators of the others fail with WEFT_ERR_ABORTED. A rank that does not call it within the time limit of its communicators, while"
+    " others wait, is expelled. The context becomes that of the next generation, with the same device and memory, where this rank may have"
+    " another number. Streams, works and tensors keep their memory: weft_tensor_to_host reads a tensor of before, and other calls with it"
+    " are refused. Communicators, moves, symmetric memory and training systems of before refuse every call with a text that names their"
+    " generation. On success no lost process can write memory of this rank any more: on this host it is dead. A process that still runs is"
+    " killed first, unless WEFT_SILENT is 0. `step` is a number that this rank has completed; the result has the largest one of all ranks."
+    " After a failure only this function and weft_context_release may be called; tensors can be read as above. WEFT_ERR_INVALID: the job is not"
+    " elastic (WEFT_ELASTIC). WEFT_ERR_PEER: this rank was expelled, fewer ranks than WEFT_ELASTIC are left, or the rendezvous has ended."
+    " WEFT_ERR_TIMEOUT: the process of a lost rank lives, and may not be killed (the text names it); or the rendezvous does not answer.",
+    "weft_overlap_gather": "Gather the rows of INPUT from all ranks along the axis, and call CONSUME for them: first for those of this rank, then"
+    " for those of the other ranks as they arrive, in chunks. Each row is in exactly one call. Several matmuls of the same input share one"
+    " gather: CONSUME computes them all. With chunks=-1, CONSUME is called once, after the gather. The rows that it reads are not kept."
+    " Collective. An exception of CONSUME fails the call, and the communicator on all ranks: the other ranks get WEFT_ERR_ABORTED, or"
+    " WEFT_ERR_MISMATCH if that is the exception. The call waits for STREAM before it begins, passes it to CONSUME, and returns when the work"
+    " is complete. WEFT_ERR_INVALID: the ranks along the axis do not share the rows as S(0) does, this rank's shard has gaps, a keyword is"
+    " outside its range, or the call needs more bytes than were prepared. WEFT_ERR_MISMATCH: ranks make different calls; the communicator"
+    " then has failed on all ranks. If one rank gathers and another reduces, and the backend has no symmetric memory, it is WEFT_ERR_TIMEOUT"
+    " instead, or the data is undefined.",
+    "weft_overlap_reduce_scatter": "Call PRODUCE for all rows, each in exactly one call: first for those of the other ranks, in chunks, which are"
+    " sent while PRODUCE computes the next ones, then for those of this rank. Set this rank's rows of OUTPUT to the sum of what all ranks have"
+    " produced for them, added up in the order of the ranks. On gloo-cpu within a host, and on nvshmem with weft's collectives, these are the"
+    " bits of weft_reduce_scatter_v. With chunks=-1, PRODUCE is called once, before a weft_reduce_scatter_v. Otherwise as weft_overlap_gather.",
+    "weft_record_counts_operations": "The number of operations of a kind, such as \"all-reduce\". 0 until the counting has ended.",
+    "weft_record_counts_steps": "The number of steps of plans of a kind, such as \"all-gather\". 0 until the counting has ended.",
+    "weft_spec_parse_shards": "Create the layout whose shards have these local shapes. SHARDS has DIMS sizes for each rank of MESH, in row-major order"
+    " of the mesh. PLACEMENTS is a text, such as \"S(0),R\": an S becomes a G if the local sizes are not its chunks. WEFT_ERR_MISMATCH: two"
+    " shards contradict each other; the text names the ranks. WEFT_ERR_INVALID: SHARDS has another number of entries, or an outer axis leaves"
+    " unequal sizes and an inner one needs a G.",
+    "weft_spec_counts": "For collectives with a count for each rank (weft_all_gather_v): the number of elements that each of RANKS holds, and the"
+    " sum of the counts before it. A rank outside the mesh counts 0. The gathered elements are row-major only if the layout splits dimension 0"
+    " alone, by S or G in the order of RANKS. RANKS may be NULL: 0, 1, 2 and so on, as many as the mesh has. Returns (`counts`, `offsets`).",
     "weft_dtype_bytes": "Bytes of an element of a dtype, such as \"f32\". ValueError: there is no such dtype.",
     "weft_tensor_use": "Note that work that uses this tensor has been posted to STREAM, such as a kernel of the program. When the tensor is deleted, its"
     " memory is freed in the order of STREAM. If work of several streams uses it, the last call names a stream that waits for the others."
