@@ -314,9 +314,10 @@ static weft_status fill_draft(weft_mesh *draft, const weft_mesh_options *options
 {
     draft->devices_per_host = options->devices_per_host;
     if (draft->devices_per_host < 0)
-        return wf_fail(WEFT_ERR_INVALID,
-                       "devices_per_host is %d; it must be positive, or 0 if unknown",
-                       draft->devices_per_host);
+        return wf_fail(
+            WEFT_ERR_INVALID,
+            "weft_mesh_options.devices_per_host is %d; it must be positive, or 0 if unknown",
+            draft->devices_per_host);
     if (options->ranks == NULL) {
         wf_mesh_follow(draft, 0, 1);
         return WEFT_OK;

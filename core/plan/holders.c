@@ -14,7 +14,7 @@ weft_status wf_plan_refuse_holders(const char *function, const weft_plan_options
 
 static weft_status check_holders(const weft_mesh *mesh, const weft_plan_options *options)
 {
-    WF_TRY(wf_require(options->holders, "weft_plan_create: options->holders"));
+    WF_TRY(wf_require(options->holders, "weft_plan_create: weft_plan_options.holders"));
     for (int32_t i = 0; i < mesh->size; i++) {
         int32_t rank = weft_mesh_rank_at(mesh, i);
         if ((size_t)rank >= options->holder_count)

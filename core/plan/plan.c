@@ -121,6 +121,21 @@ static weft_status refuse_shapes(const struct wf_layout *a, const struct wf_layo
     return wf_fail_text(WEFT_ERR_INVALID, &shapes, "%s; the shapes must be equal", shapes.data);
 }
 
+weft_status wf_plan_check_choice(const char *options, uint32_t minimize, uint32_t planner)
+{
+    if (minimize > WEFT_MINIMIZE_MEMORY)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "%s.minimize is %u; expected WEFT_MINIMIZE_TIME (0), WEFT_MINIMIZE_BYTES "
+                       "(1) or WEFT_MINIMIZE_MEMORY (2)",
+                       options, minimize);
+    if (planner > WEFT_PLANNER_EXCHANGE)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "%s.planner is %u; expected WEFT_PLANNER_SEARCH (0) or "
+                       "WEFT_PLANNER_EXCHANGE (1)",
+                       options, planner);
+    return WEFT_OK;
+}
+
 static weft_status check_request(const weft_spec *from, const weft_spec *to,
                                  const weft_plan_options *given)
 {
@@ -130,17 +145,7 @@ static weft_status check_request(const weft_spec *from, const weft_spec *to,
         return wf_cast_refuse(a->dtype, b->dtype);
     if (a->dims != b->dims || memcmp(a->shape, b->shape, (size_t)a->dims * sizeof(int64_t)) != 0)
         return refuse_shapes(a, b);
-    if (given->minimize > WEFT_MINIMIZE_MEMORY)
-        return wf_fail(WEFT_ERR_INVALID,
-                       "minimize is %u; expected WEFT_MINIMIZE_TIME (0), "
-                       "WEFT_MINIMIZE_BYTES (1) or WEFT_MINIMIZE_MEMORY (2)",
-                       given->minimize);
-    if (given->planner > WEFT_PLANNER_EXCHANGE)
-        return wf_fail(WEFT_ERR_INVALID,
-                       "planner is %u; expected WEFT_PLANNER_SEARCH (0) or "
-                       "WEFT_PLANNER_EXCHANGE (1)",
-                       given->planner);
-    return WEFT_OK;
+    return wf_plan_check_choice("weft_plan_options", given->minimize, given->planner);
 }
 
 /* The one step of a plan that changes nothing but the dtype. */

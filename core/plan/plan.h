@@ -65,6 +65,10 @@ struct weft_plan {
 
 /* ---- plan.c ---- */
 
+/* Refuse numbers that are not of enum weft_minimize and enum weft_planner.  OPTIONS names their
+ * struct. */
+weft_status wf_plan_check_choice(const char *options, uint32_t minimize,
+                                 uint32_t planner) WF_NODISCARD;
 /* A plan with room for STEPS steps, none of which is set. */
 weft_status wf_plan_make(const weft_spec *from, const weft_spec *to, uint32_t steps,
                          weft_plan **out) WF_NODISCARD;

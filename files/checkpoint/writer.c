@@ -120,24 +120,33 @@ static weft_status take_pairs(weft_checkpoint_writer *writer,
     return WEFT_OK;
 }
 
+weft_status wf_writer_choose_format(const char *path, uint32_t given, bool has_mesh, uint32_t *out)
+{
+    const char *name;
+
+    *out = given;
+    if (given == WEFT_FILE_ANY)
+        *out = has_mesh                             ? WEFT_FILE_RANKS
+               : wf_ends_with(path, ".safetensors") ? WEFT_FILE_SAFETENSORS
+               : wf_ends_with(path, ".npy")         ? WEFT_FILE_NPY
+                                                    : WEFT_FILE_HUGGING_FACE;
+    name = weft_file_format_name((enum weft_file_format) * out);
+    if (*out != WEFT_FILE_SAFETENSORS && *out != WEFT_FILE_HUGGING_FACE &&
+        *out != WEFT_FILE_RANKS && *out != WEFT_FILE_NPY)
+        return wf_fail(
+            WEFT_ERR_INVALID,
+            "weft does not write format %u (%s); it writes safetensors, huggingface, ranks and npy",
+            *out, name != NULL ? name : "unknown");
+    return WEFT_OK;
+}
+
 static weft_status choose_format(weft_checkpoint_writer *writer, const char *path,
                                  const weft_checkpoint_writer_options *options)
 {
     const char *name;
 
-    writer->format = options->format;
-    if (writer->format == WEFT_FILE_ANY)
-        writer->format = options->mesh != NULL                ? WEFT_FILE_RANKS
-                         : wf_ends_with(path, ".safetensors") ? WEFT_FILE_SAFETENSORS
-                         : wf_ends_with(path, ".npy")         ? WEFT_FILE_NPY
-                                                              : WEFT_FILE_HUGGING_FACE;
+    WF_TRY(wf_writer_choose_format(path, options->format, options->mesh != NULL, &writer->format));
     name = weft_file_format_name((enum weft_file_format)writer->format);
-    if (writer->format != WEFT_FILE_SAFETENSORS && writer->format != WEFT_FILE_HUGGING_FACE &&
-        writer->format != WEFT_FILE_RANKS && writer->format != WEFT_FILE_NPY)
-        return wf_fail(
-            WEFT_ERR_INVALID,
-            "weft does not write format %u (%s); it writes safetensors, huggingface, ranks and npy",
-            writer->format, name != NULL ? name : "unknown");
     if (writer->format == WEFT_FILE_RANKS && options->mesh == NULL)
         return wf_fail(WEFT_ERR_INVALID, "format is ranks, files per rank, which needs a `mesh`");
     if (writer->format != WEFT_FILE_RANKS && options->mesh != NULL)

@@ -44,6 +44,10 @@ weft_status wf_writer_create(const char *path, size_t count, const weft_checkpoi
                              const weft_checkpoint_writer_options *options,
                              enum wf_outputs_mode mode, weft_checkpoint_writer **out) WF_NODISCARD;
 
+/* The format of a checkpoint at PATH if the caller has GIVEN this one, or WEFT_FILE_ANY. */
+weft_status wf_writer_choose_format(const char *path, uint32_t given, bool has_mesh,
+                                    uint32_t *out) WF_NODISCARD;
+
 /* Write PART of tensor INDEX from SOURCE to all files that have a part of it. */
 weft_status wf_writer_write(weft_checkpoint_writer *writer, size_t index,
                             const struct wf_part *part, const void *source) WF_NODISCARD;

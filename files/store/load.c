@@ -149,7 +149,8 @@ static weft_status prepare(struct load *load, const weft_load_options *options, 
     WF_TRY(check_mesh(load));
     load->tensors = wf_calloc(load->count, sizeof *load->tensors);
     if (load->tensors == NULL) return wf_fail_memory(load->count * sizeof *load->tensors);
-    WF_TRY(wf_pieces_begin(&load->pieces, &load->call, load->count, load->options.jobs));
+    WF_TRY(wf_pieces_begin(&load->pieces, &load->call, load->count, load->options.jobs,
+                           "weft_load_options.jobs"));
     return take_tensors(load);
 }
 
@@ -159,10 +160,11 @@ static weft_status prepare_into(struct load *load, size_t count, weft_tensor *co
     WF_TRY(begin(load, options));
     if (count > 0) WF_TRY(wf_require(tensors, "weft_load_into: tensors"));
     if (load->options.name_count != (load->options.names != NULL ? count : 0))
-        return wf_fail(WEFT_ERR_INVALID,
-                       "name_count of the options is %zu for %zu tensor%s; expected one name per "
-                       "tensor, or none",
-                       load->options.name_count, count, count == 1 ? "" : "s");
+        return wf_fail(
+            WEFT_ERR_INVALID,
+            "weft_load_options.name_count is %zu for %zu tensor%s; expected one name per "
+            "tensor, or none",
+            load->options.name_count, count, count == 1 ? "" : "s");
     load->tensors = wf_calloc(count, sizeof *load->tensors);
     if (load->tensors == NULL) return wf_fail_memory(count * sizeof *load->tensors);
     for (size_t i = 0; i < count; i++) {
@@ -174,7 +176,8 @@ static weft_status prepare_into(struct load *load, size_t count, weft_tensor *co
         load->count = i + 1;
     }
     WF_TRY(wf_store_check_stream(&load->call, load->options.stream));
-    WF_TRY(wf_pieces_begin(&load->pieces, &load->call, count, load->options.jobs));
+    WF_TRY(wf_pieces_begin(&load->pieces, &load->call, count, load->options.jobs,
+                           "weft_load_options.jobs"));
     return take_tensors(load);
 }
 

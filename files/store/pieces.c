@@ -18,10 +18,11 @@ static int32_t default_jobs(const weft_context *context)
 }
 
 weft_status wf_pieces_begin(struct wf_pieces *pieces, struct wf_store_call *call, size_t count,
-                            int32_t jobs)
+                            int32_t jobs, const char *option)
 {
     if (jobs < 0 || jobs > MOST_JOBS)
-        return wf_fail(WEFT_ERR_INVALID, "jobs is %d; from 0 to %d are valid", jobs, MOST_JOBS);
+        return wf_fail(WEFT_ERR_INVALID, "%s is %d; from 0 to %d are valid", option, jobs,
+                       MOST_JOBS);
     *pieces = (struct wf_pieces){.call = call,
                                  .shards = wf_calloc(count, sizeof *pieces->shards),
                                  .jobs = jobs > 0 ? jobs : default_jobs(call->context)};

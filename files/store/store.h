@@ -94,9 +94,10 @@ struct wf_pieces {
     int32_t jobs;
 };
 
-/* Room for COUNT shards.  JOBS 0: this rank's share of the processors. */
+/* Room for COUNT shards.  JOBS 0: this rank's share of the processors.  OPTION is the name of JOBS
+ * in errors. */
 weft_status wf_pieces_begin(struct wf_pieces *pieces, struct wf_store_call *call, size_t count,
-                            int32_t jobs) WF_NODISCARD;
+                            int32_t jobs, const char *option) WF_NODISCARD;
 /* Add the pieces of the next shard: of those that REPLICAS ranks have, numbered from 0, the ones of
  * number REPLICA. */
 weft_status wf_pieces_add(struct wf_pieces *pieces, const weft_spec *spec, size_t index,

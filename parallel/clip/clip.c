@@ -139,13 +139,15 @@ static weft_status clip_by_norm(const char *what, weft_context *context, size_t 
     WF_TRY(weft_stream_check(context, stream, what));
     if (given.p == 0) given.p = 2;
     if (!(given.p > 0))
-        return wf_fail(WEFT_ERR_INVALID, "%s: p is %g; expected a number above 0", what, given.p);
+        return wf_fail(WEFT_ERR_INVALID, "%s: weft_clip_options.p is %g; expected a number above 0",
+                       what, given.p);
     if (!(max_norm >= 0))
         return wf_fail(WEFT_ERR_INVALID, "%s: max_norm is %g; expected 0 or more", what, max_norm);
     if (given.nonfinite > WEFT_NONFINITE_ZERO)
-        return wf_fail(WEFT_ERR_INVALID,
-                       "%s: nonfinite is %u; expected a value of enum weft_nonfinite", what,
-                       given.nonfinite);
+        return wf_fail(
+            WEFT_ERR_INVALID,
+            "%s: weft_clip_options.nonfinite is %u; expected a value of enum weft_nonfinite", what,
+            given.nonfinite);
     if (given.nonfinite_is_error) given.nonfinite = WEFT_NONFINITE_KEEP;
     WF_TRY(check_tensors(context, count, tensors,
                          given.reduce_partials ? PARTIALS_ALLOWED : PARTIALS_BY_OPTION, what));

@@ -147,17 +147,19 @@ static weft_status check_sizes(const struct wf_cp_sizes *s)
 
     if (s->batch < 1 || s->heads < 1 || s->depth < 1 || s->key_heads < 1 ||
         s->heads % s->key_heads != 0)
-        return wf_fail(
-            WEFT_ERR_INVALID,
-            "batch %lld, heads %lld, key_heads %lld, depth %lld; all must be at least 1, "
-            "and key_heads must divide heads",
-            (long long)s->batch, (long long)s->heads, (long long)s->key_heads, (long long)s->depth);
+        return wf_fail(WEFT_ERR_INVALID,
+                       "weft_cp_options: batch is %lld, heads %lld, key_heads %lld, depth %lld; "
+                       "all must be at least 1, "
+                       "and key_heads must divide heads",
+                       (long long)s->batch, (long long)s->heads, (long long)s->key_heads,
+                       (long long)s->depth);
     if (s->dtype != WEFT_DTYPE_F32 && s->dtype != WEFT_DTYPE_F16 && s->dtype != WEFT_DTYPE_BF16)
-        return wf_fail(WEFT_ERR_INVALID, "dtype %s; attention has f32, f16 or bf16",
-                       s->dtype < WEFT_DTYPE_COUNT ? weft_dtype_name((enum weft_dtype)s->dtype)
-                                                   : "is not known");
+        return wf_fail(
+            WEFT_ERR_INVALID, "weft_cp_options.dtype is %s; attention has f32, f16 or bf16",
+            s->dtype < WEFT_DTYPE_COUNT ? weft_dtype_name((enum weft_dtype)s->dtype) : "not known");
     if (s->sequence_dim != 1 && s->sequence_dim != 2)
-        return wf_fail(WEFT_ERR_INVALID, "sequence_dim is %d; it must be 1 or 2", s->sequence_dim);
+        return wf_fail(WEFT_ERR_INVALID, "weft_cp_options.sequence_dim is %d; it must be 1 or 2",
+                       s->sequence_dim);
     if (!wf_mul_i64(s->batch, s->heads, &elements) || !wf_mul_i64(elements, s->depth, &elements))
         elements = INT64_MAX;
     if (elements > INT64_MAX / 32 / WEFT_CP_MAX_LENGTH)

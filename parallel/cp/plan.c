@@ -29,17 +29,22 @@ static weft_status check_names(const weft_cp_options *o)
     int64_t length = o->length;
 
     if (length < 0 || length > WEFT_CP_MAX_LENGTH)
-        return wf_fail(WEFT_ERR_INVALID, "%s: length is %lld; it must be within 0 .. %lld",
-                       function, (long long)length, (long long)WEFT_CP_MAX_LENGTH);
+        return wf_fail(WEFT_ERR_INVALID,
+                       "%s: weft_cp_options.length is %lld; it must be within 0 .. %lld", function,
+                       (long long)length, (long long)WEFT_CP_MAX_LENGTH);
     if (o->mask >= WF_COUNT(mask_names))
-        return wf_fail(WEFT_ERR_INVALID, "%s: mask %u is not FULL, CAUSAL, WINDOW or BLOCKS",
+        return wf_fail(WEFT_ERR_INVALID,
+                       "%s: weft_cp_options.mask is %u; expected FULL, CAUSAL, WINDOW or BLOCKS",
                        function, o->mask);
     if (o->balance >= WF_COUNT(balance_names))
-        return wf_fail(WEFT_ERR_INVALID, "%s: balance %u is not an enum weft_cp_balance", function,
-                       o->balance);
+        return wf_fail(
+            WEFT_ERR_INVALID,
+            "%s: weft_cp_options.balance is %u; expected a value of enum weft_cp_balance", function,
+            o->balance);
     if (o->variant >= WF_COUNT(variant_names))
-        return wf_fail(WEFT_ERR_INVALID, "%s: variant %u is not RING, GATHER or HEADS", function,
-                       o->variant);
+        return wf_fail(WEFT_ERR_INVALID,
+                       "%s: weft_cp_options.variant is %u; expected RING, GATHER or HEADS",
+                       function, o->variant);
     return WEFT_OK;
 }
 
@@ -66,20 +71,22 @@ static weft_status check_fields(const weft_cp_options *o)
     int64_t length = o->length;
 
     if (o->reserved != 0)
-        return wf_fail(WEFT_ERR_INVALID, "%s: reserved is %u; it must be 0", function, o->reserved);
+        return wf_fail(WEFT_ERR_INVALID, "%s: weft_cp_options.reserved is %u; it must be 0",
+                       function, o->reserved);
     if ((o->mask == WEFT_CP_WINDOW) != (o->window != 0) || o->window < 0)
-        return wf_fail(WEFT_ERR_INVALID, "%s: window is %lld with the mask %s; %s", function,
-                       (long long)o->window, mask_names[o->mask],
+        return wf_fail(WEFT_ERR_INVALID, "%s: weft_cp_options.window is %lld with the mask %s; %s",
+                       function, (long long)o->window, mask_names[o->mask],
                        o->mask == WEFT_CP_WINDOW ? "it must be at least 1" : "only WINDOW has one");
     if ((o->mask == WEFT_CP_BLOCKS) != (o->block_length != 0) || o->block_length < 0 ||
         (o->mask != WEFT_CP_BLOCKS && (o->block_count > 0 || o->blocks != NULL)))
-        return wf_fail(WEFT_ERR_INVALID, "%s: block_length is %lld with the mask %s; %s", function,
-                       (long long)o->block_length, mask_names[o->mask],
-                       o->mask == WEFT_CP_BLOCKS ? "it must be at least 1"
-                                                 : "only BLOCKS has blocks");
-    if (o->block_count > 0 && o->blocks == NULL) return wf_fail_null(function, "options->blocks");
+        return wf_fail(
+            WEFT_ERR_INVALID, "%s: weft_cp_options.block_length is %lld with the mask %s; %s",
+            function, (long long)o->block_length, mask_names[o->mask],
+            o->mask == WEFT_CP_BLOCKS ? "it must be at least 1" : "only BLOCKS has blocks");
+    if (o->block_count > 0 && o->blocks == NULL)
+        return wf_fail_null(function, "weft_cp_options.blocks");
     if (o->document_count > 0 && o->documents == NULL)
-        return wf_fail_null(function, "options->documents");
+        return wf_fail_null(function, "weft_cp_options.documents");
     if (o->mask == WEFT_CP_BLOCKS && o->documents != NULL)
         return wf_fail(WEFT_ERR_INVALID,
                        "%s: documents with a mask of BLOCKS; list only blocks within documents, "
@@ -91,10 +98,11 @@ static weft_status check_fields(const weft_cp_options *o)
         return wf_fail(WEFT_ERR_INVALID, "%s: balance BY_BLOCKS needs the mask BLOCKS, not %s",
                        function, mask_names[o->mask]);
     if ((o->balance == WEFT_CP_PERMUTED) != (o->order != NULL))
-        return wf_fail(WEFT_ERR_INVALID, "%s: order is %s with balance %s", function,
-                       o->order != NULL ? "set" : "NULL", balance_names[o->balance]);
+        return wf_fail(WEFT_ERR_INVALID, "%s: weft_cp_options.order is %s with balance %s",
+                       function, o->order != NULL ? "set" : "NULL", balance_names[o->balance]);
     if (o->order != NULL && o->order_count != (uint64_t)length)
-        return wf_fail(WEFT_ERR_INVALID, "%s: order_count is %zu, but the sequence has length %lld",
+        return wf_fail(WEFT_ERR_INVALID,
+                       "%s: weft_cp_options.order_count is %zu, but the sequence has length %lld",
                        function, o->order_count, (long long)length);
     return WEFT_OK;
 }

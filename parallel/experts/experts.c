@@ -108,11 +108,13 @@ void weft_experts_release(weft_experts **experts)
 static weft_status check_options(const weft_experts_options *o)
 {
     if (o->experts < 1 || o->experts > WEFT_EXPERTS_MAX)
-        return wf_fail(WEFT_ERR_INVALID, "%s: %d experts; there must be 1 to %d", function,
+        return wf_fail(WEFT_ERR_INVALID,
+                       "%s: weft_experts_options.experts is %d; it must be 1 to %d", function,
                        o->experts, WEFT_EXPERTS_MAX);
     if (o->capacity < 0)
-        return wf_fail(WEFT_ERR_INVALID, "%s: capacity is %lld; it must not be negative", function,
-                       (long long)o->capacity);
+        return wf_fail(WEFT_ERR_INVALID,
+                       "%s: weft_experts_options.capacity is %lld; it must not be negative",
+                       function, (long long)o->capacity);
     return WEFT_OK;
 }
 

@@ -177,11 +177,15 @@ static weft_status read_dtype(const char *field, const char *text, int32_t *out)
 
 static weft_status set_policy(weft_fsdp_group *group, const weft_fsdp_group_options *options)
 {
-    WF_TRY(read_dtype("gather_dtype", options->gather_dtype, &group->gather_dtype));
-    WF_TRY(read_dtype("reduce_dtype", options->reduce_dtype, &group->reduce_dtype));
-    WF_TRY(read_dtype("gradient_dtype", options->gradient_dtype, &group->gradient_dtype));
+    WF_TRY(read_dtype("weft_fsdp_group_options.gather_dtype", options->gather_dtype,
+                      &group->gather_dtype));
+    WF_TRY(read_dtype("weft_fsdp_group_options.reduce_dtype", options->reduce_dtype,
+                      &group->reduce_dtype));
+    WF_TRY(read_dtype("weft_fsdp_group_options.gradient_dtype", options->gradient_dtype,
+                      &group->gradient_dtype));
     if (!(options->divide >= 0 && isfinite(options->divide)))
-        return wf_fail(WEFT_ERR_INVALID, "divide is %g; expected a positive number, or 0",
+        return wf_fail(WEFT_ERR_INVALID,
+                       "weft_fsdp_group_options.divide is %g; expected a positive number, or 0",
                        options->divide);
     group->divide = options->divide;
     group->sum_only = options->sum_only;

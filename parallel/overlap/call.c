@@ -109,10 +109,11 @@ static weft_status read_options(const weft_overlap_call_options *options,
     if (options != NULL)
         WF_TRY(wf_options_read("weft_overlap_call_options", options, &o, sizeof o));
     if (o.chunks < WEFT_OVERLAP_PLAIN || o.chunks > WEFT_OVERLAP_MAX_CHUNKS)
-        return wf_fail(WEFT_ERR_INVALID,
-                       "%d chunks; there must be 1 to %d, WEFT_OVERLAP_BY_COSTS or "
-                       "WEFT_OVERLAP_PLAIN",
-                       o.chunks, WEFT_OVERLAP_MAX_CHUNKS);
+        return wf_fail(
+            WEFT_ERR_INVALID,
+            "weft_overlap_call_options.chunks is %d; it must be 1 to %d, WEFT_OVERLAP_BY_COSTS or "
+            "WEFT_OVERLAP_PLAIN",
+            o.chunks, WEFT_OVERLAP_MAX_CHUNKS);
     call->chunks = o.chunks;
     call->flops = o.flops;
     return WEFT_OK;

@@ -111,8 +111,9 @@ struct name {
 static weft_status check_options(const weft_comm *comm, const weft_overlap_options *options)
 {
     if (options->bytes == 0 || options->bytes > UINT64_C(1) << 60)
-        return wf_fail(WEFT_ERR_INVALID, "%s: bytes is %llu; it must be within 1 .. 2^60", function,
-                       (unsigned long long)options->bytes);
+        return wf_fail(WEFT_ERR_INVALID,
+                       "%s: weft_overlap_options.bytes is %llu; it must be within 1 .. 2^60",
+                       function, (unsigned long long)options->bytes);
     return options->messages ? wf_messages_require(comm, function, "an overlap by messages")
                              : WEFT_OK;
 }

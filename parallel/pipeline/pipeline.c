@@ -334,7 +334,7 @@ weft_status weft_pipeline_create(weft_context *context, const weft_mesh *mesh, c
     if (out == NULL) return wf_fail_null(function, "out");
     WF_TRY(wf_fail_named(wf_options_read("weft_pipeline_options", options, &wanted, sizeof wanted),
                          function));
-    if (wanted.schedule == NULL) return wf_fail_null(function, "options->schedule");
+    if (wanted.schedule == NULL) return wf_fail_null(function, "weft_pipeline_options.schedule");
     WF_TRY(wf_axis_comm(context, mesh, axis, function, &comm));
     pipeline = wf_calloc(1, sizeof *pipeline);
     if (pipeline == NULL)

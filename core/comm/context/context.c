@@ -290,8 +290,8 @@ static weft_status read_options(const weft_init_options *options, weft_init_opti
     WF_TRY(wf_options_read("weft_init_options", options, out, sizeof *out));
     if (out->timeout_ns < WEFT_FOREVER || out->join_timeout_ns < 0 || out->size < 0)
         return wf_fail(WEFT_ERR_INVALID,
-                       "weft_init: size is %d, timeout_ns is %" PRId64
-                       ", join_timeout_ns is %" PRId64
+                       "weft_init: weft_init_options.size is %d, .timeout_ns is %" PRId64
+                       ", .join_timeout_ns is %" PRId64
                        "; size and join_timeout_ns must not be negative, and timeout_ns must be 0, "
                        "positive or WEFT_FOREVER",
                        out->size, out->timeout_ns, out->join_timeout_ns);

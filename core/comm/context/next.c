@@ -28,7 +28,7 @@ static weft_status check_terms(const weft_context *context, const weft_init_opti
 {
     if (options->ranks_min < 0 || options->silent_ns < WEFT_FOREVER)
         return wf_fail(WEFT_ERR_INVALID,
-                       "weft_init: ranks_min is %d, silent_ns is %" PRId64
+                       "weft_init: weft_init_options.ranks_min is %d, .silent_ns is %" PRId64
                        "; ranks_min must not be negative, and silent_ns must be 0, positive or "
                        "WEFT_FOREVER",
                        options->ranks_min, options->silent_ns);

@@ -325,6 +325,8 @@ weft_status wf_moving_read(const weft_move_options *options, const char *functio
     *out = NULL;
     if (options == NULL) return WEFT_OK;
     status = wf_options_read("weft_move_options", options, &given, sizeof given);
+    if (status == WEFT_OK)
+        status = wf_plan_check_choice("weft_move_options", given.minimize, given.planner);
     if (status != WEFT_OK) return wf_fail_named(status, function);
     *room = (struct wf_moving){.plan = {.struct_size = sizeof room->plan,
                                         .minimize = given.minimize,

@@ -1,6 +1,7 @@
 /* plan.c - the steps of resharding, known before anything is read. */
 #include "checkpoint/reshard/journal.h"
 #include "checkpoint/rules/view.h"
+#include "checkpoint/writer.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -17,10 +18,13 @@ enum { MOST_JOBS = 1024, DEFAULT_JOBS = 16, LEAST_BUFFER = 1 << 20, MOST_BUFFER 
 static weft_status settle_options(weft_reshard *reshard)
 {
     weft_reshard_options *options = &reshard->options;
+    uint32_t format;
     uint64_t each;
 
     if (options->layout != NULL)
         WF_TRY(wf_require_kind(options->layout, WF_KIND_LAYOUT, "weft_reshard_options: layout"));
+    WF_TRY(
+        wf_writer_choose_format(reshard->path, options->format, options->layout != NULL, &format));
     if (options->checksums && options->layout == NULL &&
         (options->format == WEFT_FILE_SAFETENSORS || options->format == WEFT_FILE_NPY ||
          wf_ends_with(reshard->path, ".safetensors") || wf_ends_with(reshard->path, ".npy")))
@@ -29,16 +33,19 @@ static weft_status settle_options(weft_reshard *reshard)
     if (options->parts == 0) options->parts = 1;
     if (options->part < 0 || options->part >= options->parts ||
         (options->parts > 1 && options->combine == NULL))
-        return wf_fail(WEFT_ERR_INVALID,
-                       "part is %d of %d; parts are numbered from 0, and several need `combine`",
-                       options->part, options->parts);
+        return wf_fail(
+            WEFT_ERR_INVALID,
+            "weft_reshard_options.part is %d of %d; parts are numbered from 0, and several "
+            "need `combine`",
+            options->part, options->parts);
     if (options->memory == 0) options->memory = DEFAULT_MEMORY;
     if (options->memory < LEAST_MEMORY)
-        return wf_fail(WEFT_ERR_INVALID, "memory is %llu bytes; at least %llu are needed",
+        return wf_fail(WEFT_ERR_INVALID,
+                       "weft_reshard_options.memory is %llu bytes; at least %llu are needed",
                        (unsigned long long)options->memory, (unsigned long long)LEAST_MEMORY);
     if (options->jobs < 0 || options->jobs > MOST_JOBS)
-        return wf_fail(WEFT_ERR_INVALID, "jobs is %d; from 1 to %d are valid", options->jobs,
-                       MOST_JOBS);
+        return wf_fail(WEFT_ERR_INVALID, "weft_reshard_options.jobs is %d; from 1 to %d are valid",
+                       options->jobs, MOST_JOBS);
     if (options->jobs == 0) {
         long processors = sysconf(_SC_NPROCESSORS_ONLN);
         options->jobs = processors < 1              ? 1

@@ -16,9 +16,9 @@ TEST_ON_RANKS(RANKS, wrong_sizes_are_refused_on_all_ranks)
     EXPECT(refused(create(&r, SIZES_OF(1, 6, 4, 4, WEFT_DTYPE_F32, 0), &none), WEFT_ERR_INVALID,
                    "must divide heads"));
     EXPECT(refused(create(&r, SIZES_OF(1, 6, 3, 4, WEFT_DTYPE_I32, 0), &none), WEFT_ERR_INVALID,
-                   "dtype i32"));
+                   "weft_cp_options.dtype is i32"));
     EXPECT(refused(create(&r, SIZES_OF(1, 6, 3, 4, WEFT_DTYPE_F32, 3), &none), WEFT_ERR_INVALID,
-                   "sequence_dim is 3"));
+                   "weft_cp_options.sequence_dim is 3"));
     EXPECT(refused(create(&r, SIZES_OF(INT64_MAX / 2, 6, 3, 4, WEFT_DTYPE_F32, 0), &none),
                    WEFT_ERR_INVALID,
                    "batch x heads x depth is at least 9223372036854775807; it must be below"));

@@ -166,10 +166,10 @@ TEST_BY(run_ranks, options_that_differ_are_refused_on_all_ranks, struct rank *r)
                    "rank 1 has 5 with capacity 1"));
     o = options_of(odd ? 0 : 5, 0);
     EXPECT(refused(weft_experts_create(r->ctx, r->mesh, "ep", &o, &none), WEFT_ERR_INVALID,
-                   "0 experts; there must be 1 to 65536"));
+                   "weft_experts_options.experts is 0; it must be 1 to 65536"));
     o = options_of(5, -1);
     EXPECT(refused(weft_experts_create(r->ctx, r->mesh, "ep", &o, &none), WEFT_ERR_INVALID,
-                   "capacity is -1"));
+                   "weft_experts_options.capacity is -1"));
     o = options_of(5, 0);
     EXPECT(
         refused(weft_experts_create(r->ctx, r->mesh, "tp", &o, &none), WEFT_ERR_NOT_FOUND, "tp"));

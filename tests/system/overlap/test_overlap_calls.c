@@ -287,7 +287,8 @@ TEST_ON_RANKS(RANKS, wrong_calls_are_refused)
     weft_tensor *tensor;
 
     WF_TRY(join(&r, false));
-    EXPECT(refused(create_overlap(r.ctx, &options, &none), WEFT_ERR_INVALID, "bytes is 0"));
+    EXPECT(refused(create_overlap(r.ctx, &options, &none), WEFT_ERR_INVALID,
+                   "weft_overlap_options.bytes is 0"));
     options.bytes = 64 + (uint64_t)(weft_rank(r.ctx) == 1);
     EXPECT(refused(create_overlap(r.ctx, &options, &none), WEFT_ERR_MISMATCH,
                    "has 64 bytes, rank 1 has 65 bytes"));
@@ -296,7 +297,7 @@ TEST_ON_RANKS(RANKS, wrong_calls_are_refused)
                                r.shard, consume, &r.engine, NULL),
                    WEFT_ERR_INVALID, "need 240 bytes"));
     EXPECT(refused(call_gather(r.ctx, r.overlap, CALL(17), r.shard, consume, &r.engine, NULL),
-                   WEFT_ERR_INVALID, "17 chunks"));
+                   WEFT_ERR_INVALID, "weft_overlap_call_options.chunks is 17"));
     EXPECT(refused(weft_overlap_gather(r.overlap, NULL, NULL, consume, &r.engine, NULL),
                    WEFT_ERR_INVALID, "input is NULL"));
     WF_TRY(refuse_layouts(&r));

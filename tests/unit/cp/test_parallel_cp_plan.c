@@ -314,11 +314,11 @@ TEST(contradictions_are_refused)
                                far_block[] = {{0, 4, WEFT_CP_FULL, 0}},
                                window_block[] = {{0, 0, WEFT_CP_WINDOW, 0}};
 
-    refuse(-1, NULL, WEFT_ERR_INVALID, "length is -1");
+    refuse(-1, NULL, WEFT_ERR_INVALID, "weft_cp_options.length is -1");
     refuse(WEFT_CP_MAX_LENGTH + 1, NULL, WEFT_ERR_INVALID, "length");
-    refuse(8, OPTIONS(.mask = 4), WEFT_ERR_INVALID, "mask 4");
-    refuse(8, OPTIONS(.balance = 5), WEFT_ERR_INVALID, "balance 5");
-    refuse(8, OPTIONS(.variant = 3), WEFT_ERR_INVALID, "variant 3");
+    refuse(8, OPTIONS(.mask = 4), WEFT_ERR_INVALID, "weft_cp_options.mask is 4; expected FULL");
+    refuse(8, OPTIONS(.balance = 5), WEFT_ERR_INVALID, "weft_cp_options.balance is 5; expected");
+    refuse(8, OPTIONS(.variant = 3), WEFT_ERR_INVALID, "weft_cp_options.variant is 3; expected");
     refuse(8, OPTIONS(.document_count = 2), WEFT_ERR_INVALID, "documents is NULL");
     refuse(8, OPTIONS(.mask = WEFT_CP_WINDOW), WEFT_ERR_INVALID, "at least 1");
     refuse(8, OPTIONS(.mask = WEFT_CP_CAUSAL, .window = 3), WEFT_ERR_INVALID, "only WINDOW");

@@ -115,7 +115,7 @@ TEST(text_that_is_not_a_mesh_is_refused)
         {2, ok, &with_lengthy, "has 32 bytes; the maximum is 31"},
         {2, ok, &with_twice, "rank 1 is given twice, at positions 1 and 2 of the list"},
         {2, ok, &with_below, "rank -1, at position 1 of the list, is negative"},
-        {2, ok, &with_hosts, "devices_per_host is -1"},
+        {2, ok, &with_hosts, "weft_mesh_options.devices_per_host is -1"},
         {2, ok, &short_struct,
          "weft_mesh_options.struct_size is 0; set it to sizeof(weft_mesh_options)"},
         {2, NULL, NULL, "weft_mesh_create: sizes is NULL"},

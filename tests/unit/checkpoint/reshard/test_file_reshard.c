@@ -135,7 +135,12 @@ TEST(plans_are_refused_before_anything_is_written)
             "memory is 1000 bytes; at least 8388608 are needed");
     options.memory = 0;
     options.jobs = -1;
-    REFUSED(weft_reshard_create(in, path, &options, &plan), WEFT_ERR_INVALID, "jobs is -1");
+    REFUSED(weft_reshard_create(in, path, &options, &plan), WEFT_ERR_INVALID,
+            "weft_reshard_options.jobs is -1");
+    options.jobs = 0;
+    options.format = 77;
+    REFUSED(weft_reshard_create(in, path, &options, &plan), WEFT_ERR_INVALID,
+            "weft does not write format 77 (unknown)");
     ck_assert(!path_exists(path));
     weft_layout_file_release(&layout);
     weft_checkpoint_close(&in);
@@ -432,7 +437,8 @@ TEST(parts_are_numbered)
 
     write_source(folder_path(&folder, "numbered"));
     OK(weft_checkpoint_open(folder_path(&folder, "numbered"), &in));
-    REFUSED(weft_reshard_create(in, "x", &options, &plan), WEFT_ERR_INVALID, "part is 1 of 1");
+    REFUSED(weft_reshard_create(in, "x", &options, &plan), WEFT_ERR_INVALID,
+            "weft_reshard_options.part is 1 of 1");
     options.parts = 2;
     REFUSED(weft_reshard_create(in, "x", &options, &plan), WEFT_ERR_INVALID, "need `combine`");
     weft_checkpoint_close(&in);

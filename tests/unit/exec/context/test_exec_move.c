@@ -122,6 +122,21 @@ TEST(options_have_bound_plans_of_their_own)
     ck_assert_int_eq(move_items(context, 2, items, NULL, NULL), WEFT_OK);
 }
 
+TEST(an_error_of_an_option_names_its_struct)
+{
+    static char source[64], target[64];
+    OWNED(weft_spec) *from = spec_of("1", "f32[4] S(0)"), *to = spec_of("1", "f32[4] R");
+    weft_move_item item = {"a", from, source, to, target};
+    weft_move_options planner = {.struct_size = sizeof planner, .planner = 2};
+    weft_move_options minimize = {.struct_size = sizeof minimize, .minimize = 3};
+    OWNED(weft_context) *context = begin();
+
+    check_refused(weft_move(context, 1, &item, sizeof item, &planner, NULL, NULL), WEFT_ERR_INVALID,
+                  "weft_move: weft_move_options.planner is 2; expected WEFT_PLANNER_SEARCH (0) or");
+    check_refused(weft_move(context, 1, &item, sizeof item, &minimize, NULL, NULL),
+                  WEFT_ERR_INVALID, "weft_move: weft_move_options.minimize is 3; expected");
+}
+
 TEST(items_may_be_of_a_newer_version)
 {
     static char source[64], target[2][64];
