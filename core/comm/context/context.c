@@ -380,6 +380,7 @@ static void unmake_all(weft_context *context)
             comm = comm->owner;
         if (comm == context->world) {
             wf_comm_unmake(comm, cause);
+            context->world = NULL;
             continue;
         }
         wf_log(WF_LOG_WARNING, "weft_context_release: communicator %s was not released",
