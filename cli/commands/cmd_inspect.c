@@ -9,18 +9,13 @@
 static weft_status count_held(const weft_checkpoint *in, const weft_checkpoint_info *all,
                               const weft_layout_file *layout, int32_t rank, uint64_t *bytes)
 {
-    const weft_mesh *mesh = weft_layout_file_mesh(layout);
-
     *bytes = 0;
     for (size_t i = 0; i < all->tensors; i++) {
         weft_checkpoint_tensor_info tensor = {.struct_size = sizeof tensor};
-        const char *text = NULL;
         weft_spec *spec = NULL;
         weft_shard shard;
         WF_TRY(weft_checkpoint_tensor_get(in, i, &tensor));
-        WF_TRY(weft_layout_file_find(layout, tensor.name, &text));
-        WF_TRY(weft_spec_parse_placements(mesh, WEFT_DTYPE_U8, tensor.dims, tensor.shape, text,
-                                          &spec));
+        WF_TRY(weft_checkpoint_spec(in, i, layout, &spec));
         weft_spec_shard(spec, rank, &shard);
         *bytes += (uint64_t)shard.elements * tensor.bits / 8;
         weft_spec_release(&spec);

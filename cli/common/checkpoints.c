@@ -1,6 +1,5 @@
 /* checkpoints.c - see checkpoints.h. */
 #include "common/checkpoints.h"
-#include "common/shared.h"
 
 weft_status cli_layout_open(const struct cli_command *command, const struct cli_args *args,
                             weft_layout_file **out)
@@ -8,17 +7,14 @@ weft_status cli_layout_open(const struct cli_command *command, const struct cli_
     const char *name = cli_value(command, args, "layout");
     weft_mesh *mesh = NULL;
     weft_status status;
-    char *path;
 
     *out = NULL;
     if (name == NULL && cli_has(command, args, "mesh"))
         return wf_fail(WEFT_ERR_INVALID, "--mesh replaces the mesh of a layout; give --layout too");
     if (name == NULL) return WEFT_OK;
-    WF_TRY(cli_shared_path(name, "layouts", ".layout", &path));
     status = cli_mesh(command, args, "mesh", &mesh);
-    if (status == WEFT_OK) status = weft_layout_file_open(path, mesh, out);
+    if (status == WEFT_OK) status = weft_layout_file_open(name, mesh, out);
     weft_mesh_release(&mesh);
-    wf_free(path);
     return status;
 }
 
@@ -26,17 +22,11 @@ weft_status cli_rules(const struct cli_command *command, const struct cli_args *
                       weft_checkpoint_rules **out)
 {
     const char *name = cli_value(command, args, "rules"), *values = cli_value(command, args, "set");
-    weft_status status;
-    char *path;
 
     *out = NULL;
     if (name == NULL && values != NULL)
         return wf_fail(WEFT_ERR_INVALID, "--set gives values to rules; give --rules too");
-    if (name == NULL) return WEFT_OK;
-    WF_TRY(cli_shared_path(name, "rules", ".rules", &path));
-    status = weft_checkpoint_rules_open(path, values, out);
-    wf_free(path);
-    return status;
+    return name != NULL ? weft_checkpoint_rules_open(name, values, out) : WEFT_OK;
 }
 
 weft_status cli_checkpoint_open(const char *path, const weft_checkpoint_rules *rules,

@@ -69,8 +69,10 @@ static const char layout[] =
     "    *norm.weight         R\n"
     "\n"
     "A tensor that no pattern matches is an error; a pattern may match none.  --mesh replaces the\n"
-    "line `mesh`.  --layout takes a file, or the name of one that comes with weft: gpt2, llama,\n"
-    "mixtral or qwen.\n";
+    "line `mesh`.  A size may be a product of numbers of the model's config.json, as in\n"
+    "B(0; $hidden_size, $num_key_value_heads*$head_dim, $num_key_value_heads*$head_dim).\n"
+    "--layout takes a file, or the name of one that comes with weft: chatglm, gpt2, llama,\n"
+    "mixtral, neox or qwen.\n";
 
 static const char rules[] =
     "A rule file says which tensors are made of which:\n"

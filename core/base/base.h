@@ -286,6 +286,33 @@ void wf_text_clean_lines(char *text, size_t bytes);
 /* Append the file at PATH, which has no NUL and at most 16 MiB; KIND is for errors. */
 weft_status wf_text_file(const char *path, const char *kind, struct wf_text *out) WF_NODISCARD;
 
+/* ---- text/shipped.c ---- */
+
+/* A text that comes with weft, such as "llama". */
+struct wf_shipped {
+    const char *name, *text;
+};
+
+struct wf_shipped_list {
+    const char *kind, *suffix; /* "a layout file", ".layout" */
+    size_t count;
+    const struct wf_shipped *all; /* in the order of their names */
+};
+
+/* Append the file at PATH, as wf_text_file does.  If there is no such file, or it is a folder, and
+ * PATH has no slash, append the text of LIST with this name, with or without the suffix. */
+weft_status wf_shipped_read(const struct wf_shipped_list *list, const char *path,
+                            struct wf_text *out) WF_NODISCARD;
+
+/* ---- text/fill.c ---- */
+
+/* Sets *OUT to the number with NAME, of LENGTH bytes. */
+typedef weft_status wf_number_find(void *state, const char *name, size_t length, int64_t *out);
+
+/* Append TEXT to OUT.  In it, $name, and products such as $name*$other*2, become numbers. */
+weft_status wf_text_fill(const char *text, wf_number_find *find, void *state,
+                         struct wf_text *out) WF_NODISCARD;
+
 /* ---- text/shape.c: sizes of dimensions ---- */
 
 /* "[4,6]" */

@@ -71,16 +71,29 @@ static weft_status read_mesh(weft_layout_file *layout, struct wf_scan *scan, con
     return WEFT_OK;
 }
 
+/* Numbers of a model are not known yet: any will do for a check. */
+static weft_status find_any(void *state, const char *name, size_t length, int64_t *out)
+{
+    (void)state;
+    (void)name;
+    (void)length;
+    *out = 1;
+    return WEFT_OK;
+}
+
 static weft_status check_placements(const weft_layout_file *layout, const struct wf_scan *at,
                                     const char *text)
 {
     weft_placement placements[WEFT_MAX_AXES];
     int32_t axes = weft_mesh_axes(layout->mesh);
+    struct wf_text filled = {0};
     weft_status status;
     bool is_partial = false;
 
     if (text[0] == '\0') return wf_scan_fail(at, "layout", "expected placements, such as S(0)");
-    status = wf_placements_parse_on(layout->mesh, text, placements);
+    status = wf_text_fill(text, find_any, NULL, &filled);
+    if (status == WEFT_OK) status = wf_placements_parse_on(layout->mesh, filled.data, placements);
+    wf_text_free(&filled);
     if (status == WEFT_ERR_NO_MEMORY) return status;
     if (status != WEFT_OK) return wf_scan_refuse(at, "layout", "%s", weft_last_error());
     for (int32_t a = 0; a < axes; a++)
@@ -164,6 +177,8 @@ weft_status weft_layout_file_parse(const char *text, const weft_mesh *mesh, weft
 
 /* ---- files ---- */
 
+extern const struct wf_shipped_list wf_shipped_layouts; /* cmake/weft_shipped.cmake */
+
 weft_status weft_layout_file_open(const char *path, const weft_mesh *mesh, weft_layout_file **out)
 {
     struct wf_text text = {0};
@@ -172,7 +187,7 @@ weft_status weft_layout_file_open(const char *path, const weft_mesh *mesh, weft_
     WF_TRY(wf_require(path, "weft_layout_file_open: path"));
     if (mesh != NULL) WF_TRY(wf_require_kind(mesh, WF_KIND_MESH, "weft_layout_file_open: mesh"));
     WF_TRY(wf_require(out, "weft_layout_file_open: out"));
-    status = wf_text_file(path, "a layout file", &text);
+    status = wf_shipped_read(&wf_shipped_layouts, path, &text);
     if (status == WEFT_OK) status = make_layout(text.data, path, mesh, out);
     wf_text_free(&text);
     return wf_fail_named(status, "weft_layout_file_open");

@@ -328,6 +328,54 @@ weft_status wf_file_spec(const weft_mesh *mesh, size_t dtype, int32_t dims, cons
 
 bool wf_spec_is_partial(const weft_spec *spec);
 
+/* ---- model.c ---- */
+
+struct wf_model_number {
+    const char *name;
+    int64_t value;
+};
+
+/* The whole numbers of the config.json in the folder of a checkpoint. */
+struct wf_model {
+    const char *folder; /* borrowed */
+    bool is_absent;     /* it has no config.json */
+    struct wf_arena arena;
+    struct wf_model_number *numbers;
+    size_t count, capacity;
+};
+
+/* Read the config.json of checkpoint OF.  It is not an error if there is none.  The caller frees
+ * *OUT, after a failure too. */
+weft_status wf_model_read(const weft_checkpoint *of, struct wf_model *out) WF_NODISCARD;
+void wf_model_free(struct wf_model *model);
+/* Set *OUT to the number with NAME, of LENGTH bytes.  WEFT_ERR_NOT_FOUND: MODEL does not have it.
+ */
+weft_status wf_model_find(const struct wf_model *model, const char *name, size_t length,
+                          int64_t *out) WF_NODISCARD;
+
+/* ---- place.c ---- */
+
+/* Layouts of tensors of the checkpoint OF by LAYOUT, whose sizes may be numbers of the model. */
+struct wf_placer {
+    const weft_checkpoint *of;      /* both borrowed */
+    const weft_layout_file *layout; /* NULL: the tensors' own */
+    struct wf_model model;
+    bool has_model;
+};
+
+void wf_placer_begin(struct wf_placer *placer, const weft_checkpoint *of,
+                     const weft_layout_file *layout);
+void wf_placer_end(struct wf_placer *placer);
+/* Set OUT to the placements of TENSOR by the layout, with numbers only. */
+weft_status wf_placer_text(struct wf_placer *placer, const struct wf_tensor *tensor,
+                           struct wf_text *out) WF_NODISCARD;
+/* Append the placements TEXT to OUT; sizes of parts are those of OWN, a layout with as many parts
+ * of the same dimension.  False: OWN, which may be NULL, has no such parts. */
+bool wf_placements_fill(const char *text, const weft_spec *own, struct wf_text *out);
+/* Create the spec of TENSOR.  The caller releases *OUT. */
+weft_status wf_placer_spec(struct wf_placer *placer, const struct wf_tensor *tensor,
+                           weft_spec **out) WF_NODISCARD;
+
 /* The indices of a tensor that something holds: a box, or a box of a rank's shard.  MEMORY strides
  * are of its row-major memory. */
 struct wf_part {

@@ -7,7 +7,9 @@
 struct load {
     struct wf_store_call call;
     const weft_checkpoint *from;
-    const weft_layout_file *layout; /* NULL: the tensors exist */
+    const weft_layout_file *layout; /* NULL: the tensors' own */
+    bool exist;                     /* the tensors do */
+    struct wf_placer placer;
     weft_load_options options;
     weft_tensor **tensors;
     size_t count;
@@ -18,7 +20,8 @@ struct load {
 /* Every rank of the layout's mesh is a rank of the job. */
 static weft_status check_mesh(const struct load *load)
 {
-    const weft_mesh *mesh = weft_layout_file_mesh(load->layout);
+    const weft_mesh *mesh =
+        load->layout != NULL ? weft_layout_file_mesh(load->layout) : load->from->mesh;
     int32_t size = weft_size(load->call.context);
 
     for (int32_t p = 0; p < weft_mesh_size(mesh); p++)
@@ -31,20 +34,17 @@ static weft_status check_mesh(const struct load *load)
 }
 
 /* Make the tensor of FROM's tensor INDEX. */
-static weft_status make_tensor(const struct load *load, size_t index, weft_tensor **out)
+static weft_status make_tensor(struct load *load, size_t index, weft_tensor **out)
 {
     const struct wf_tensor *tensor = &load->from->tensors[index];
     weft_tensor_options options = {.struct_size = sizeof options, .name = tensor->name};
-    const char *placements = NULL;
     weft_spec *spec = NULL;
     weft_status status;
 
     if (wf_file_dtype(tensor->dtype)->dtype == WEFT_DTYPE_COUNT)
         return wf_fail(WEFT_ERR_UNSUPPORTED, "weft does not compute with dtype %s",
                        wf_file_dtype(tensor->dtype)->name);
-    WF_TRY(weft_layout_file_find(load->layout, tensor->name, &placements));
-    WF_TRY(wf_file_spec(weft_layout_file_mesh(load->layout), tensor->dtype, tensor->dims,
-                        tensor->shape, placements, &spec));
+    WF_TRY(wf_placer_spec(&load->placer, tensor, &spec));
     status = weft_tensor_create(load->call.context, spec, &options, out);
     weft_spec_release(&spec);
     return status;
@@ -86,7 +86,7 @@ static weft_status find_source(const struct load *load, size_t i, size_t *index)
     if (load->options.names != NULL) {
         name = load->options.names[i];
         if (name == NULL) return wf_fail(WEFT_ERR_INVALID, "name %zu is NULL", i);
-    } else if (load->layout == NULL) {
+    } else if (load->exist) {
         name = weft_tensor_name(load->tensors[i]);
         if (name[0] == '\0')
             return wf_fail(WEFT_ERR_INVALID,
@@ -100,8 +100,7 @@ static const char *name_of(const void *state, size_t index)
     const struct load *load = state;
 
     if (load->options.names != NULL) return load->options.names[index];
-    return load->layout != NULL ? load->from->tensors[index].name
-                                : weft_tensor_name(load->tensors[index]);
+    return load->exist ? weft_tensor_name(load->tensors[index]) : load->from->tensors[index].name;
 }
 
 static weft_status compare(struct load *load, weft_status status)
@@ -117,8 +116,8 @@ static weft_status take_tensors(struct load *load)
         size_t index;
 
         WF_TRY(find_source(load, i, &index));
-        status = load->layout != NULL ? make_tensor(load, index, &load->tensors[i])
-                                      : check_tensor(load, index, load->tensors[i]);
+        status = load->exist ? check_tensor(load, index, load->tensors[i])
+                             : make_tensor(load, index, &load->tensors[i]);
         if (status == WEFT_OK) status = list_pieces(load, index, load->tensors[i]);
         if (status != WEFT_OK)
             return wf_fail_context(status, "tensor \"%.200s\"", load->from->tensors[index].name);
@@ -139,7 +138,8 @@ static weft_status begin(struct load *load, const weft_load_options *options)
 static weft_status prepare(struct load *load, const weft_load_options *options, weft_tensor **out)
 {
     WF_TRY(begin(load, options));
-    WF_TRY(wf_require_kind(load->layout, WF_KIND_LAYOUT, "weft_load: layout"));
+    if (load->layout != NULL || load->from->mesh == NULL)
+        WF_TRY(wf_require_kind(load->layout, WF_KIND_LAYOUT, "weft_load: layout"));
     if ((load->options.names != NULL) != (load->options.name_count > 0))
         return wf_fail(WEFT_ERR_INVALID,
                        "the options have %s `names`, but name_count is %zu; set both or none",
@@ -151,6 +151,7 @@ static weft_status prepare(struct load *load, const weft_load_options *options, 
     if (load->tensors == NULL) return wf_fail_memory(load->count * sizeof *load->tensors);
     WF_TRY(wf_pieces_begin(&load->pieces, &load->call, load->count, load->options.jobs,
                            "weft_load_options.jobs"));
+    wf_placer_begin(&load->placer, load->from, load->layout);
     return take_tensors(load);
 }
 
@@ -212,6 +213,7 @@ static void release_tensors(struct load *load)
 static weft_status end(struct load *load, weft_status status)
 {
     wf_pieces_free(&load->pieces);
+    wf_placer_end(&load->placer);
     wf_free(load->tensors);
     wf_store_free(&load->call);
     return wf_store_end(&load->call, status);
@@ -261,7 +263,7 @@ static weft_status fill_tensors(struct load *load)
 weft_status weft_load_into(weft_context *context, const weft_checkpoint *from, size_t count,
                            weft_tensor *const *tensors, const weft_load_options *options)
 {
-    struct load load = {.from = from};
+    struct load load = {.from = from, .exist = true};
     weft_status status;
     uint64_t all;
 

@@ -11,6 +11,30 @@
 
 /* ---- what is saved ---- */
 
+/* Set *OUT to the placements of the tensor NAME by the layout.  SPEC is its own layout, whose parts
+ * replace names of numbers: there is no model yet. */
+static weft_status place(struct wf_save *save, const char *name, const weft_spec *spec,
+                         const char **out)
+{
+    struct wf_text text = {0};
+    weft_status status = WEFT_OK;
+
+    WF_TRY(weft_layout_file_find(save->options.layout, name, out));
+    if (strchr(*out, '$') == NULL) return WEFT_OK;
+    if (!wf_placements_fill(*out, spec, &text)) {
+        status = wf_fail(WEFT_ERR_INVALID,
+                         "the layout has %s for tensor \"%.200s\"; a checkpoint that is written "
+                         "has no config.json with numbers, and the tensor's own layout has no such "
+                         "parts; write the numbers in the layout",
+                         *out, name);
+    } else {
+        *out = text.failed ? NULL : wf_arena_text(&save->arena, text.data, text.length);
+        if (*out == NULL) status = wf_fail_memory(text.length + 1);
+    }
+    wf_text_free(&text);
+    return status;
+}
+
 static weft_status take_tensor(struct wf_save *save, size_t index, weft_tensor *tensor)
 {
     weft_checkpoint_entry *entry = &save->entries[index];
@@ -27,8 +51,7 @@ static weft_status take_tensor(struct wf_save *save, size_t index, weft_tensor *
         .shape = weft_spec_shape(spec)};
     if (entry->name == NULL || entry->name[0] == '\0')
         return wf_fail(WEFT_ERR_INVALID, "it has no name; create it with one, or give `names`");
-    if (save->options.layout != NULL)
-        WF_TRY(weft_layout_file_find(save->options.layout, entry->name, &entry->placements));
+    if (save->options.layout != NULL) WF_TRY(place(save, entry->name, spec, &entry->placements));
     save->total += (uint64_t)weft_spec_elements(spec) * wf_dtype_bytes(dtype);
     return weft_spec_gradient(spec, &save->specs[index]);
 }
@@ -299,6 +322,7 @@ void wf_save_end(struct wf_save *save)
     wf_pieces_free(&save->pieces);
     wf_free((void *)save->specs);
     wf_free(save->entries);
+    wf_arena_free(&save->arena);
     wf_free(save->copy);
     wf_free(save->path);
     wf_store_free(&save->call);

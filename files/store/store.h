@@ -145,6 +145,7 @@ struct wf_save {
     weft_tensor **tensors;     /* with references; NULL once they are not needed any more */
     size_t count;
     weft_checkpoint_entry *entries; /* valid during the call that begins */
+    struct wf_arena arena;          /* placements of entries */
     weft_spec **specs;              /* of the tensors without partial placements */
     weft_checkpoint_writer *writer;
     struct wf_pieces pieces;

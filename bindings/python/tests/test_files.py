@@ -121,6 +121,12 @@ def test_tensors_are_loaded_and_saved(model, tmp_path, ranks):
         tensors["c.bias"].fill(1)
         weft.save(copy, tensors, replace=True)
     """)
+    ranks(2, f"""
+        import weft
+        context = weft.init()
+        tensors = weft.load({str(tmp_path / "ranks")!r})
+        assert str(tensors["a.weight"].spec) == "f32[8,6] S(0)"
+    """)
     assert weft.verify(path, tmp_path / "ranks") == []
     assert weft.verify(path, tmp_path / "copy.safetensors") == ["c.bias has other elements"]
 
@@ -182,3 +188,20 @@ def test_mistakes_with_checkpoints_are_named(tmp_path, alone):
     with pytest.raises(ValueError, match=r"offset is \(5,\), but tensor t has the shape \(4,\)"):
         weft.Checkpoint(tmp_path / "b.safetensors").read("t", (5,))
     assert len(weft.Checkpoint(tmp_path / "b.safetensors").read("t", (4,))) == 0
+
+
+def test_layouts_and_rules_are_found_by_name(tmp_path, alone):
+    shapes = {"q": (8, 4), "k": (2, 4), "v": (2, 4)}
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "config.json").write_text('{"hidden_size": 8, "num_attention_heads": 4, "num_key_value_heads": 1}')
+    with weft.Writer(tmp_path / "model" / "m.safetensors", [(f"l.self_attn.{x}_proj.weight", "u8", shapes[x]) for x in "qkv"]) as writer:
+        for index, x in enumerate("qkv"):
+            writer.write(index, bytes(range(shapes[x][0] * 4)))
+    weft.reshard(tmp_path / "model", tmp_path / "fused", "llama", "tp=2", rules="fuse-qkv")
+    fused = weft.Checkpoint(tmp_path / "fused")
+    assert str(fused.spec("l.self_attn.qkv_proj.weight")) == "u8[12,4] B(0;8,2,2)"
+    assert str(fused.spec("l.self_attn.qkv_proj.weight", "llama", "tp=1")) == "u8[12,4] B(0;8,2,2)"
+    with pytest.raises(weft.NotFoundError, match="those that come with weft: .*llama"):
+        fused.spec(0, "lama")
+    with pytest.raises(weft.InvalidError, match="has layouts of its own; give a layout"):
+        weft.load(tmp_path / "model", context=alone)

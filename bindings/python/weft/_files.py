@@ -91,6 +91,10 @@ class Checkpoint(_weft.Checkpoint):
             found["dtype"] = None
         return found
 
+    def spec(self, name: int | str, placements: LayoutFile | str | os.PathLike[str] | None = None, mesh: Mesh | str | None = None) -> Spec:
+        """The layout of a tensor: by a LayoutFile, its text, file or name, or its own one in a folder with a file per rank."""
+        return self._spec(self._number(name), _target(placements, mesh))
+
     def read_into(
         self, name: int | str, target: _Array, offset: Sequence[int] | None = None, sizes: Sequence[int] | None = None
     ) -> None:
@@ -143,6 +147,7 @@ class Checkpoint(_weft.Checkpoint):
 
 
 _Source: TypeAlias = Checkpoint | _Path
+_Rules: TypeAlias = Rules | str | os.PathLike[str] | None
 
 
 @_weft.use
@@ -236,28 +241,36 @@ def _for_all(placements: str, mesh: Mesh) -> LayoutFile:
 
 
 def layout(text: LayoutFile | str | os.PathLike[str], mesh: Mesh | None = None) -> LayoutFile:
-    """The layout of a text or a file: a text has a line `mesh ...`, or is placements for all tensors."""
+    """The layout of a text or a file, or one that comes with weft, by its name.
+
+    A text has a line `mesh ...`, or is placements for all tensors.
+    """
     if isinstance(text, LayoutFile):
         return text
     text = str(text)
     if "\n" in text or text.startswith("mesh "):
         return LayoutFile.parse(text, mesh)
-    if "/" not in text and "." not in text:
-        if mesh is not None:
-            return _for_all(text, mesh)
-        if not os.path.exists(text):
+    if re.match(r"\s*(\*|[A-Z]+\s*(\(|,|$))", text) and not os.path.exists(text):  # placements, such as S(0),R
+        if mesh is None:
             raise ValueError(f"'{text}' is not a file; if it is placements of all tensors, give their mesh")
+        return _for_all(text, mesh)
     return LayoutFile(text, mesh)
 
 
-def _source(path: _Source, rules: Rules | None) -> Checkpoint:
+def _source(path: _Source, rules: _Rules) -> Checkpoint:
     source = checkpoint(path)
-    return source if rules is None else source.map(rules)
+    if rules is None:
+        return source
+    return source.map(rules if isinstance(rules, Rules) else Rules(rules))
 
 
-def _target(placements: LayoutFile | str | os.PathLike[str], mesh: Mesh | str | None) -> LayoutFile:
+def _target(placements: LayoutFile | str | os.PathLike[str] | None, mesh: Mesh | str | None) -> LayoutFile | None:
     import weft
 
+    if placements is None:
+        if mesh is not None:
+            raise ValueError("mesh is given without placements")
+        return None
     return layout(placements, weft.mesh(mesh) if mesh is not None else None)
 
 
@@ -269,17 +282,19 @@ def _context(context: Context | None) -> Context:
 
 def load(
     path: _Source,
-    placements: LayoutFile | str | os.PathLike[str],
+    placements: LayoutFile | str | os.PathLike[str] | None = None,
     mesh: Mesh | str | None = None,
     names: Sequence[str] | None = None,
     *,
-    rules: Rules | None = None,
+    rules: _Rules = None,
     jobs: int = 0,
     context: Context | None = None,
 ) -> dict[str, Tensor]:
     """Load the tensors of a checkpoint in a layout, by name.  Collective.
 
-    placements is a LayoutFile, its text or file, or with a mesh the placements of all tensors.
+    placements is a LayoutFile, its text or file, the name of one that comes with weft ("llama"), or with a mesh the
+    placements of all tensors.  A folder with a file per rank needs none.  rules are Rules, or their file or name
+    ("fuse-qkv").
 
     >>> import tempfile, weft
     >>> with weft.Context() as context, tempfile.TemporaryDirectory() as folder:  # a job of one rank
@@ -302,7 +317,7 @@ def load_into(
     path: _Source,
     tensors: _Tensors,
     *,
-    rules: Rules | None = None,
+    rules: _Rules = None,
     jobs: int = 0,
     stream: Any = None,
     context: Context | None = None,
@@ -381,7 +396,7 @@ def reshard(
     placements: LayoutFile | str | os.PathLike[str] | None = None,
     mesh: Mesh | str | None = None,
     *,
-    rules: Rules | None = None,
+    rules: _Rules = None,
     dry: bool = False,
     predict: bool = False,
     **options: Unpack[_weft._ReshardOptions],

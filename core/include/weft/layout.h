@@ -8,7 +8,13 @@
  *
  * The first pattern that matches a name decides.  `*` matches any text, dots too.  A pattern is
  * refused if an earlier one matches all its names.  Layout files are immutable; any thread may use
- * them. */
+ * them.
+ *
+ * A size in placements may be a product of numbers of the model, $name:
+ *
+ *     *.qkv_proj.weight   B(0; $hidden_size, $num_key_value_heads*$head_dim, ...)
+ *
+ * Functions of file.h that meet a checkpoint take them from its config.json. */
 #ifndef WEFT_LAYOUT_H
 #define WEFT_LAYOUT_H
 
@@ -21,10 +27,12 @@ extern "C" {
 /* The placements of tensors, by patterns of their names. */
 typedef struct weft_layout_file weft_layout_file;
 
-/* Create the layout file of TEXT, or of the file at PATH.  MESH may be NULL; otherwise it
+/* Create the layout file of TEXT, or of the file at PATH.  If there is no such file, PATH may be
+ * the name of a layout that comes with weft, such as "llama".  MESH may be NULL; otherwise it
  * replaces the mesh of the text, which may be left out, and must have as many axes.  The caller
- * releases *OUT. WEFT_ERR_PARSE: the text is malformed, or has a partial placement; the error gives
- * the line. */
+ * releases *OUT.  WEFT_ERR_PARSE: the text is malformed, or has a partial placement; the error
+ * gives the line.  WEFT_ERR_NOT_FOUND: there is no such file and no such name; the error lists the
+ * names. */
 WEFT_API WEFT_NODISCARD weft_status weft_layout_file_parse(const char *text, const weft_mesh *mesh,
                                                            weft_layout_file **out);
 WEFT_API WEFT_NODISCARD weft_status weft_layout_file_open(const char *path, const weft_mesh *mesh,
@@ -36,8 +44,9 @@ WEFT_API void weft_layout_file_release(weft_layout_file **layout);
 /* The mesh of LAYOUT; NULL for NULL.  Borrowed. */
 WEFT_API const weft_mesh *weft_layout_file_mesh(const weft_layout_file *layout);
 
-/* Set *PLACEMENTS to the placements of the tensor NAME, such as "S(0)".  Borrowed.
- * WEFT_ERR_NOT_FOUND: no pattern matches. */
+/* Set *PLACEMENTS to the placements of the tensor NAME, such as "S(0)", as the file has them: with
+ * names of numbers, which weft_checkpoint_spec replaces.  Borrowed.  WEFT_ERR_NOT_FOUND: no pattern
+ * matches. */
 WEFT_API WEFT_NODISCARD weft_status weft_layout_file_find(const weft_layout_file *layout,
                                                           const char *name,
                                                           const char **placements);

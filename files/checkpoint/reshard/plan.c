@@ -152,6 +152,20 @@ static weft_status count_shards(const weft_reshard *reshard, const struct wf_ten
     return WEFT_OK;
 }
 
+/* The placements of TENSOR; they belong to RESHARD. */
+static weft_status place(weft_reshard *reshard, const struct wf_tensor *tensor, const char **out)
+{
+    struct wf_text text = {0};
+    weft_status status = wf_placer_text(&reshard->placer, tensor, &text);
+
+    if (status == WEFT_OK) {
+        *out = wf_arena_text(&reshard->arena, text.data, text.length);
+        if (*out == NULL) status = wf_fail_memory(text.length + 1);
+    }
+    wf_text_free(&text);
+    return status;
+}
+
 /* Count what is read and written of TENSOR. */
 static weft_status count_bytes(weft_reshard *reshard, const struct wf_tensor *tensor,
                                weft_checkpoint_entry *entry, struct wf_reshard_tensor *out)
@@ -163,7 +177,7 @@ static weft_status count_bytes(weft_reshard *reshard, const struct wf_tensor *te
     if (reshard->options.layout == NULL) {
         written = bytes;
     } else {
-        WF_TRY(weft_layout_file_find(reshard->options.layout, tensor->name, &entry->placements));
+        WF_TRY(place(reshard, tensor, &entry->placements));
         status = count_shards(reshard, tensor, entry->placements, &written);
         if (status != WEFT_OK) return wf_fail_context(status, "tensor \"%.200s\"", tensor->name);
     }
@@ -202,8 +216,10 @@ static weft_status plan_tensors(weft_reshard *reshard)
     if (reshard->entries == NULL || reshard->tensors == NULL)
         return wf_fail_memory(count * sizeof *reshard->entries);
     reshard->count = count;
+    wf_placer_begin(&reshard->placer, reshard->from, reshard->options.layout);
     for (size_t i = 0; i < count; i++)
         WF_TRY(plan_tensor(reshard, i));
+    wf_placer_end(&reshard->placer);
     WF_TRY(wf_reshard_digest(reshard, &reshard->digest));
     return check_journal(reshard, &earlier);
 }
@@ -258,6 +274,8 @@ void weft_reshard_release(weft_reshard **reshard)
 
     if (object == NULL) return;
     wf_free(object->path);
+    wf_placer_end(&object->placer);
+    wf_arena_free(&object->arena);
     wf_free(object->entries);
     wf_free(object->tensors);
     wf_reshard_drop_files(object);

@@ -30,7 +30,9 @@ struct weft_reshard {
     const weft_checkpoint *from;
     weft_reshard_options options; /* with all defaults filled in */
     char *path;
-    weft_checkpoint_entry *entries; /* their texts belong to the source and the layout */
+    weft_checkpoint_entry *entries; /* their texts belong to the source and the arena */
+    struct wf_arena arena;
+    struct wf_placer placer; /* while the plan is made */
     struct wf_reshard_tensor *tensors;
     size_t count;
     uint64_t steps;

@@ -59,8 +59,9 @@ static weft_status make_map(const weft_checkpoint *from, const weft_checkpoint_r
 weft_status weft_checkpoint_map(const weft_checkpoint *from, const weft_checkpoint_rules *rules,
                                 weft_checkpoint **out)
 {
+    weft_checkpoint_rules *known = NULL; /* with the numbers of the model */
     weft_checkpoint *checkpoint;
-    weft_status status;
+    weft_status status = WEFT_OK;
 
     WF_TRY(wf_require_kind(from, WF_KIND_CHECKPOINT, "weft_checkpoint_map: from"));
     WF_TRY(wf_require_kind(rules, WF_KIND_RULES, "weft_checkpoint_map: rules"));
@@ -71,7 +72,9 @@ weft_status weft_checkpoint_map(const weft_checkpoint *from, const weft_checkpoi
     checkpoint->base = from;
     checkpoint->format = from->format;
     checkpoint->others = from->others;
-    status = make_map(from, rules, checkpoint);
+    if (rules->wants_model) status = wf_rules_for(rules, from, &known);
+    if (status == WEFT_OK) status = make_map(from, known != NULL ? known : rules, checkpoint);
+    weft_checkpoint_rules_release(&known);
     if (status != WEFT_OK) {
         weft_checkpoint_close(&checkpoint);
         if (rules->path != NULL) wf_fail_context(status, "%s", rules->path);

@@ -40,6 +40,7 @@ struct value {
 
 struct reader {
     weft_checkpoint_rules *rules;
+    const struct wf_model *model; /* NULL: it is not known yet */
     struct wf_scan scan;
     struct wf_capture_names captures; /* of the rule that is read */
     struct value values[MOST_VALUES];
@@ -91,6 +92,31 @@ static struct value *find_value(struct reader *r, const char *name, size_t lengt
     return NULL;
 }
 
+/* 12 or $num_attention_heads in a line `let`.  Any number will do while the model is not known. */
+static weft_status read_model_number(struct reader *r, struct wf_scan *scan, struct value *out)
+{
+    struct wf_scan at = *scan;
+    const char *name = NULL;
+    size_t length = 0;
+
+    if (!wf_scan_char(scan, '$')) return wf_scan_int(scan, "a number", &out->value);
+    if (!wf_scan_name(scan, &name, &length))
+        return wf_scan_fail(scan, grammar, "expected a name after $");
+    out->value = 1;
+    if (find_value(r, out->name, strlen(out->name)) != NULL) return WEFT_OK; /* it is replaced */
+    if (r->model == NULL) {
+        r->rules->wants_model = true;
+        return WEFT_OK;
+    }
+    if (wf_model_find(r->model, name, length, &out->value) == WEFT_OK) return WEFT_OK;
+    return wf_scan_refuse(
+        &at, grammar,
+        "%s is $%.*s, a number of the model, but %s/config.json does not %s; give "
+        "it a value, such as --set %s=32, or in C the argument \"%s=32\"",
+        out->name, (int)length, name, r->model->folder, r->model->is_absent ? "exist" : "have it",
+        out->name, out->name);
+}
+
 /* `name = 12` at the position of SCAN; in the file, `name` alone wants a value. */
 static weft_status read_value(struct reader *r, struct wf_scan *scan, const char *kind,
                               struct value *out)
@@ -107,7 +133,8 @@ static weft_status read_value(struct reader *r, struct wf_scan *scan, const char
         return kind == grammar ? WEFT_OK : wf_scan_fail(scan, kind, "expected =");
     }
     wf_scan_space(scan);
-    return wf_scan_int(scan, "a number", &out->value);
+    return kind == grammar ? read_model_number(r, scan, out)
+                           : wf_scan_int(scan, "a number", &out->value);
 }
 
 static weft_status add_value(struct reader *r, const struct wf_scan *at, const char *kind,
@@ -389,9 +416,25 @@ static weft_status read_rules(struct reader *r, const char *text, const char *va
 
 /* ---- the public functions ---- */
 
-/* PATH is NULL for a TEXT that is not of a file. */
+/* Keep what it takes to read RULES again. */
+static weft_status keep_source(weft_checkpoint_rules *rules, const char *text, const char *path,
+                               const char *values)
+{
+    struct {
+        const char *from, **to;
+    } all[] = {{path, &rules->path}, {text, &rules->text}, {values, &rules->values}};
+
+    for (size_t i = 0; i < WF_COUNT(all); i++) {
+        if (all[i].from == NULL) continue;
+        *all[i].to = wf_arena_text(&rules->arena, all[i].from, strlen(all[i].from));
+        if (*all[i].to == NULL) return wf_fail_memory(strlen(all[i].from) + 1);
+    }
+    return WEFT_OK;
+}
+
+/* PATH is NULL for a TEXT that is not of a file, and MODEL as long as it is not known. */
 static weft_status make_rules(const char *text, const char *path, const char *values,
-                              weft_checkpoint_rules **out)
+                              const struct wf_model *model, weft_checkpoint_rules **out)
 {
     weft_checkpoint_rules *rules = wf_calloc(1, sizeof *rules);
     struct reader *reader = wf_calloc(1, sizeof *reader);
@@ -401,10 +444,8 @@ static weft_status make_rules(const char *text, const char *path, const char *va
     if (status == WEFT_OK) {
         rules->made = WF_OF_KIND(WF_KIND_RULES);
         reader->rules = rules;
-        if (path != NULL) {
-            rules->path = wf_arena_text(&rules->arena, path, strlen(path));
-            if (rules->path == NULL) status = wf_fail_memory(strlen(path) + 1);
-        }
+        reader->model = model;
+        status = keep_source(rules, text, path, values);
         if (status == WEFT_OK) status = read_rules(reader, text, values);
     }
     wf_free(reader);
@@ -417,12 +458,26 @@ static weft_status make_rules(const char *text, const char *path, const char *va
     return status;
 }
 
+weft_status wf_rules_for(const weft_checkpoint_rules *rules, const weft_checkpoint *of,
+                         weft_checkpoint_rules **out)
+{
+    struct wf_model model;
+    weft_status status = wf_model_read(of, &model);
+
+    if (status == WEFT_OK)
+        status = make_rules(rules->text, rules->path, rules->values, &model, out);
+    wf_model_free(&model);
+    return status;
+}
+
+extern const struct wf_shipped_list wf_shipped_rules; /* cmake/weft_shipped.cmake */
+
 weft_status weft_checkpoint_rules_parse(const char *text, const char *values,
                                         weft_checkpoint_rules **out)
 {
     WF_TRY(wf_require(text, "weft_checkpoint_rules_parse: text"));
     WF_TRY(wf_require(out, "weft_checkpoint_rules_parse: out"));
-    return wf_fail_named(make_rules(text, NULL, values, out), "weft_checkpoint_rules_parse");
+    return wf_fail_named(make_rules(text, NULL, values, NULL, out), "weft_checkpoint_rules_parse");
 }
 
 weft_status weft_checkpoint_rules_open(const char *path, const char *values,
@@ -433,9 +488,9 @@ weft_status weft_checkpoint_rules_open(const char *path, const char *values,
 
     WF_TRY(wf_require(path, "weft_checkpoint_rules_open: path"));
     WF_TRY(wf_require(out, "weft_checkpoint_rules_open: out"));
-    status = wf_text_file(path, "a rule file", &text);
+    status = wf_shipped_read(&wf_shipped_rules, path, &text);
     if (status == WEFT_OK) {
-        status = make_rules(text.data, path, values, out);
+        status = make_rules(text.data, path, values, NULL, out);
         if (status != WEFT_OK) wf_fail_context(status, "%s", path);
     }
     wf_text_free(&text);

@@ -108,9 +108,19 @@ struct weft_checkpoint_rules {
     uint64_t made;
     struct wf_arena arena;
     const char *path; /* of their file; NULL: they are of a text */
+    /* Lines `let` take numbers of a model.  The rules are read again for each checkpoint. */
+    bool wants_model;
+    const char *text, *values; /* VALUES may be NULL */
     struct wf_rule *rules;
     size_t count, capacity;
 };
+
+/* ---- rules.c ---- */
+
+/* Create RULES, which want a model, with the numbers of the model of checkpoint OF.  The caller
+ * releases *OUT. */
+weft_status wf_rules_for(const weft_checkpoint_rules *rules, const weft_checkpoint *of,
+                         weft_checkpoint_rules **out) WF_NODISCARD;
 
 /* ---- apply.c ---- */
 

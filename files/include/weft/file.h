@@ -128,6 +128,18 @@ typedef struct weft_checkpoint_unlisted_info {
 WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_unlisted_get(
     const weft_checkpoint *checkpoint, size_t index, weft_checkpoint_unlisted_info *out);
 
+/* Create the spec of tensor INDEX: its layout by LAYOUT, in which names of numbers, such as
+ * $num_attention_heads, are replaced by those of the config.json in the folder of the checkpoint
+ * or, without it, by the parts of the tensor's own layout.  LAYOUT may be NULL: the tensor's own
+ * layout (WEFT_FILE_RANKS).  The dtype is u8 where weft does not have it.  The caller releases
+ * *OUT.  WEFT_ERR_NOT_FOUND: there is no such tensor, no pattern of LAYOUT matches it, or the
+ * model has no such number.  WEFT_ERR_INVALID: the placements do not fit the tensor, or LAYOUT is
+ * NULL and the tensor has no layout of its own. */
+WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_spec(const weft_checkpoint *checkpoint,
+                                                         size_t index,
+                                                         const weft_layout_file *layout,
+                                                         weft_spec **out);
+
 /* Set *INDEX to the number of the tensor NAME.  WEFT_ERR_NOT_FOUND: there is no such tensor; the
  * text names the nearest one, or says that the index does not list it. */
 WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_find(const weft_checkpoint *checkpoint,
@@ -264,10 +276,11 @@ WEFT_API void weft_checkpoint_writer_release(weft_checkpoint_writer **writer);
  * docs/checkpoints.md has all functions.  A rule that can never apply, because an earlier rule
  * takes all that it matches, is refused.  Rules are immutable; any thread may use them. */
 
-/* Create the rules that TEXT describes, or the file at PATH.  VALUES may be NULL; otherwise it
+/* Create the rules that TEXT describes, or the file at PATH.  If there is no such file, PATH may be
+ * the name of rules that come with weft, such as "fuse-qkv".  VALUES may be NULL; otherwise it
  * replaces values that lines `let` give, such as "heads=32,kv_heads=8".  The caller releases *OUT.
  * WEFT_ERR_PARSE: the text is malformed; the error gives the line.  WEFT_ERR_INVALID: no line gives
- * a value of that name. */
+ * a value of that name.  WEFT_ERR_NOT_FOUND: there is no such file and no such name. */
 WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_rules_parse(const char *text,
                                                                 const char *values,
                                                                 weft_checkpoint_rules **out);
@@ -279,8 +292,10 @@ WEFT_API void weft_checkpoint_rules_release(weft_checkpoint_rules **rules);
 
 /* Make a checkpoint whose tensors are those that RULES make of the tensors of FROM.  Nothing is
  * read: reading a part of a tensor of *OUT reads the parts of FROM that it consists of.  FROM is
- * borrowed until *OUT is closed; the caller closes *OUT.  WEFT_ERR_NOT_FOUND: a rule matches
- * nothing, a line `cast` matches no tensor of floating point, or no rule uses a tensor.
+ * borrowed until *OUT is closed; the caller closes *OUT.  Lines such as `let heads =
+ * $num_attention_heads` take numbers from the config.json in the folder of FROM.
+ * WEFT_ERR_NOT_FOUND: a rule matches nothing, a line `cast` matches no tensor of floating point, no
+ * rule uses a tensor, or the model has no such number.
  * WEFT_ERR_INVALID: an element goes to two tensors or to none, or shapes do not fit.  The text
  * names the file of RULES, if weft_checkpoint_rules_open made them, the line of the rule, and the
  * tensor. */
@@ -413,8 +428,9 @@ typedef struct weft_load_options {
 WEFT_API size_t weft_load_count(const weft_checkpoint *from, const weft_load_options *options);
 
 /* Create the tensors of FROM in LAYOUT and set OUT[0], OUT[1] and so on to them: one for each of
- * `names`, or for each tensor of FROM in the order of their numbers.  Each tensor has its name and
- * is in device memory.  Each rank reads the elements of its shards, and short gaps between them.
+ * `names`, or for each tensor of FROM in the order of their numbers.  LAYOUT may be NULL if FROM is
+ * WEFT_FILE_RANKS: then the tensors have the layouts of the files.  Each tensor has its name and is
+ * in device memory.  Each rank reads the elements of its shards, and short gaps between them.
  * Memory of a device that the host cannot write is filled through
  * pinned memory, 8 MiB for each job.  FROM may be of weft_checkpoint_map.  OPTIONS may be NULL. The
  * caller releases the tensors; after a failure there are none.

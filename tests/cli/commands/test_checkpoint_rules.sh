@@ -103,8 +103,26 @@ json "$weft" reshard plain.safetensors new --rules "$rules/fuse-gate-up.rules" -
 contains 'qkv_proj' "$weft" inspect plain.safetensors --rules fuse-qkv
 contains 'the same' "$weft" verify plain.safetensors qkv2 --rules fuse-qkv.rules
 
+# Their sizes are taken from the model, or from the parts that files per rank have.
+printf '{"hidden_size": 48, "x": [{"y": 1}], "text_config": {"num_attention_heads": 8, "num_key_value_heads": 2}}' >config.json
+printf 'mesh tp=2\n*.qkv_proj.weight B(0; $num_attention_heads*$head_dim, $num_key_value_heads*$head_dim, $num_key_value_heads*$head_dim)\n* R\n' >l.layout
+contains 'written in' "$weft" reshard plain.safetensors model2 --rules fuse-qkv --layout l.layout
+contains 'B(0;48,12,12)' "$weft" inspect model2
+contains 'rank 1 holds' "$weft" inspect plain.safetensors --rules fuse-qkv --layout l.layout
+contains 'written in' "$weft" reshard model2 model3 --layout l.layout --mesh tp=3
+contains 'the same' "$weft" verify qkv2 model3
+contains 'written in' "$weft" reshard model2 apart.safetensors --rules split-qkv --set $heads
+cp config.json model2/config.json
+contains 'the same' "$weft" verify model2 plain.safetensors --rules split-qkv
+rm config.json
+
 # Refusals.
-fails 2 'heads has no value; give one, such as --set heads=32' "$weft" reshard plain.safetensors new --rules "$rules/split-qkv.rules"
+fails 1 'heads is $num_attention_heads, a number of the model, but ./config.json does not exist; give it a value, such as --set heads=32' \
+    "$weft" reshard plain.safetensors new --rules "$rules/split-qkv.rules"
+fails 1 '$num_attention_heads is a number of the model, but ./config.json does not exist' \
+    "$weft" reshard plain.safetensors new --rules fuse-qkv --layout l.layout
+printf '{' >config.json
+fails 1 'config.json, byte 2' "$weft" reshard plain.safetensors new --rules fuse-qkv --layout l.layout
 fails 2 'give --rules too' "$weft" reshard plain.safetensors new --set heads=8
 fails 2 'no line "let none' "$weft" reshard plain.safetensors new --rules wide.rules --set none=1
 fails 2 'No such file' "$weft" verify plain.safetensors there --rules none.rules

@@ -114,9 +114,9 @@ printf 'mesh tp=7\n* R\n' >llama.layout
 json "$weft" inspect hf --layout llama.layout --json -- 'len(it["ranks"]) == 7'
 rm llama.layout
 json "$weft" inspect hf --layout llama --mesh tp=3 --json -- 'len(it["ranks"]) == 3'
-fails 2 'none: No such file or directory; weft has these layouts: gpt2.layout, llama.layout' \
+fails 2 'none: No such file or directory; nor is it one of those that come with weft: chatglm, gpt2, llama' \
     "$weft" reshard hf new --layout none
-fails 2 'weft has these rules: fuse-gate-up.rules, fuse-qkv.rules' "$weft" reshard hf new --rules fuse-qvk
+fails 2 'those that come with weft: fuse-gate-up, fuse-qkv' "$weft" reshard hf new --rules fuse-qvk
 fails 2 './llama: No such file' "$weft" reshard hf new --layout ./llama
 
 # Differences are named.

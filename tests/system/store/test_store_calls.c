@@ -94,6 +94,44 @@ TEST_BY(run, each_rank_reads_what_it_needs, void *unused)
     return WEFT_OK;
 }
 
+TEST_BY(run, files_per_rank_need_no_layout, void *unused)
+{
+    OWNED(weft_context) *context = NULL;
+    OWNED(weft_layout_file) *layout = NULL;
+    weft_save_options options = {.struct_size = sizeof options};
+    weft_checkpoint *from;
+    weft_tensor *tensor, *loaded = NULL;
+
+    (void)unused;
+    WF_TRY(weft_init(NULL, &context));
+    WF_TRY(make_named(context, "2x2", "f32[8,6] S(1),R", "w", &tensor));
+    WF_TRY(set_elements(tensor, 7));
+    WF_TRY(weft_save(context, in_folder("one"), 1, &tensor, NULL));
+    WF_TRY(weft_layout_file_parse("mesh 4\n* B(0; $rows, 2)", NULL, &layout));
+    options.layout = layout;
+    FAILS(weft_save(context, in_folder("each"), 1, &tensor, &options), WEFT_ERR_INVALID,
+          "write the numbers in the layout");
+    weft_layout_file_release(&layout);
+    WF_TRY(weft_layout_file_parse("mesh 4\n* B(0; 6, 2)", NULL, &layout));
+    options.layout = layout;
+    WF_TRY(weft_save(context, in_folder("each"), 1, &tensor, &options));
+    weft_tensor_release(&tensor);
+    WF_TRY(weft_checkpoint_open(in_folder("each"), &from));
+    WF_TRY(weft_load(context, from, NULL, NULL, &loaded));
+    HOLDS(weft_spec_placements(weft_tensor_spec(loaded))[0].kind == WEFT_PLACE_PARTS);
+    WF_TRY(check_elements(loaded, 7));
+    weft_checkpoint_close(&from);
+    weft_layout_file_release(&layout);
+    WF_TRY(weft_layout_file_parse("mesh 4\n* B(0; $rows, $x)", NULL, &layout));
+    options.layout = layout; /* the sizes are those of the tensor's own parts */
+    WF_TRY(weft_save(context, in_folder("again"), 1, &loaded, &options));
+    weft_tensor_release(&loaded);
+    WF_TRY(weft_checkpoint_open(in_folder("one"), &from));
+    FAILS(weft_load(context, from, NULL, NULL, &loaded), WEFT_ERR_INVALID, "layout is NULL");
+    weft_checkpoint_close(&from);
+    return WEFT_OK;
+}
+
 /* ---- many pieces ---- */
 
 TEST_BY(run, shards_of_many_pieces_are_saved_and_loaded, void *unused)

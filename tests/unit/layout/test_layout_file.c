@@ -3,6 +3,9 @@
 #include "support/checkpoints.h"
 #include "support/suite.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 static weft_layout_file *layout;
 
 static weft_status parse(const char *text)
@@ -108,6 +111,47 @@ TEST(files_are_read)
             WEFT_ERR_PARSE, "is not a layout file");
     REFUSED(weft_layout_file_open(folder_path(&folder, "none"), NULL, &layout), WEFT_ERR_NOT_FOUND,
             "none: No such file");
+}
+
+/* Change to the test's folder while a name is looked up. */
+static weft_status open_here(const char *name)
+{
+    char before[4096];
+    weft_status status;
+
+    weft_layout_file_release(&layout);
+    ck_assert_ptr_nonnull(getcwd(before, sizeof before));
+    ck_assert_int_eq(chdir(folder_path(&folder, ".")), 0);
+    status = weft_layout_file_open(name, NULL, &layout);
+    ck_assert_int_eq(chdir(before), 0);
+    return status;
+}
+
+TEST(layouts_that_come_with_weft_are_found_by_name)
+{
+    OK(open_here("llama"));
+    ck_assert_str_eq(placements_of("model.layers.0.self_attn.q_proj.weight"), "S(0)");
+    OK(open_here("gpt2.layout"));
+    ck_assert_str_eq(placements_of("h.0.attn.c_attn.bias"), "SS(0,3)");
+    ck_assert_int_eq(mkdir(folder_path(&folder, "llama"), 0700), 0);
+    OK(open_here("llama")); /* a checkpoint of that name does not hide it */
+    folder_write(&folder, "qwen", "mesh 2\n* R\n", 11);
+    OK(open_here("qwen")); /* a file does */
+    ck_assert_str_eq(placements_of("any"), "R");
+    REFUSED(open_here("lama"), WEFT_ERR_NOT_FOUND,
+            "lama: No such file or directory; nor is it one of those that come with weft: chatglm, "
+            "gpt2, llama,");
+    REFUSED(open_here("./gpt2"), WEFT_ERR_NOT_FOUND, "./gpt2: No such file or directory");
+    REFUSED(open_here(""), WEFT_ERR_NOT_FOUND, "No such file");
+}
+
+TEST(sizes_may_be_numbers_of_the_model)
+{
+    OK(parse("mesh tp=4\na B(0; $heads*$head_dim*2, 3, $x)\nb SS(0,$n)"));
+    ck_assert_str_eq(placements_of("a"), "B(0; $heads*$head_dim*2, 3, $x)");
+    REFUSED(parse("mesh tp=4\na B(0; $, 3)"), WEFT_ERR_PARSE, "expected a name after $");
+    REFUSED(parse("mesh tp=4\na B(0; $x*, 3)"), WEFT_ERR_PARSE, "a number or $ and a name");
+    REFUSED(parse("mesh tp=4\na B(0; $x"), WEFT_ERR_PARSE, "position");
 }
 
 TEST(allocation_failures_are_reported)
