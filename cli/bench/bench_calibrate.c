@@ -9,6 +9,7 @@
 struct bench {
     struct rank_bench on;
     struct wf_text table;
+    uint64_t told; /* messages about progress */
 };
 
 /* The first byte of a message of rank 0. */
@@ -86,6 +87,15 @@ static weft_status work(void *self, weft_context *context, const struct local_ra
 
 /* ---- the command ---- */
 
+/* How many things are measured: of one rank, and each step on groups of ranks (calibrate.c). */
+static uint64_t count_parts(const struct rank_bench *on)
+{
+    int hosts = on->hosts > 1 ? on->hosts : 1, near = (on->ranks + hosts - 1) / hosts;
+    int groups = (near >= 2) + (near > 2) + (hosts >= 2) + (hosts > 2);
+
+    return 2 + (uint64_t)groups * CALIBRATED_STEPS;
+}
+
 static weft_status receive(void *self, const void *message, size_t bytes)
 {
     struct bench *bench = self;
@@ -93,7 +103,8 @@ static weft_status receive(void *self, const void *message, size_t bytes)
 
     if (bytes == 0) return WEFT_OK;
     if (text[0] == PROGRESS)
-        cli_progress("measuring %.*s", (int)(bytes - 1), text + 1);
+        cli_progress_of(bench->told++, count_parts(&bench->on), "measuring %.*s", (int)(bytes - 1),
+                        text + 1);
     else
         wf_text_append(&bench->table, text + 1, bytes - 1);
     return WEFT_OK;

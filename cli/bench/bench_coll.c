@@ -138,11 +138,14 @@ static weft_status receive(void *self, const void *message, size_t bytes)
 {
     struct results *results = self;
     struct coll_row *row = &results->rows[results->count];
+    int rows;
 
     if (bytes != sizeof *row || results->count == results->most) return WEFT_OK;
     memcpy(row, message, bytes);
     results->count++;
-    cli_progress("%d of %d rows", results->count, coll_row_count(results->request, row->ranks));
+    rows = coll_row_count(results->request, row->ranks);
+    cli_progress_of((uint64_t)results->count, (uint64_t)rows, "%d of %d rows", results->count,
+                    rows);
     return WEFT_OK;
 }
 

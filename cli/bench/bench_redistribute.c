@@ -148,8 +148,9 @@ static int measure(const struct cli_command *command, struct bench *bench)
 
         *row = (struct row){.transition = &transitions[i % TRANSITIONS],
                             .size = bench->sizes[i / TRANSITIONS]};
-        cli_progress("%s -> %s of %lldx%lld: row %zu of %zu", row->transition->from,
-                     row->transition->to, (long long)row->size, (long long)row->size, i + 1, rows);
+        cli_progress_of(i, rows, "%s -> %s of %lldx%lld: row %zu of %zu", row->transition->from,
+                        row->transition->to, (long long)row->size, (long long)row->size, i + 1,
+                        rows);
         status = measure_row(bench, row);
         cli_progress_clear();
         if (status != WEFT_OK)

@@ -124,6 +124,18 @@ static weft_status work(void *self, weft_context *context, const struct local_ra
 
 /* ---- the command ---- */
 
+static size_t count_rows(const struct bench *bench)
+{
+    size_t count = 0;
+
+    for (int op = 0; op < OPS; op++)
+        for (uint64_t bytes = 8; bytes <= bench->most_bytes; bytes *= 8) {
+            count++;
+            if (!moves((enum op)op)) break;
+        }
+    return count;
+}
+
 static weft_status receive(void *self, const void *message, size_t bytes)
 {
     struct bench *bench = self;
@@ -131,8 +143,9 @@ static weft_status receive(void *self, const void *message, size_t bytes)
 
     if (bench->count == MAX_ROWS || bytes != sizeof *row) return WEFT_OK;
     memcpy(row, message, sizeof *row);
-    cli_progress("%s of %llu bytes", names[row->op], (unsigned long long)row->bytes);
     bench->count++;
+    cli_progress_of(bench->count, count_rows(bench), "%s of %llu bytes", names[row->op],
+                    (unsigned long long)row->bytes);
     return WEFT_OK;
 }
 

@@ -57,7 +57,7 @@ static weft_status add_rows(struct wf_text *text, const struct bench_rows *rows,
         wf_json_begin(&json, "rows", '[');
     }
     for (size_t i = 0; i < rows->count; i++) {
-        cli_progress("row %zu of %zu", i + 1, rows->count);
+        cli_progress_of(i, rows->count, "row %zu of %zu", i + 1, rows->count);
         WF_TRY(rows->measure(i, budget_ns, &times));
         if (as_json)
             add_json_row(&json, rows, i, &times);

@@ -40,9 +40,9 @@ static void show_progress(const struct kit_progress *progress)
     while (level < (int)kit_level_count && atomic_load(&progress->levels[level].done))
         level++;
     if (level == (int)kit_level_count) return;
-    cli_progress("%s: %u cases", kit_levels[level].name,
-                 atomic_load(&progress->levels[level].passed) +
-                     atomic_load(&progress->levels[level].failed));
+    cli_progress_of((uint64_t)level, kit_level_count, "%s: %u cases", kit_levels[level].name,
+                    atomic_load(&progress->levels[level].passed) +
+                        atomic_load(&progress->levels[level].failed));
 }
 
 struct totals {

@@ -3,6 +3,7 @@
 #include "common/cli.h"
 
 #include "common/local_ranks.h"
+#include "common/progress.h"
 #include "redistribute/report.h"
 
 static bool read_job(const struct cli_command *command, const struct cli_args *args,
@@ -39,9 +40,13 @@ static int carry_out(const struct cli_command *command, const struct cli_args *a
     weft_status status = shards_make(job->request->to, &job->results);
     int code;
 
+    cli_progress_begin();
+    cli_progress("moving the tensor on %d rank%s", job->ranks, WF_PLURAL(job->ranks));
     if (status == WEFT_OK) status = job_run(job, &report.outcome, &report.plan);
-    code = status == WEFT_OK ? report_results(command, args, &report, &job->results)
-                             : cli_fail(command, status);
+    cli_progress("checking every element of %d ranks", weft_mesh_size(job->request->to_mesh));
+    code = status == WEFT_OK ? report_results(command, args, &report, &job->results) : CLI_NO;
+    cli_progress_end();
+    if (status != WEFT_OK) code = cli_fail(command, status);
     wf_text_free(&report.plan);
     shards_free(&job->results);
     return code;

@@ -109,8 +109,8 @@ static weft_status compare_part(struct pair *pair, size_t index,
     for (int side = 0; side < 2; side++)
         WF_TRY(weft_checkpoint_read(pair->in[side], index, offset, sizes, pair->buffer[side]));
     pair->compared += bytes;
-    cli_progress("%.2f of %.2f GB compared", (double)pair->compared / 1e9,
-                 (double)pair->all[0].bytes / 1e9);
+    cli_progress_of(pair->compared, pair->all[0].bytes, "%.2f of %.2f GB compared",
+                    (double)pair->compared / 1e9, (double)pair->all[0].bytes / 1e9);
     if (memcmp(pair->buffer[0], pair->buffer[1], bytes) == 0) return WEFT_OK;
     for (size_t at = 0; at < bytes; at++)
         if (pair->buffer[0][at] != pair->buffer[1][at]) {
@@ -231,8 +231,8 @@ static weft_status check_sum(struct pair *pair, struct wf_json_reader *json)
     WF_TRY(tensor_of(pair, 0, index, &tensor));
     WF_TRY(weft_checkpoint_checksum(pair->in[0], index, &sum));
     pair->compared += tensor.bytes;
-    cli_progress("%.2f of %.2f GB checked", (double)pair->compared / 1e9,
-                 (double)pair->all[0].bytes / 1e9);
+    cli_progress_of(pair->compared, pair->all[0].bytes, "%.2f of %.2f GB checked",
+                    (double)pair->compared / 1e9, (double)pair->all[0].bytes / 1e9);
     snprintf(text, sizeof text, "%016" PRIx64, sum);
     if (strcmp(text, json->text.data) != 0)
         wf_text_add(&pair->difference, "tensor \"%s\" has checksum %s, but weft.json has %s",

@@ -17,6 +17,7 @@ enum { FIRST_US = 1000000, AGAIN_US = 250000, LINE_BYTES = 160 };
 static char lines[2][LINE_BYTES];
 static volatile sig_atomic_t current, shown;
 static bool running;
+static uint64_t begun_ns;
 
 static void put(const char *text, size_t length)
 {
@@ -45,21 +46,47 @@ void cli_progress_begin(void)
                               .it_interval = {.tv_usec = AGAIN_US}};
 
     if (running || !isatty(STDERR_FILENO)) return;
+    begun_ns = wf_now_ns();
     lines[0][0] = lines[1][0] = '\0';
     sigaction(SIGALRM, &action, NULL);
     running = setitimer(ITIMER_REAL, &timer, NULL) == 0;
 }
 
-void cli_progress(const char *format, ...)
+/* Show the line FORMAT and, behind it, TAIL. */
+static void change(const char *format, va_list args, const char *tail)
 {
     int next = 1 - current;
+    size_t length;
+
+    vsnprintf(lines[next], LINE_BYTES, format, args);
+    length = strlen(lines[next]);
+    snprintf(lines[next] + length, LINE_BYTES - length, "%s", tail);
+    current = next;
+}
+
+void cli_progress(const char *format, ...)
+{
     va_list args;
 
     if (!running) return;
     va_start(args, format);
-    vsnprintf(lines[next], LINE_BYTES, format, args);
+    change(format, args, "");
     va_end(args);
-    current = next;
+}
+
+void cli_progress_of(uint64_t done, uint64_t total, const char *format, ...)
+{
+    double seconds = (double)(wf_now_ns() - begun_ns) / 1e9;
+    char left[48] = "";
+    va_list args;
+
+    if (!running) return;
+    if (done > 0 && done <= total && done >= total / 100)
+        snprintf(left, sizeof left, ", about %.0f s left",
+                 seconds / (double)done * (double)(total - done));
+    va_start(args, format);
+    change(format, args, left);
+    va_end(args);
 }
 
 void cli_progress_clear(void)

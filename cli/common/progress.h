@@ -10,6 +10,9 @@
 void cli_progress_begin(void);
 /* Change the line; printf's arguments.  Without effect before begin and after end. */
 void cli_progress(const char *format, ...) WF_PRINTF(1, 2);
+/* The same, with an estimate of the time left: DONE of TOTAL equal parts of the command's work are
+ * done. */
+void cli_progress_of(uint64_t done, uint64_t total, const char *format, ...) WF_PRINTF(3, 4);
 /* Take the line away until it appears again. */
 void cli_progress_clear(void);
 void cli_progress_end(void);

@@ -5,10 +5,8 @@
 
 #include <inttypes.h>
 #include <string.h>
-#include <unistd.h>
 
 #define EVENT_NS UINT64_C(1000000000)
-#define LINE_NS  UINT64_C(10000000000)
 #define ENOUGH   (UINT64_C(64) << 20) /* bytes */
 
 /* ---- events ---- */
@@ -114,13 +112,12 @@ void reshard_report_begin(struct reshard_report *report, const weft_reshard_info
     end_event(report, &json);
 }
 
-/* True if INTERVAL has passed since the last time; the first time after a second. */
-static bool is_due(struct reshard_report *report, uint64_t interval)
+/* True if a second has passed since the last time, or since the begin. */
+static bool is_due(struct reshard_report *report)
 {
     uint64_t now = wf_now_ns();
 
-    if (report->told_ns == report->begun_ns) interval = EVENT_NS;
-    if (now - report->told_ns < interval) return false;
+    if (now - report->told_ns < EVENT_NS) return false;
     report->told_ns = now;
     return true;
 }
@@ -148,16 +145,13 @@ void reshard_report_progress(struct reshard_report *report, uint64_t done, uint6
              total > 0 ? 100.0 * (double)done / (double)total : 100.0, (double)done / 1e9,
              (double)total / 1e9, rate / 1e9, time_left);
     cli_progress("%s", line);
-    if (report->as_json && is_due(report, EVENT_NS)) {
+    if (report->as_json && is_due(report)) {
         begin_event(&json, report, "progress");
         wf_json_uint(&json, "done", done);
         wf_json_uint(&json, "total", total);
         wf_json_uint(&json, "bytes_per_s", (uint64_t)rate);
         wf_json_uint(&json, "left_ns", (uint64_t)(left * 1e9));
         end_event(report, &json);
-    } else if (!report->as_json && !isatty(STDERR_FILENO) && tells_rest(done, total) &&
-               is_due(report, LINE_NS)) {
-        fprintf(stderr, "weft %s: %s\n", report->command->name, line + strspn(line, " "));
     }
 }
 

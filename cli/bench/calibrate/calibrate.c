@@ -199,6 +199,7 @@ static const struct probe {
     {WEFT_STEP_EXCHANGE, "S(0)", "S(1)"}, {WEFT_STEP_BROADCAST, "O(0)", "R"},
     {WEFT_STEP_REDUCE, "P", "O(0)"},
 };
+_Static_assert(WF_COUNT(probes) == CALIBRATED_STEPS, "the number that calibrate.h states");
 
 static weft_status run_bound(struct timed *timed)
 {

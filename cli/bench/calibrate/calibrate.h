@@ -5,6 +5,8 @@
 #include "bench/calibrate/cost_sheet.h"
 #include "weft/weft.h"
 
+enum { CALIBRATED_STEPS = 7 }; /* kinds of steps that are measured */
+
 struct calibration {
     /* Set by the caller: called before each kind of measurement. */
     void (*progress)(void *self, const char *what);
