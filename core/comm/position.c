@@ -10,6 +10,7 @@
 #define ASK_NS     (WF_SECOND_NS / 2)
 #define LOGGED_OPS 8
 #define SUSPECTS   4 /* ranks in a message */
+#define HOPS       8 /* communicators by way of which ranks wait for each other */
 /* In a larger job only the ranks of the communicator are asked: each rank may ask, and the server
  * could not answer all of them in time. */
 #define JOB_MOST 256
@@ -23,6 +24,14 @@ struct position {
     char why[512];
     weft_blob calls;     /* of calls.h */
     char elsewhere[288]; /* its unfinished operation on another communicator, or "" */
+    weft_blob there;     /* that communicator, a struct place */
+};
+
+/* An operation of a communicator that a rank waits in. */
+struct place {
+    uint64_t number, posted;
+    char name[96];
+    int32_t count, ranks[JOB_MOST]; /* of the world */
 };
 
 static uint64_t load(_Atomic uint64_t *number)
@@ -110,11 +119,38 @@ void wf_position_put(weft_comm *comm, int32_t asker, struct wf_text *out)
     wf_text_free(&last);
 }
 
+/* Add operation POSTED of COMM, in which this rank may wait, as a struct place. */
+static void put_place(const weft_comm *comm, uint64_t posted, struct wf_text *out)
+{
+    int32_t count = comm->size <= JOB_MOST ? comm->size : 0;
+
+    wf_put_u64(out, comm->number);
+    wf_put_u64(out, posted);
+    wf_put_string(out, comm->name);
+    wf_put_u32(out, (uint32_t)count);
+    for (int32_t i = 0; i < count; i++)
+        wf_put_u32(out, (uint32_t)comm->world_ranks[i]);
+}
+
+static bool take_place(weft_blob blob, struct place *out)
+{
+    struct wf_reader reader = {blob.data, (size_t)blob.bytes, false};
+
+    out->number = wf_take_u64(&reader);
+    out->posted = wf_take_u64(&reader);
+    wf_take_string(&reader, out->name, sizeof out->name);
+    out->count = (int32_t)wf_take_u32(&reader);
+    if (reader.failed || out->count < 1 || out->count > JOB_MOST) return false;
+    for (int32_t i = 0; i < out->count; i++)
+        out->ranks[i] = (int32_t)wf_take_u32(&reader);
+    return !reader.failed;
+}
+
 /* Add the last operation on a communicator other than the one numbered NUMBER that is not known to
  * be complete: this rank may wait in it.  The context's lock is held. */
 static void put_elsewhere(const weft_context *context, uint64_t number, struct wf_text *out)
 {
-    struct wf_text text = {0};
+    struct wf_text text = {0}, place = {0};
 
     for (weft_comm *comm = context->comms; comm != NULL && text.length == 0; comm = comm->next) {
         uint64_t posted = atomic_load(&comm->recent.posted);
@@ -123,9 +159,12 @@ static void put_elsewhere(const weft_context *context, uint64_t number, struct w
         wf_text_add(&text, "#%llu, ", (unsigned long long)posted);
         wf_recent_print(&comm->recent, posted, &text);
         wf_text_add(&text, ", on %s", comm->name);
+        put_place(comm, posted, &place);
     }
     wf_put_blob(out, text.data, text.length);
+    wf_put_blob(out, place.data, place.length);
     wf_text_free(&text);
+    wf_text_free(&place);
 }
 
 void wf_position_report(void *self, uint64_t number, int32_t asker, struct wf_text *out)
@@ -163,7 +202,15 @@ static void read_position(weft_blob blob, struct position *out)
         if (reader.failed) out->failed = WEFT_OK;
         out->calls = wf_take_blob(&reader);
     }
-    if (reader.left > 0) wf_take_string(&reader, out->elsewhere, sizeof out->elsewhere);
+    if (reader.left == 0) return;
+    wf_take_string(&reader, out->elsewhere, sizeof out->elsewhere);
+    out->there = wf_take_blob(&reader);
+}
+
+/* True if a rank at position P has nothing to do in this communicator, and waits in another one. */
+static bool waits_elsewhere(const struct position *p)
+{
+    return p->elsewhere[0] != '\0' && p->finished == p->posted;
 }
 
 static void print_position(const struct position *p, struct wf_text *out)
@@ -180,8 +227,7 @@ static void print_position(const struct position *p, struct wf_text *out)
         wf_text_add(out, "is at #%llu, %s%s", (unsigned long long)p->posted, p->last,
                     p->finished == p->posted ? " (done)" : "");
     }
-    if (p->elsewhere[0] != '\0' && p->finished == p->posted)
-        wf_text_add(out, " (it is at %s)", p->elsewhere);
+    if (waits_elsewhere(p)) wf_text_add(out, " (it is at %s)", p->elsewhere);
 }
 
 /* True if a rank at position P may be what a rank with POSTED operations waits for. */
@@ -208,10 +254,24 @@ static void note_error(const struct position *p, int32_t rank, struct wf_answers
     wf_text_add(&out->why, "rank %d failed: %s", rank, p->why);
 }
 
+/* RANK may be what others wait for: the first one that does not wait itself is.  Set *THERE to
+ * where the first of those that wait does so. */
+static void note_suspect(const struct position *p, int32_t rank, struct wf_answers *out,
+                         struct place *there)
+{
+    bool waits = p->answered && waits_elsewhere(p);
+
+    if (waits && there->count == 0 && !take_place(p->there, there)) there->count = 0;
+    if (out->suspect < 0 || (out->suspect_waits && !waits)) {
+        out->suspect = rank;
+        out->suspect_waits = waits;
+    }
+}
+
 /* The ranks of COMM come first in RANKS.  A rank outside it matters only if it does not answer:
  * ranks of COMM may wait for it. */
 static void print_all(const weft_comm *comm, const int32_t *ranks, const struct wf_gathered *got,
-                      uint64_t posted, struct wf_answers *out)
+                      uint64_t posted, struct wf_answers *out, struct place *there)
 {
     int silent = 0, behind = 0;
 
@@ -228,7 +288,7 @@ static void print_all(const weft_comm *comm, const int32_t *ranks, const struct 
         if (!outside) note_error(&p, ranks[i], out);
         if (!outside && out->differ.length == 0 && p.calls.bytes > 0)
             (void)wf_calls_compare(comm, p.calls, ranks[i], UINT64_MAX, &out->differ);
-        if (out->suspect < 0 && is_suspect(&p, posted)) out->suspect = ranks[i];
+        if (is_suspect(&p, posted)) note_suspect(&p, ranks[i], out, there);
         if (!p.answered)
             add_suspect(&out->silent, &silent, ranks[i], &p, outside);
         else if (is_suspect(&p, posted))
@@ -250,25 +310,83 @@ static int32_t *list_asked(const weft_comm *comm, int32_t *count)
     return ranks;
 }
 
-void wf_position_ask(weft_comm *comm, struct wf_answers *out)
+/* The suspects of AT among its ranks, who have answered GOT.  Set *NEXT to where the first of those
+ * that wait does so.  Returns true if one does not wait: OUT names it. */
+static bool judge(const struct place *at, const struct wf_gathered *got, struct wf_answers *out,
+                  struct place *next)
+{
+    struct position p;
+
+    next->count = 0;
+    for (int32_t i = 0; i < got->count && i < at->count; i++) {
+        read_position(got->blobs[i], &p);
+        if (!is_suspect(&p, at->posted)) continue;
+        if (p.answered && waits_elsewhere(&p)) {
+            if (next->count == 0 && !take_place(p.there, next)) next->count = 0;
+            continue;
+        }
+        out->suspect = at->ranks[i];
+        out->suspect_waits = false;
+        wf_text_add(&out->behind, "; rank %d holds them up: on %s it ", at->ranks[i], at->name);
+        print_position(&p, &out->behind);
+        return true;
+    }
+    return false;
+}
+
+/* All suspects wait in other communicators, the first one at AT: ask the ranks there, and so on,
+ * for the one that does not wait. */
+static void follow(struct wf_client *client, uint64_t number, struct place *at,
+                   struct wf_answers *out)
+{
+    struct place *next = wf_alloc(sizeof *next);
+
+    for (int hop = 0; next != NULL && hop < HOPS && at->count > 0; hop++) {
+        struct wf_gathered got;
+        bool found;
+
+        if (at->number == number) {
+            wf_text_add(&out->behind, "; these ranks wait for each other");
+            break;
+        }
+        if (wf_client_ask(client, at->number, at->ranks, at->count, ASK_NS, &got) != WEFT_OK) break;
+        found = judge(at, &got, out, next);
+        wf_gathered_free(&got);
+        if (found) break;
+        *at = *next;
+    }
+    wf_free(next);
+}
+
+static void ask(weft_comm *comm, const int32_t *ranks, int32_t count, struct wf_answers *out,
+                struct place *there)
 {
     struct wf_client *client = comm->context->client;
     uint64_t posted = load(&comm->recent.posted);
     struct wf_gathered got;
-    int32_t *ranks, count;
 
-    *out = (struct wf_answers){.suspect = -1};
-    if (client == NULL || comm->size == 1) return;
-    ranks = list_asked(comm, &count);
-    if (ranks == NULL) return;
     if (wf_client_ask(client, comm->number, ranks, count, ASK_NS, &got) == WEFT_OK) {
-        if (got.count == count) print_all(comm, ranks, &got, posted, out);
+        if (got.count == count) print_all(comm, ranks, &got, posted, out, there);
         wf_gathered_free(&got);
+        if (out->suspect_waits) follow(client, comm->number, there, out);
     } else {
         out->failed = true;
         wf_text_add(&out->lines, "  the other ranks cannot be asked: %s\n", weft_last_error());
     }
+}
+
+void wf_position_ask(weft_comm *comm, struct wf_answers *out)
+{
+    struct place *there;
+    int32_t *ranks, count;
+
+    *out = (struct wf_answers){.suspect = -1};
+    if (comm->context->client == NULL || comm->size == 1) return;
+    there = wf_calloc(1, sizeof *there);
+    ranks = list_asked(comm, &count);
+    if (there != NULL && ranks != NULL) ask(comm, ranks, count, out, there);
     wf_free(ranks);
+    wf_free(there);
 }
 
 void wf_answers_free(struct wf_answers *answers)

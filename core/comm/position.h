@@ -20,7 +20,9 @@ struct wf_answers {
     struct wf_text why;    /* the rank and the text of `shared` */
     struct wf_text differ; /* "; ..." with WEFT_CHECK: the first collective that ranks call from
                               different places */
-    int32_t suspect;       /* a world rank that does not answer, or is behind; -1: none */
+    int32_t suspect;       /* a world rank that others wait for: it does not answer, or is behind,
+                              and does not wait itself if that is known; -1: none */
+    bool suspect_waits;    /* it waits in another communicator */
 };
 
 /* Ask the ranks of COMM, and the other ranks of the job, for which they may wait. */

@@ -12,7 +12,8 @@
 #include <string.h>
 #include <time.h>
 
-#define NOBODY (-1)
+#define NOBODY    (-1)
+#define EVERYBODY (-2) /* of hangs */
 
 /* World ranks that misbehave, or NOBODY. */
 static struct {
@@ -350,7 +351,7 @@ static weft_status fake_collective(void *comm, const weft_collective_args *args)
 
     fake.collectives++;
     if (self->size == 1) fake.last = *args;
-    if (self->world_rank == fake.hangs) return fake_hang(self);
+    if (self->world_rank == fake.hangs || fake.hangs == EVERYBODY) return fake_hang(self);
     if (self->world_rank == fake.lingers) return fake_linger(self);
     if (self->world_rank == fake.collective_fails)
         return wf_fail(fake.collective_status, "scripted: collective fails");

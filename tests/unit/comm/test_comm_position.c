@@ -101,6 +101,55 @@ TEST(a_rank_that_waits_in_another_communicator_tells_so)
     world_run(ranks, 2, wait_elsewhere, NULL);
 }
 
+/* Rank 0 waits for rank 1 in one communicator, and rank 1 for rank 2 in another one.  Rank 2 is in
+ * no collective, or waits for rank 0. */
+static bool in_a_circle;
+
+static void wait_in_turn(struct world_rank *self)
+{
+    weft_subcomm_options options = {.struct_size = sizeof options};
+    weft_comm *world = weft_world(self->context), *pairs[3] = {NULL}, *all = NULL;
+    float x = 1, y;
+
+    for (int32_t i = 0; i < 3; i++) {
+        options.timeout_ns = (i == 0 ? 4 : 300) * WF_SECOND_NS;
+        HOLDS(weft_comm_create(world, 2, (int32_t[]){i, (i + 1) % 3}, &options, &pairs[i]) ==
+              WEFT_OK);
+    }
+    if (self->rank < 2 || in_a_circle)
+        note_seen(&self->seen, weft_all_reduce(pairs[self->rank], &x, &y, 1, WEFT_DTYPE_F32,
+                                               WEFT_REDUCE_SUM, NULL));
+    else /* until rank 0 ends it */
+        HOLDS(weft_comm_create(world, 3, (int32_t[]){0, 1, 2}, &options, &all) != WEFT_OK);
+    if (self->rank == 0) weft_context_abort(self->context);
+    if (self->rank == 2) weft_comm_abort(pairs[1]);
+    for (int32_t i = 0; i < 3; i++)
+        weft_comm_release(&pairs[i]);
+}
+
+static const char *after_a_time_limit(bool circle)
+{
+    in_a_circle = circle;
+    fake_reset();
+    fake.hangs = EVERYBODY;
+    world_run(ranks, 3, wait_in_turn, NULL);
+    ck_assert_int_eq(ranks[0].seen.status, WEFT_ERR_TIMEOUT);
+    return ranks[0].seen.text;
+}
+
+TEST(a_time_limit_names_the_rank_that_does_not_wait_itself)
+{
+    const char *text = after_a_time_limit(false);
+
+    SAYS(text, "rank 1 has posted no operation (it is at #1, all_reduce sum of 1 f32, on ");
+    SAYS(text, "rank 2 holds them up: on ");
+}
+
+TEST(ranks_that_wait_in_a_circle_are_told)
+{
+    SAYS(after_a_time_limit(true), "; these ranks wait for each other");
+}
+
 TEST(work_on_a_stream_is_done_after_its_wait)
 {
     float x = 1, y;
