@@ -125,12 +125,21 @@ static void keep_note(const struct proto *name, const struct proto *text, uint64
         const char *name;
         struct proto *text;
         uint64_t *number;
-    } notes[] = {{"plan", &event->plan, NULL},        {"label", &event->label, NULL},
-                 {"job", &event->job, NULL},          {"host", &event->host, NULL},
-                 {"step", NULL, &event->step},        {"predicted ns", NULL, &event->predicted_ns},
-                 {"bytes", NULL, &event->bytes},      {"format", NULL, &event->format},
-                 {"rank", NULL, &event->rank},        {"size", NULL, &event->size},
-                 {"bound ns", NULL, &event->bound_ns}};
+    } notes[] = {{"plan", &event->plan, NULL},
+                 {"label", &event->label, NULL},
+                 {"job", &event->job, NULL},
+                 {"host", &event->host, NULL},
+                 {"step", NULL, &event->step},
+                 {"predicted ns", NULL, &event->predicted_ns},
+                 {"bytes", NULL, &event->bytes},
+                 {"format", NULL, &event->format},
+                 {"rank", NULL, &event->rank},
+                 {"size", NULL, &event->size},
+                 {"bound ns", NULL, &event->bound_ns},
+                 {"communicator", &event->comm, NULL},
+                 {"axes", &event->axes, NULL},
+                 {"sent bytes", NULL, &event->sent},
+                 {"received bytes", NULL, &event->received}};
 
     for (size_t i = 0; i < WF_COUNT(notes); i++) {
         if (!proto_is(name, notes[i].name)) continue;
@@ -176,6 +185,8 @@ static weft_status read_event_field(const struct reader *reader, uint64_t sequen
         event->type = f->value > TRACE_COUNTER ? 0 : (uint32_t)f->value;
     else if (f->number == 11 && f->wire == PROTO_NUMBER)
         event->track = f->value;
+    else if ((f->number == 47 || f->number == 48) && f->wire == PROTO_FIXED64)
+        event->flow = f->value;
     else if (f->number == 23 && f->wire == PROTO_BYTES)
         event->name = f->body;
     else if (f->number == 10)
@@ -190,7 +201,7 @@ static weft_status read_event_field(const struct reader *reader, uint64_t sequen
 static weft_status read_event(const struct reader *reader, uint64_t sequence, uint64_t time,
                               struct proto data, const struct trace_visitor *visitor)
 {
-    struct trace_event event = {.time = time};
+    struct trace_event event = {.time = time, .writer = sequence};
     struct proto_field f;
     int more;
 

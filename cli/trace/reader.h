@@ -10,11 +10,13 @@ enum trace_event_type { TRACE_BEGIN = 1, TRACE_END, TRACE_INSTANT, TRACE_COUNTER
 /* An event.  Texts are pieces of the file, empty if there are none. */
 struct trace_event {
     uint64_t time, track;
-    uint32_t type; /* enum trace_event_type */
+    uint64_t writer; /* the rank that wrote it plus one; 0: not known */
+    uint64_t flow;   /* the last one that begins or, at an end, ends here; 0: none */
+    uint32_t type;   /* enum trace_event_type */
     struct proto name, category;
     /* annotations */
-    struct proto plan, label, job, host;
-    uint64_t step, predicted_ns, bytes, format, rank, size, bound_ns;
+    struct proto plan, label, job, host, comm, axes;
+    uint64_t step, predicted_ns, bytes, sent, received, format, rank, size, bound_ns;
     int64_t offset_ns;
     bool has_rank, has_offset;
 };

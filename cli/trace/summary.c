@@ -1,6 +1,7 @@
 /* summary.c - slices become sums.  Slices of one plan and step are a group; its times are kept for
  * the median. */
 #include "trace/summary.h"
+#include "trace/usage.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@ struct slice {
     uint64_t begin, inside_ns; /* INSIDE_NS: of the slices in it */
     size_t below;              /* the slice that contains it, or NONE */
     size_t group, kind;        /* GROUP NONE: it is not part of a plan */
+    struct usage_mark mark;
 };
 
 struct track {
@@ -49,21 +51,8 @@ struct sums {
     struct kind *kinds;
     size_t kind_count, kind_room;
     uint64_t open; /* slices without an end */
+    struct usage usage;
 };
-
-/* Make room for one more element of BYTES in *ARRAY. */
-static weft_status grow(void **array, size_t count, size_t *room, size_t bytes)
-{
-    size_t wanted = *room > 0 ? 2 * *room : 64;
-    void *grown;
-
-    if (count < *room) return WEFT_OK;
-    grown = wf_realloc(*array, wanted * bytes);
-    if (grown == NULL) return wf_fail_memory(wanted * bytes);
-    *array = grown;
-    *room = wanted;
-    return WEFT_OK;
-}
 
 static bool is_same(const struct proto *a, const struct proto *b)
 {
@@ -152,8 +141,7 @@ static weft_status find_group(struct sums *sums, const struct trace_event *event
     WF_TRY(grow_index(sums));
     place = find_place(sums, &event->plan, event->step, &event->label);
     if (*place == 0) {
-        WF_TRY(grow((void **)&sums->groups, sums->group_count, &sums->group_room,
-                    sizeof *sums->groups));
+        WF_TRY(wf_grow(&sums->groups, sizeof *sums->groups, sums->group_count, &sums->group_room));
         sums->groups[sums->group_count] = (struct group){.plan = event->plan,
                                                          .name = event->name,
                                                          .label = event->label,
@@ -177,7 +165,7 @@ static weft_status find_kind(struct sums *sums, const struct proto *name, size_t
         *out = MOST_KINDS - 1;
         return WEFT_OK;
     }
-    WF_TRY(grow((void **)&sums->kinds, sums->kind_count, &sums->kind_room, sizeof *sums->kinds));
+    WF_TRY(wf_grow(&sums->kinds, sizeof *sums->kinds, sums->kind_count, &sums->kind_room));
     sums->kinds[sums->kind_count] =
         (struct kind){.name = sums->kind_count == MOST_KINDS - 1 ? last : *name};
     sums->kind_count++;
@@ -195,11 +183,11 @@ static weft_status begin_slice(struct sums *sums, struct track *track,
 
     if (event->plan.bytes > 0 && !is_plan) WF_TRY(find_group(sums, event, &slice.group));
     WF_TRY(find_kind(sums, &event->category, &slice.kind));
+    WF_TRY(usage_begin(&sums->usage, event, &slice.mark));
     if (at != NONE) {
         sums->unused = sums->slices[at].below;
     } else {
-        WF_TRY(grow((void **)&sums->slices, sums->slice_count, &sums->slice_room,
-                    sizeof *sums->slices));
+        WF_TRY(wf_grow(&sums->slices, sizeof *sums->slices, sums->slice_count, &sums->slice_room));
         at = sums->slice_count++;
     }
     sums->slices[at] = slice;
@@ -208,20 +196,26 @@ static weft_status begin_slice(struct sums *sums, struct track *track,
     return WEFT_OK;
 }
 
-static weft_status end_slice(struct sums *sums, struct track *track, uint64_t time)
+static weft_status end_slice(struct sums *sums, struct track *track,
+                             const struct trace_event *event)
 {
     struct slice *slice = &sums->slices[track->top];
-    uint64_t spent = time > slice->begin ? time - slice->begin : 0;
+    uint64_t spent = event->time > slice->begin ? event->time - slice->begin : 0;
+    uint64_t own_ns = spent > slice->inside_ns ? spent - slice->inside_ns : 0;
     size_t at = track->top;
 
     track->top = slice->below;
     if (track->top != NONE) sums->slices[track->top].inside_ns += spent;
     sums->kinds[slice->kind].count++;
-    sums->kinds[slice->kind].own_ns += spent > slice->inside_ns ? spent - slice->inside_ns : 0;
+    sums->kinds[slice->kind].own_ns += own_ns;
+    if (event->flow != 0) slice->mark.flow = event->flow; /* a receive */
+    WF_TRY(usage_end(&sums->usage, &slice->mark,
+                     (struct usage_span){slice->begin, slice->begin + spent}, own_ns,
+                     track->top == NONE));
     if (slice->group != NONE) {
         struct group *group = &sums->groups[slice->group];
 
-        WF_TRY(grow((void **)&group->times, group->count, &group->room, sizeof *group->times));
+        WF_TRY(wf_grow(&group->times, sizeof *group->times, group->count, &group->room));
         group->times[group->count++] = spent;
     }
     slice->below = sums->unused;
@@ -238,13 +232,14 @@ static weft_status add_event(void *self, const struct trace_event *event)
     if (event->type != TRACE_BEGIN && event->type != TRACE_END) return WEFT_OK;
     WF_TRY(get_track(sums, event->track, &track));
     if (event->type == TRACE_BEGIN) return begin_slice(sums, track, event);
-    return track->top == NONE ? WEFT_OK : end_slice(sums, track, event->time);
+    return track->top == NONE ? WEFT_OK : end_slice(sums, track, event);
 }
 
 static void free_sums(struct sums *sums)
 {
     for (size_t i = 0; i < sums->group_count; i++)
         wf_free(sums->groups[i].times);
+    usage_free(&sums->usage);
     wf_free(sums->groups);
     wf_free(sums->index);
     wf_free(sums->kinds);
@@ -375,6 +370,7 @@ static void print_text(const struct sums *sums, struct wf_text *out)
         add_padded_time(out, kind->own_ns);
         wf_text_add(out, "  %s\n", name);
     }
+    usage_print_text(&sums->usage, out);
     if (sums->open > 0)
         wf_text_add(out, "%llu slices have no end: the rank ended early\n",
                     (unsigned long long)sums->open);
@@ -433,6 +429,7 @@ static void print_json(const struct sums *sums, const char *name, struct wf_text
         wf_json_end(&json, '}');
     }
     wf_json_end(&json, ']');
+    usage_print_json(&sums->usage, &json);
     wf_json_uint(&json, "open", sums->open);
     wf_json_end(&json, '}');
     wf_text_char(out, '\n');
@@ -447,6 +444,7 @@ weft_status trace_summarize(const char *name, const uint8_t *data, size_t bytes,
 
     if (status == WEFT_OK) {
         sort(&sums);
+        usage_settle(&sums.usage);
         if (as_json)
             print_json(&sums, name, out);
         else

@@ -13,7 +13,8 @@ import sys
 NULL_HERE = {("weft_mesh_concatenate", "within"), ("weft_fsdp_prefetch_set", "targets")}
 
 # Arguments that may be NULL, but not with the other arguments below.
-NEEDED_HERE = {("weft_mesh_unflatten", "names")}  # the mesh has names
+NEEDED_HERE = {("weft_mesh_unflatten", "names"),  # the mesh has names
+               ("weft_checkpoint_spec", "layout"), ("weft_load", "layout")}  # the checkpoint has no layouts
 
 # The result of a function if all its arguments are valid, unless it is WEFT_OK.
 VALID = {

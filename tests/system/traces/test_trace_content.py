@@ -148,6 +148,43 @@ def check_summary(file, trace):
     assert {k["kind"]: k["count"] for k in said["kinds"]} == \
         {c: sum(s.category == c for s in trace.slices) for c in {s.category for s in trace.slices}}
     jobs.call([jobs.weft, "trace", file], text="share of the time in operations")
+    check_usage(said, trace)
+
+
+def data(s):
+    return max(s.notes.get(name, 0) for name in ("bytes", "sent bytes", "received bytes"))
+
+
+def along(s):
+    return s.notes.get("axes", s.notes.get("communicator"))
+
+
+def check_usage(said, trace):
+    """The time of each rank that is weft's, and how much of an operation is waiting: until all ranks have begun it."""
+    own = {id(s): s.end - s.begin for s in trace.slices}
+    for s in trace.slices:
+        if s.parent is not None:
+            own[id(s.parent)] -= s.end - s.begin
+    flows = {flow: max(e.begin for e in joined if id(e) in own) for flow, joined in trace.flows().items()
+             if any(id(e) in own for e in joined)}
+    waits = {id(s): min(own[id(s)], max((flows[f] for f in s.flows), default=s.begin) - s.begin) for s in trace.slices}
+    for row in said["ranks"]:
+        mine = [s for s in trace.slices if trace.path(s.track)[0].startswith(f"rank {row['rank']} (")]
+        begin, end, covered = min(s.begin for s in mine), max(s.end for s in mine), 0
+        weft = 0
+        for s in sorted((s for s in mine if s.parent is None), key=lambda s: s.begin):
+            weft += max(0, s.end - max(s.begin, covered))
+            covered = max(covered, s.end)
+        assert (row["wall_ns"], row["weft_ns"]) == (end - begin, weft), row
+        assert row["waiting_ns"] == sum(waits[id(s)] for s in mine), row
+        assert row["waiting_ns"] + row["moving_ns"] == sum(own[id(s)] for s in mine), row
+    for row in said["uses"]:
+        mine = [s for s in trace.slices if (s.category, along(s)) == (row["kind"], row["along"])
+                and (row["bytes_most"] // 2 < data(s) <= row["bytes_most"] or data(s) == row["bytes_most"] == 0)]
+        assert row["count"] == len(mine), (row, mine)
+        assert row["time_ns"] == sum(own[id(s)] for s in mine), row
+        assert row["waiting_ns"] == sum(waits[id(s)] for s in mine), row
+    assert sum(u["time_ns"] for u in said["uses"]) == sum(k["time_ns"] for k in said["kinds"])
 
 
 os.chdir(jobs.folder)
