@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+enum { LISTED_MOST = 256 }; /* patterns that the lists of one line stand for */
+
 struct rule {
     const char *pattern, *placements;
     uint32_t line;
@@ -120,23 +122,58 @@ static weft_status check_is_seen(const weft_layout_file *layout, const struct wf
     return WEFT_OK;
 }
 
+/* Add RULE once for each combination of the lists, such as {q,k,v}, in its pattern.  AT is where
+ * the line begins, whose first rule has number FIRST. */
+static weft_status add_rules(weft_layout_file *layout, const struct wf_scan *at, size_t first,
+                             const struct rule *rule)
+{
+    const char *open = strchr(rule->pattern, '{'), *close, *item;
+    struct rule one = *rule;
+
+    if (open == NULL) {
+        WF_TRY(check_is_seen(layout, at, rule->pattern));
+        WF_TRY(wf_grow(&layout->rules, sizeof *layout->rules, layout->count, &layout->capacity));
+        layout->rules[layout->count++] = *rule;
+        return WEFT_OK;
+    }
+    close = open + strcspn(open, "}");
+    if (*close == '\0' || memchr(open, ',', (size_t)(close - open)) == NULL)
+        return wf_scan_refuse(at, "layout",
+                              "in pattern %.200s, { begins a list such as {q,k,v}; * matches any "
+                              "text",
+                              rule->pattern);
+    for (item = open; item < close;) {
+        size_t length = strcspn(++item, ",}");
+        struct wf_text text = {0};
+
+        wf_text_add(&text, "%.*s%.*s%s", (int)(open - rule->pattern), rule->pattern, (int)length,
+                    item, close + 1);
+        one.pattern = text.failed ? NULL : wf_arena_text(&layout->arena, text.data, text.length);
+        wf_text_free(&text);
+        if (one.pattern == NULL) return wf_fail_memory(length + 1);
+        if (layout->count - first == LISTED_MOST)
+            return wf_scan_refuse(at, "layout", "the lists stand for more than %d patterns",
+                                  LISTED_MOST);
+        WF_TRY(add_rules(layout, at, first, &one));
+        item += length;
+    }
+    return WEFT_OK;
+}
+
 static weft_status read_rule(weft_layout_file *layout, struct wf_scan *scan)
 {
     struct rule rule;
-    struct wf_scan at = *scan;
+    struct wf_scan begin = *scan, at;
 
-    WF_TRY(wf_grow(&layout->rules, sizeof *layout->rules, layout->count, &layout->capacity));
     rule.line = wf_scan_line(scan);
     rule.pattern = keep(layout, wf_scan_field(scan));
     if (rule.pattern == NULL) return wf_fail_memory(sizeof rule);
-    WF_TRY(check_is_seen(layout, &at, rule.pattern));
     wf_scan_space(scan);
     at = *scan;
     rule.placements = keep(layout, wf_scan_rest(scan));
     if (rule.placements == NULL) return wf_fail_memory(sizeof rule);
     WF_TRY(check_placements(layout, &at, rule.placements));
-    layout->rules[layout->count++] = rule;
-    return WEFT_OK;
+    return add_rules(layout, &begin, layout->count, &rule);
 }
 
 static weft_status read_layout(weft_layout_file *layout, const char *text, const weft_mesh *mesh)

@@ -6,7 +6,8 @@
  *     *.o_proj.weight           S(1)
  *     *                         R
  *
- * The first pattern that matches a name decides.  `*` matches any text, dots too.  A pattern is
+ * The first pattern that matches a name decides.  `*` matches any text, dots too; {q,k,v} is a list
+ * of texts.  A pattern is
  * refused if an earlier one matches all its names.  Layout files are immutable; any thread may use
  * them.
  *

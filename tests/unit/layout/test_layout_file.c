@@ -145,6 +145,23 @@ TEST(layouts_that_come_with_weft_are_found_by_name)
     REFUSED(open_here(""), WEFT_ERR_NOT_FOUND, "No such file");
 }
 
+TEST(patterns_may_have_lists)
+{
+    OK(parse("mesh 2\n*.{q,k}_proj.{weight,bias} S(0)\nx{,.y} S(1)\n* R"));
+    ck_assert_str_eq(placements_of("a.q_proj.weight"), "S(0)");
+    ck_assert_str_eq(placements_of("a.k_proj.bias"), "S(0)");
+    ck_assert_str_eq(placements_of("a.v_proj.bias"), "R");
+    ck_assert_str_eq(placements_of("x"), "S(1)");
+    ck_assert_str_eq(placements_of("x.y"), "S(1)");
+    REFUSED(parse("mesh 2\n*.{q} R"), WEFT_ERR_PARSE,
+            "line 2 \"*.{q} R\", position 1: in pattern *.{q}, { begins a list such as {q,k,v}");
+    REFUSED(parse("mesh 2\n*.{q,k R"), WEFT_ERR_PARSE, "{ begins a list");
+    REFUSED(parse("mesh 2\n*.k R\n*.{q,k} R"), WEFT_ERR_PARSE,
+            "pattern *.k decides nothing: the pattern *.k of line 2 matches all its names");
+    REFUSED(parse("mesh 2\n{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b} R"), WEFT_ERR_PARSE,
+            "the lists stand for more than 256 patterns");
+}
+
 TEST(sizes_may_be_numbers_of_the_model)
 {
     OK(parse("mesh tp=4\na B(0; $heads*$head_dim*2, 3, $x)\nb SS(0,$n)"));
