@@ -15,6 +15,7 @@ struct slice {
     uint64_t begin, inside_ns; /* INSIDE_NS: of the slices in it */
     size_t below;              /* the slice that contains it, or NONE */
     size_t group, kind;        /* GROUP NONE: it is not part of a plan */
+    struct proto batch;        /* the plan of the outermost slice that contains it, or its own */
     struct usage_mark mark;
 };
 
@@ -25,9 +26,10 @@ struct track {
 };
 
 /* A step of a plan, or the whole plan, in the runs with one label.  Tensors with equal layouts have
- * equal plans, and labels of their own. */
+ * equal plans, and labels of their own.  The plans of the tensors of a batch run inside that of the
+ * batch. */
 struct group {
-    struct proto plan, name, label;
+    struct proto batch, plan, name, label;
     uint64_t step, predicted_ns;
     uint64_t *times; /* of every slice */
     size_t count, room;
@@ -98,19 +100,22 @@ static weft_status get_track(struct sums *sums, uint64_t uuid, struct track **ou
 /* ---- groups and kinds ---- */
 
 /* The place of a group in the index. */
-static uint32_t *find_place(const struct sums *sums, const struct proto *plan, uint64_t step,
-                            const struct proto *label)
+static uint32_t *find_place(const struct sums *sums, const struct group *wanted)
 {
-    uint64_t hash = wf_hash(wf_hash(step, plan->data, plan->bytes), label->data, label->bytes);
-    size_t at = (size_t)(hash >> 20) & (sums->index_room - 1);
+    uint64_t hash = wf_hash(wanted->step, wanted->plan.data, wanted->plan.bytes);
+    size_t at;
 
+    hash = wf_hash(hash, wanted->batch.data, wanted->batch.bytes);
+    hash = wf_hash(hash, wanted->label.data, wanted->label.bytes);
+    at = (size_t)(hash >> 20) & (sums->index_room - 1);
     for (;; at = (at + 1) & (sums->index_room - 1)) {
         uint32_t number = sums->index[at];
         const struct group *group;
 
         if (number == 0) return &sums->index[at];
         group = &sums->groups[number - 1];
-        if (group->step == step && is_same(&group->plan, plan) && is_same(&group->label, label))
+        if (group->step == wanted->step && is_same(&group->plan, &wanted->plan) &&
+            is_same(&group->batch, &wanted->batch) && is_same(&group->label, &wanted->label))
             return &sums->index[at];
     }
 }
@@ -128,25 +133,27 @@ static weft_status grow_index(struct sums *sums)
     }
     sums->index_room = room;
     for (uint32_t i = 0; i < sums->group_count; i++)
-        *find_place(sums, &sums->groups[i].plan, sums->groups[i].step, &sums->groups[i].label) =
-            i + 1;
+        *find_place(sums, &sums->groups[i]) = i + 1;
     wf_free(old);
     return WEFT_OK;
 }
 
-static weft_status find_group(struct sums *sums, const struct trace_event *event, size_t *out)
+static weft_status find_group(struct sums *sums, const struct trace_event *event,
+                              const struct proto *batch, size_t *out)
 {
+    struct group wanted = {.batch = *batch,
+                           .plan = event->plan,
+                           .name = event->name,
+                           .label = event->label,
+                           .step = event->step,
+                           .predicted_ns = event->predicted_ns};
     uint32_t *place;
 
     WF_TRY(grow_index(sums));
-    place = find_place(sums, &event->plan, event->step, &event->label);
+    place = find_place(sums, &wanted);
     if (*place == 0) {
         WF_TRY(wf_grow(&sums->groups, sizeof *sums->groups, sums->group_count, &sums->group_room));
-        sums->groups[sums->group_count] = (struct group){.plan = event->plan,
-                                                         .name = event->name,
-                                                         .label = event->label,
-                                                         .step = event->step,
-                                                         .predicted_ns = event->predicted_ns};
+        sums->groups[sums->group_count] = wanted;
         *place = (uint32_t)++sums->group_count;
     }
     *out = *place - 1;
@@ -181,7 +188,11 @@ static weft_status begin_slice(struct sums *sums, struct track *track,
     struct slice slice = {.begin = event->time, .below = track->top, .group = NONE};
     size_t at = sums->unused;
 
-    if (event->plan.bytes > 0 && !is_plan) WF_TRY(find_group(sums, event, &slice.group));
+    slice.batch = event->plan;
+    if (track->top != NONE && sums->slices[track->top].group != NONE)
+        slice.batch = sums->slices[track->top].batch;
+    if (event->plan.bytes > 0 && !is_plan)
+        WF_TRY(find_group(sums, event, &slice.batch, &slice.group));
     WF_TRY(find_kind(sums, &event->category, &slice.kind));
     WF_TRY(usage_begin(&sums->usage, event, &slice.mark));
     if (at != NONE) {
@@ -265,14 +276,23 @@ static int compare_texts(const struct proto *x, const struct proto *y)
     return x->bytes < y->bytes ? -1 : x->bytes > y->bytes;
 }
 
+/* False: the slices of GROUP run inside those of another plan, a batch. */
+static bool is_own(const struct group *group)
+{
+    return is_same(&group->plan, &group->batch);
+}
+
 static int compare_groups(const void *a, const void *b)
 {
     const struct group *x = a, *y = b;
-    int order = compare_texts(&x->plan, &y->plan);
+    int order = compare_texts(&x->batch, &y->batch);
 
+    if (order == 0) order = (x->label.bytes == 0) - (y->label.bytes == 0);
+    if (order == 0) order = compare_texts(&x->label, &y->label);
+    if (order == 0) order = is_own(y) - is_own(x); /* the batch comes first */
+    if (order == 0) order = compare_texts(&x->plan, &y->plan);
     if (order != 0) return order;
-    if (x->step != y->step) return x->step < y->step ? -1 : 1;
-    return compare_texts(&x->label, &y->label);
+    return x->step < y->step ? -1 : x->step > y->step;
 }
 
 static int compare_kinds(const void *a, const void *b)
@@ -326,13 +346,17 @@ static void print_group(const struct group *group, const struct group *before, s
     bool is_whole = group->step == 0 && group->label.bytes > 0;
     char plan[40], name[256], label[256], step[24];
 
-    proto_show(&group->plan, plan, sizeof plan);
+    proto_show(&group->batch, plan, sizeof plan);
     proto_show(is_whole ? &group->label : &group->name, name, sizeof name);
     proto_show(&group->label, label, sizeof label);
-    if (before == NULL || !is_same(&before->plan, &group->plan))
+    if (before == NULL || !is_same(&before->batch, &group->batch))
         wf_text_add(out, "plan %s\n  step  count  predicted        min     median   ratio\n", plan);
     snprintf(step, sizeof step, "%llu", (unsigned long long)group->step);
-    wf_text_add(out, "  %4s %6zu", group->step > 0 ? step : "all", group->count);
+    wf_text_add(out, "  %4s %6zu",
+                !is_own(group)    ? "in"
+                : group->step > 0 ? step
+                                  : "all",
+                group->count);
     if (group->predicted_ns > 0)
         add_padded_time(out, group->predicted_ns);
     else
@@ -388,6 +412,8 @@ static void print_json_groups(const struct sums *sums, struct wf_json *json)
         wf_json_begin(json, NULL, '{');
         proto_show(&group->plan, text, sizeof text);
         wf_json_string(json, "plan", text);
+        proto_show(&group->batch, text, sizeof text);
+        wf_json_string(json, "batch", is_own(group) ? NULL : text);
         wf_json_uint(json, "step", group->step);
         proto_show(&group->name, text, sizeof text);
         wf_json_string(json, "name", text);
