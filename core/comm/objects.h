@@ -121,6 +121,7 @@ struct weft_context {
     _Atomic uint64_t solo_serial;
 
     weft_comm *world;
+    bool is_made;         /* weft_init has succeeded */
     pthread_mutex_t lock; /* of the lists and of every communicator's cause_text */
     weft_comm *comms;
     struct wf_remains *remains;     /* communicators whose failure is unreported, newest first */

@@ -359,6 +359,7 @@ weft_status wf_context_create(const weft_init_options *options, const weft_plugi
         weft_context_release(&context);
         return status;
     }
+    context->is_made = true;
     *out = context;
     return WEFT_OK;
 }

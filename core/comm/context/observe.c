@@ -132,7 +132,7 @@ static void write_counts(weft_context *context)
 
     if (counts == NULL) return;
     wf_counts_end(context->trace, counts);
-    if (context->world != NULL &&
+    if (context->is_made &&
         wf_counts_append(&counts->grown, counts_file(context), context->rank) != WEFT_OK)
         wf_log(WF_LOG_WARNING, "WEFT_COUNTS: %s", weft_last_error());
     wf_free(counts);
