@@ -14,6 +14,8 @@
 
 /* How long to wait for the cause of a rank's loss. */
 #define CAUSE_NS WF_SECOND_NS
+/* In place of a communicator in a report: write the dump that WEFT_DUMP asks for. */
+#define DUMPS UINT64_MAX
 
 weft_status wf_comm_note(weft_comm *comm, weft_status status)
 {
@@ -149,6 +151,23 @@ void wf_comm_wait_cause(weft_comm *comm, int64_t most_ns)
     }
 }
 
+/* A communicator of some ranks has failed: ask the other ranks of the job for their dumps too,
+ * since PyTorch's analyser wants those of all ranks. */
+static void ask_dumps(const weft_comm *comm)
+{
+    const weft_context *context = comm->context;
+    int32_t *others;
+    size_t count = 0;
+
+    if (comm->size == context->size || !wf_dump_is_wanted(context->trace)) return;
+    others = wf_alloc((size_t)context->size * sizeof *others);
+    for (int32_t rank = 0; rank < context->size && others != NULL; rank++)
+        if (weft_comm_find_rank(comm, rank) < 0) others[count++] = rank;
+    if (others != NULL)
+        wf_client_abort(context->client, DUMPS, others, (int32_t)count, WEFT_ERR_ABORTED, "");
+    wf_free(others);
+}
+
 /* Report the cause to the other ranks before this rank departs because of it.  They may not detect
  * a mismatch themselves: they may wait for a third rank, or in another group. */
 static void report(weft_comm *comm, weft_status status, const char *text, uint64_t complete)
@@ -159,6 +178,7 @@ static void report(weft_comm *comm, weft_status status, const char *text, uint64
     if (status != WEFT_ERR_PEER && status != WEFT_ERR_TIMEOUT && status != WEFT_ERR_MISMATCH)
         return;
     if (status == WEFT_ERR_TIMEOUT) atomic_store(&comm->parted, true);
+    ask_dumps(comm); /* before the report, which waits until it is sent */
     snprintf(words, sizeof words, "%.900s (reported by rank %d)", text, comm->context->rank);
     wf_client_report(comm->context->client, comm->number, comm->world_ranks, comm->size, status,
                      words, status == WEFT_ERR_MISMATCH ? complete : 0);
@@ -415,9 +435,10 @@ void wf_fault_abort(void *self, uint64_t number, weft_status status, const char 
                     uint64_t complete)
 {
     weft_context *context = self;
-    bool found = false;
+    bool found = number == DUMPS;
 
     pthread_mutex_lock(&context->lock);
+    if (found && context->trace != NULL) wf_dump_ask(context->trace);
     for (weft_comm *comm = context->comms; comm != NULL; comm = comm->next)
         if (comm->number == number) {
             apply_abort(comm, status, text, complete);
@@ -452,9 +473,10 @@ static void fail_everywhere(weft_comm *comm, weft_status status, weft_status the
     weft_comm *whole = is_group(comm) ? comm->owner : comm;
 
     wf_comm_fail_locked(whole, status, text);
-    if (whole->context->client != NULL && whole->size > 1)
-        wf_client_abort(whole->context->client, whole->number, whole->world_ranks, whole->size,
-                        theirs, text);
+    if (whole->context->client == NULL || whole->size == 1) return;
+    ask_dumps(whole);
+    wf_client_abort(whole->context->client, whole->number, whole->world_ranks, whole->size, theirs,
+                    text);
 }
 
 /* The context's lock is held. */

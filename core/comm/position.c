@@ -207,10 +207,12 @@ static void read_position(weft_blob blob, struct position *out)
     out->there = wf_take_blob(&reader);
 }
 
-/* True if a rank at position P has nothing to do in this communicator, and waits in another one. */
-static bool waits_elsewhere(const struct position *p)
+/* True if a rank at position P has begun an operation in another communicator that is not known to
+ * be complete: it may wait there.  An operation of this communicator may be as incomplete, if it is
+ * on a stream. */
+static bool may_wait_elsewhere(const struct position *p)
 {
-    return p->elsewhere[0] != '\0' && p->finished == p->posted;
+    return p->answered && p->elsewhere[0] != '\0';
 }
 
 static void print_position(const struct position *p, struct wf_text *out)
@@ -227,7 +229,8 @@ static void print_position(const struct position *p, struct wf_text *out)
         wf_text_add(out, "is at #%llu, %s%s", (unsigned long long)p->posted, p->last,
                     p->finished == p->posted ? " (done)" : "");
     }
-    if (waits_elsewhere(p)) wf_text_add(out, " (it is at %s)", p->elsewhere);
+    if (p->elsewhere[0] != '\0' && p->finished == p->posted)
+        wf_text_add(out, " (it is at %s)", p->elsewhere);
 }
 
 /* True if a rank at position P may be what a rank with POSTED operations waits for. */
@@ -259,7 +262,7 @@ static void note_error(const struct position *p, int32_t rank, struct wf_answers
 static void note_suspect(const struct position *p, int32_t rank, struct wf_answers *out,
                          struct place *there)
 {
-    bool waits = p->answered && waits_elsewhere(p);
+    bool waits = may_wait_elsewhere(p);
 
     if (waits && there->count == 0 && !take_place(p->there, there)) there->count = 0;
     if (out->suspect < 0 || (out->suspect_waits && !waits)) {
@@ -321,7 +324,7 @@ static bool judge(const struct place *at, const struct wf_gathered *got, struct 
     for (int32_t i = 0; i < got->count && i < at->count; i++) {
         read_position(got->blobs[i], &p);
         if (!is_suspect(&p, at->posted)) continue;
-        if (p.answered && waits_elsewhere(&p)) {
+        if (may_wait_elsewhere(&p)) {
             if (next->count == 0 && !take_place(p.there, next)) next->count = 0;
             continue;
         }

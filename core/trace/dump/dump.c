@@ -76,6 +76,16 @@ static void tell(const struct wf_dump *dump)
         warn(dump->error_path, dump->error);
 }
 
+bool wf_dump_is_wanted(const struct wf_trace *trace)
+{
+    return trace != NULL && trace->dump_prefix != NULL;
+}
+
+void wf_dump_ask(struct wf_trace *trace)
+{
+    atomic_store(&trace->dump_due, true);
+}
+
 void wf_dump_if_due(struct wf_trace *trace)
 {
     struct wf_dump *written = NULL;

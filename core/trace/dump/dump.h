@@ -217,6 +217,10 @@ weft_status wf_dump_begin(struct wf_trace *trace, const char *prefix) WF_NODISCA
 void wf_dump_end(struct wf_trace *trace);
 /* Write TRACE now. */
 weft_status wf_dump_call(struct wf_trace *trace, const char *prefix) WF_NODISCARD;
+/* True if TRACE, which may be NULL, is written when a communicator fails. */
+bool wf_dump_is_wanted(const struct wf_trace *trace);
+/* A communicator has failed somewhere in the job: the next wf_dump_if_due writes TRACE. */
+void wf_dump_ask(struct wf_trace *trace);
 /* Write TRACE if a communicator has failed (dump_due), at most every few seconds.  Returns when the
  * files are written, also if another thread writes them.  Keeps the thread's last error. */
 void wf_dump_if_due(struct wf_trace *trace);

@@ -173,7 +173,8 @@ def check_lost(rank, dump, text, lost):
     claim(status["failed"] is not None and status["waits_for"] in (lost, -1), f"rank {rank}: {status}")
     if last["state"] != "completed":  # it may have failed between two operations
         claim(last["state"] == "started" and last["retired"] is True, f"rank {rank}: {last}")
-        claim(last["waits_for"] == status["waits_for"], f"rank {rank}: {last}")
+        # it may become known while the dump is written
+        claim(last["waits_for"] in (status["waits_for"], lost), f"rank {rank}: {last}, {status}")
         entry, = [entry for entry in text["entries"] if entry["id"] == last["op_id"]]
         claim(entry["failed"] == status["failed"], f"rank {rank}: {entry} has failed with {status}")
     return status["waits_for"]

@@ -292,8 +292,24 @@ static void do_leave(struct rank *self)
 
 /* ---- one rank ---- */
 
+/* A communicator of two ranks fails: the other ranks write their dumps too. */
+static void do_part(struct rank *self)
+{
+    weft_comm *part = NULL;
+    char path[4096];
+
+    WORKS(reduce(self, 8, WEFT_DTYPE_F32));
+    WORKS(weft_comm_split(self->world, self->number < 2 ? 0 : WEFT_NO_COLOR, 0, NULL, &part));
+    if (self->number == 0) weft_comm_abort(part);
+    snprintf(path, sizeof path, "%s-%d.json", getenv("WEFT_DUMP"), self->number);
+    for (int i = 0; i < 12000 && access(path, F_OK) != 0; i++)
+        pause_ms(10);
+    weft_comm_release(&part);
+}
+
 static void act(struct rank *self)
 {
+    if (strcmp(scenario, "part") == 0) do_part(self);
     if (strcmp(scenario, "all") == 0) do_all(self);
     if (strcmp(scenario, "killed") == 0) do_end(self, SIGKILL);
     if (strcmp(scenario, "stopped") == 0) do_end(self, SIGSTOP);

@@ -51,6 +51,12 @@ expect 137 "are in $folder/d.3 and $folder/d-3.json" "$weft" run -n 4 --keep-goi
 is "d-0.json d-2.json d-3.json d.0 d.2 d.3 " files
 reads lost-1 0 2 3
 
+# A communicator of some ranks fails: all ranks of the job write dumps.
+begin
+expect 0 "are in $folder/d.3 and $folder/d-3.json" "$weft" run -n 4 "$program" part
+is "d-0.json d-1.json d-2.json d-3.json d.0 d.1 d.2 d.3 " files
+reads busy 0 1 2 3
+
 # Signals under load, while the program has a handler of its own.
 begin
 expect 0 "SIGUSR1: the last" "$weft" run -n 3 "$program" signals
