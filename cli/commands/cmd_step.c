@@ -63,6 +63,8 @@ static bool read_options(const struct cli_command *command, const struct cli_arg
                                              .seed = (uint64_t)seed,
                                              .stragglers = out->stragglers,
                                              .straggler_size = sizeof *out->stragglers};
+    if (cli_has(command, args, "fsdp")) out->options.flags = WEFT_PREDICTION_FSDP;
+    if (cli_has(command, args, "ddp")) out->options.flags = WEFT_PREDICTION_DDP;
     return read_stragglers(command, cli_value(command, args, "straggler"), out);
 }
 
@@ -208,6 +210,7 @@ static int add_model(const struct cli_command *command, const struct cli_args *a
     weft_status status = WEFT_OK;
 
     if (!model_options(command, args, request->mesh, &options)) return CLI_USAGE;
+    if (cli_has(command, args, "fsdp")) options.sharding = WEFT_MODEL_SHARD_PARAMETERS;
     if (request->batch > 0) status = divide_batch(request, options.microbatch);
     if (status == WEFT_OK) status = weft_model_parse(text, &model);
     if (status == WEFT_OK) status = model_add_graph(model, &options, out);
@@ -282,6 +285,10 @@ static const char *find_complaint(const struct cli_command *command, const struc
     if (args->rest_count == 0) return "give a file with a graph or a model; - is standard input";
     if (cli_has(command, args, "batch") && cli_has(command, args, "microbatches"))
         return "--batch and --microbatches exclude each other";
+    if (cli_has(command, args, "fsdp") && cli_has(command, args, "ddp"))
+        return "--fsdp and --ddp exclude each other";
+    if (cli_has(command, args, "fsdp") && cli_has(command, args, "sharding"))
+        return "--fsdp shares parameters; --sharding has no place beside it";
     if (schedule != NULL && strcmp(schedule, "-") == 0 && strcmp(args->rest[0], "-") == 0)
         return "the graph and the schedule cannot both be standard input";
     if (trace != NULL && strcmp(trace, "-") == 0)
@@ -320,6 +327,11 @@ const struct cli_command cli_step = {
             {"microbatches", "N",
              "microbatches of a step (default: twice the size of pp; 1 without pp)", 0},
             {"costs", "T", "a cost table of `weft costs`, or a file (default: WEFT_COSTS)", 0},
+            {"fsdp", NULL,
+             "gather parameters and reduce gradients beside the compute of other layers, in each "
+             "microbatch; ranks of a model share its parameters",
+             0},
+            {"ddp", NULL, "reduce gradients beside the last backward pass", 0},
             {"batch", "N", "a model's: sequences of a step, instead of --microbatches", 0},
             MODEL_SEQUENCE,
             MODEL_MICROBATCH,

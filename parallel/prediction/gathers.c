@@ -149,7 +149,7 @@ static uint64_t copies_of(const struct wf_step_gathers *gathers, const struct wf
 }
 
 weft_status wf_step_gathers_price(const struct wf_step_gathers *gathers, const weft_graph *graph,
-                                  const int32_t *owner, int32_t stages,
+                                  const int32_t *owner, int32_t stages, uint64_t at_once,
                                   weft_prediction_stage_info *out)
 {
     uint64_t *gathered = wf_alloc(((size_t)gathers->target_count + 1) * sizeof *gathered);
@@ -162,11 +162,15 @@ weft_status wf_step_gathers_price(const struct wf_step_gathers *gathers, const w
             const struct wf_step_target *target = &gathers->targets[use->target];
             uint64_t copies = copies_of(
                 gathers, use, wf_step_share(&graph->lines[use->line], owner[use->line], s, stages));
-            if (copies <= gathered[use->target]) continue;
-            copies -= gathered[use->target];
-            gathered[use->target] += copies;
-            out[s].unshard = wf_add_capped(out[s].unshard, wf_mul_capped(target->ns, copies));
-            out[s].gathered = wf_add_capped(out[s].gathered, wf_mul_capped(target->bytes, copies));
+            uint64_t before = gathered[use->target];
+            if (copies <= before) continue;
+            gathered[use->target] = copies;
+            out[s].unshard =
+                wf_add_capped(out[s].unshard, wf_mul_capped(target->ns, copies - before));
+            copies = copies < at_once ? copies : at_once;
+            before = before < at_once ? before : at_once;
+            out[s].gathered =
+                wf_add_capped(out[s].gathered, wf_mul_capped(target->bytes, copies - before));
         }
     }
     wf_free(gathered);

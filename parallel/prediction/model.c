@@ -12,11 +12,14 @@ struct modeller {
     const weft_graph *graph;
     weft_prediction_stage_info *stages;
     int32_t count;
-    uint32_t *used;       /* by tensor: bit per phase whose lines use it */
-    uint32_t *line_of;    /* by tensor: the line that makes it */
-    uint32_t *first_user; /* by tensor: the first line that uses it; 0: none does */
-    int32_t *owner;       /* by line: its stage; -1: it is repeated */
-    bool sharded;         /* gathers are not in the times of microbatches */
+    uint32_t *used;              /* by tensor: bit per phase whose lines use it */
+    uint32_t *line_of;           /* by tensor: the line that makes it */
+    uint32_t *first_user;        /* by tensor: the first line that uses it; 0: none does */
+    int32_t *owner;              /* by line: its stage; -1: it is repeated */
+    bool sharded;                /* UNSHARD gathers: gathers are not in the times of microbatches */
+    uint32_t flags;              /* enum weft_prediction_flag */
+    uint32_t first[2], last[2];  /* lines of layers, by phase */
+    struct wf_step_pass *passes; /* by stage, forward and backward; for overlap */
     struct wf_step_gathers gathers;
     uint32_t sync_axes;
     struct {
@@ -51,7 +54,7 @@ static bool find_layers(const weft_graph *g, uint8_t phase, uint32_t *first, uin
 static weft_status place_lines(struct modeller *m)
 {
     const weft_graph *g = m->graph;
-    uint32_t first[2] = {0}, last[2] = {0};
+    uint32_t *first = m->first, *last = m->last;
     bool layers = true;
 
     for (int phase = WF_GRAPH_FORWARD; phase <= WF_GRAPH_BACKWARD; phase++)
@@ -175,6 +178,27 @@ static uint64_t spend(struct modeller *m, int32_t stage, const struct wf_graph_l
     return *clock - before;
 }
 
+static bool gathers_by_layer(const struct modeller *m)
+{
+    return m->flags & WEFT_PREDICTION_FSDP;
+}
+
+/* Add the times of line INDEX in STAGE, SHARE repetitions, to its pass. */
+static void add_to_pass(struct modeller *m, uint32_t index, int32_t stage, uint64_t share,
+                        struct wf_step_unit times)
+{
+    uint8_t phase = m->graph->lines[index].phase;
+    struct wf_step_pass *pass = &m->passes[2 * stage + phase];
+    struct wf_step_unit *unit = m->owner[index] < 0       ? &pass->layer
+                                : index < m->first[phase] ? &pass->before
+                                                          : &pass->behind;
+
+    if (unit == &pass->layer && share > pass->layers) pass->layers = share;
+    unit->compute = wf_add_capped(unit->compute, times.compute);
+    unit->gather = wf_add_capped(unit->gather, wf_mul_capped(times.gather, share));
+    unit->reduce = wf_add_capped(unit->reduce, wf_mul_capped(times.reduce, share));
+}
+
 static weft_status add_time(struct modeller *m, uint32_t index)
 {
     const struct wf_graph_line *line = &m->graph->lines[index];
@@ -192,7 +216,7 @@ static weft_status add_time(struct modeller *m, uint32_t index)
         compute = 0;
     }
     travel -= reduce < travel ? reduce : travel;
-    gather = m->sharded ? m->gathers.line_ns[index] : 0;
+    gather = m->sharded || gathers_by_layer(m) ? m->gathers.line_ns[index] : 0;
     if (!weights && line->phase != WF_GRAPH_UPDATE && travel > 0) m->sync_axes |= axes_of(line);
     travel -= gather < travel ? gather : travel;
     for (int32_t s = 0; s < m->count; s++) {
@@ -205,6 +229,10 @@ static weft_status add_time(struct modeller *m, uint32_t index)
         WF_TRY(check_time(line, m->phases[3 * s + line->phase].clock));
         WF_TRY(check_time(line, m->phases[3 * s + line->phase].lane));
         stage->reduce = wf_add_capped(stage->reduce, wf_mul_capped(reduce, share));
+        WF_TRY(check_time(line, stage->reduce));
+        WF_TRY(check_time(line, wf_mul_capped(gather, share)));
+        if (line->phase != WF_GRAPH_UPDATE)
+            add_to_pass(m, index, s, share, (struct wf_step_unit){time, gather, reduce});
         if (line->phase == WF_GRAPH_FORWARD) stage->forward += time;
         if (line->phase == WF_GRAPH_UPDATE) stage->update += time;
         if (line->phase == WF_GRAPH_BACKWARD && weights) stage->weight += time;
@@ -213,6 +241,47 @@ static weft_status add_time(struct modeller *m, uint32_t index)
             stage->flops += wf_step_flops(m->graph, line) * (double)share;
     }
     return WEFT_OK;
+}
+
+/* ---- overlap ---- */
+
+/* The times of all layers of PASS become those of one. */
+static void divide_pass(struct wf_step_pass *pass)
+{
+    uint64_t layers = pass->layers > 0 ? pass->layers : 1;
+
+    pass->layer.compute /= layers;
+    pass->layer.gather /= layers;
+    pass->layer.reduce /= layers;
+}
+
+/* What PASS takes longer than its compute, of which STAGE is told. */
+static uint64_t wait_of(const struct wf_step_pass *pass, uint64_t compute)
+{
+    uint64_t time = wf_step_overlap(pass);
+
+    return time > compute ? time - compute : 0;
+}
+
+/* Put the gathers and reductions of stage S beside its compute. */
+static void overlap_stage(struct modeller *m, int32_t s)
+{
+    struct wf_step_pass *passes = &m->passes[2 * s];
+    weft_prediction_stage_info *stage = &m->stages[s];
+    uint64_t forward, backward, compute = stage->input + stage->weight;
+
+    divide_pass(&passes[WF_GRAPH_FORWARD]);
+    divide_pass(&passes[WF_GRAPH_BACKWARD]);
+    backward = wait_of(&passes[WF_GRAPH_BACKWARD], compute);
+    if (!gathers_by_layer(m)) { /* reductions are beside the last backward pass */
+        stage->reduce = backward;
+        return;
+    }
+    forward = wait_of(&passes[WF_GRAPH_FORWARD], stage->forward);
+    stage->forward = wf_add_capped(stage->forward, forward);
+    stage->input = wf_add_capped(stage->input, backward);
+    stage->communication = wf_add_capped(stage->communication, wf_add_capped(forward, backward));
+    stage->reduce = 0;
 }
 
 /* ---- memory ---- */
@@ -228,12 +297,14 @@ static uint64_t bytes_of(const weft_graph *g, const weft_spec *spec)
 }
 
 /* Bytes of the gradient that is result INDEX of LINE: until the last microbatch it has the layout
- * from which it is reduced. */
-static uint64_t gradient_bytes(const weft_graph *g, const struct wf_graph_line *line,
+ * from which it is reduced, unless each microbatch reduces it. */
+static uint64_t gradient_bytes(const struct modeller *m, const struct wf_graph_line *line,
                                uint32_t index)
 {
+    const weft_graph *g = m->graph;
     uint64_t after = bytes_of(g, g->tensors[line->outputs[index]].spec), before = 0;
 
+    if (gathers_by_layer(m)) return after;
     if (line->kind == WF_GRAPH_CALL)
         before = bytes_of(g, weft_op_choice_output(line->choice, index));
     else if (line->inputs[0] >= 0)
@@ -258,10 +329,10 @@ static void add_memory(struct modeller *m, uint32_t index)
                 add_bytes(is_state ? &m->stages[s].optimizer : &m->stages[s].parameters, all);
             if (makes_weights(m, line))
                 add_bytes(&m->stages[s].gradients,
-                          wf_mul_capped(gradient_bytes(g, line, i), share_of(m, index, s)));
+                          wf_mul_capped(gradient_bytes(m, line, i), share_of(m, index, s)));
             if (line->kind != WF_GRAPH_PARAM && line->phase == WF_GRAPH_FORWARD &&
                 m->used[tensor] >> WF_GRAPH_BACKWARD & 1 &&
-                !(m->sharded && m->gathers.copies[tensor] > 0))
+                !((m->sharded || gathers_by_layer(m)) && m->gathers.copies[tensor] > 0))
                 add_bytes(&m->stages[s].activation, all);
         }
     }
@@ -309,28 +380,39 @@ static weft_status fill(struct modeller *m)
     place_updates(m);
     place_params(m, true);
     WF_TRY(wf_step_gathers_find(g, &m->gathers));
-    if (m->sharded) WF_TRY(wf_step_gathers_price(&m->gathers, g, m->owner, m->count, m->stages));
+    if (m->sharded || gathers_by_layer(m))
+        WF_TRY(wf_step_gathers_price(&m->gathers, g, m->owner, m->count,
+                                     m->sharded ? UINT64_MAX : 2, m->stages));
     for (uint32_t i = 0; i < g->line_count; i++) {
         WF_TRY(add_time(m, i));
         add_memory(m, i);
     }
+    for (int32_t s = 0; m->flags != 0 && s < m->count; s++)
+        overlap_stage(m, s);
+    for (int32_t s = 0; gathers_by_layer(m) && s < m->count; s++)
+        m->stages[s].unshard = 0;
     return WEFT_OK;
 }
 
-weft_status wf_step_model(const weft_graph *graph, int32_t stages, weft_prediction *out)
+weft_status wf_step_model(const weft_graph *graph, int32_t stages, uint32_t flags,
+                          weft_prediction *out)
 {
-    struct modeller m = {
-        .graph = graph, .stages = out->stages, .count = stages, .sharded = out->info.sharded};
+    struct modeller m = {.graph = graph,
+                         .stages = out->stages,
+                         .count = stages,
+                         .sharded = out->info.sharded,
+                         .flags = flags};
     weft_status status;
 
     memset(out->stages, 0, (size_t)stages * sizeof *out->stages);
     m.used = wf_calloc((size_t)graph->tensor_count + 1, sizeof *m.used);
     m.owner = wf_calloc((size_t)graph->line_count + 1, sizeof *m.owner);
     m.phases = wf_calloc(3 * (size_t)stages, sizeof *m.phases);
+    m.passes = wf_calloc(2 * (size_t)stages, sizeof *m.passes);
     m.line_of = wf_calloc((size_t)graph->tensor_count + 1, sizeof *m.line_of);
     m.first_user = wf_calloc((size_t)graph->tensor_count + 1, sizeof *m.first_user);
-    if (m.used != NULL && m.owner != NULL && m.phases != NULL && m.line_of != NULL &&
-        m.first_user != NULL)
+    if (m.used != NULL && m.owner != NULL && m.phases != NULL && m.passes != NULL &&
+        m.line_of != NULL && m.first_user != NULL)
         status = fill(&m);
     else
         status = wf_fail_memory(graph->line_count * sizeof *m.owner);
@@ -342,5 +424,6 @@ weft_status wf_step_model(const weft_graph *graph, int32_t stages, weft_predicti
     wf_free(m.line_of);
     wf_free(m.first_user);
     wf_free(m.phases);
+    wf_free(m.passes);
     return status;
 }

@@ -7,6 +7,11 @@ static weft_status check_options(const weft_prediction_options *options)
 {
     if (!(options->jitter >= 0 && options->jitter <= 10))
         return wf_fail(WEFT_ERR_INVALID, "jitter is %g; it must be from 0 to 10", options->jitter);
+    if (options->flags & ~(uint32_t)(WEFT_PREDICTION_FSDP | WEFT_PREDICTION_DDP) ||
+        options->flags == (WEFT_PREDICTION_FSDP | WEFT_PREDICTION_DDP))
+        return wf_fail(WEFT_ERR_INVALID,
+                       "flags is %#x; it is WEFT_PREDICTION_FSDP, WEFT_PREDICTION_DDP or 0",
+                       options->flags);
     for (size_t i = 0; i < options->straggler_count; i++) {
         const weft_straggler *s = &options->stragglers[i];
         if (s->rank >= 0 && s->factor >= 1 && s->factor <= 1000) continue;

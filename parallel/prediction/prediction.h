@@ -3,6 +3,7 @@
  *     work.c      what a line of a graph computes: operations and time
  *     gathers.c   the moves of parameters
  *     model.c     lines -> costs of stages
+ *     overlap.c   gathers and reductions beside the compute of other layers
  *     simulate.c  costs of stages and a schedule -> times of all ranks
  *     report.c    the result as text and as JSON; trace.c as a trace */
 #ifndef WEFT_PREDICTION_PREDICTION_H
@@ -44,11 +45,30 @@ struct wf_step_gathers {
 
 /* Find the moves of GRAPH, which is checked.  The caller frees *OUT, also after a failure. */
 weft_status wf_step_gathers_find(const weft_graph *graph, struct wf_step_gathers *out) WF_NODISCARD;
-/* Set `unshard` and `gathered` of the STAGES stages OUT; OWNER as in wf_step_share, by line. */
+/* Set `unshard` and `gathered` of the STAGES stages OUT; OWNER as in wf_step_share, by line.  A
+ * rank has the gathered parameters of AT_ONCE layers at once. */
 weft_status wf_step_gathers_price(const struct wf_step_gathers *gathers, const weft_graph *graph,
-                                  const int32_t *owner, int32_t stages,
+                                  const int32_t *owner, int32_t stages, uint64_t at_once,
                                   weft_prediction_stage_info *out) WF_NODISCARD;
 void wf_step_gathers_free(struct wf_step_gathers *gathers);
+
+/* ---- overlap.c ---- */
+
+/* A part of a pass that is gathered and reduced at once: one layer, or what is before or behind
+ * them. */
+struct wf_step_unit {
+    uint64_t compute, gather, reduce; /* ns */
+};
+
+/* A pass of a stage: what is before the layers, LAYERS equal layers, what is behind them. */
+struct wf_step_pass {
+    struct wf_step_unit before, layer, behind;
+    uint64_t layers;
+};
+
+/* The time of PASS on two lanes, compute and communication.  The gather of a unit begins with the
+ * compute of the unit before it, and its reduction after its own compute. */
+uint64_t wf_step_overlap(const struct wf_step_pass *pass);
 
 /* ---- model.c ---- */
 
@@ -65,8 +85,9 @@ static inline uint64_t wf_step_share(const struct wf_graph_line *line, int32_t o
 
 /* Set the costs of the STAGES stages of OUT, and its layers, boundary and sync_axes, from GRAPH,
  * which is checked; OUT->stages has room for them.  If OUT->info.sharded, moves of parameters are
- * in `unshard`; otherwise they are in the times of F, I and W. */
-weft_status wf_step_model(const weft_graph *graph, int32_t stages,
+ * in `unshard`; otherwise they are in the times of F, I and W, beside compute as FLAGS say (enum
+ * weft_prediction_flag). */
+weft_status wf_step_model(const weft_graph *graph, int32_t stages, uint32_t flags,
                           weft_prediction *out) WF_NODISCARD;
 
 /* What a rank holds of STAGE from the beginning of the step to its end. */

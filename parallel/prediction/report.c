@@ -11,17 +11,21 @@ static void add_share(struct wf_text *out, const char *what, uint64_t part, uint
 /* A line per stage.  Columns of gathers are for schedules with UNSHARD. */
 static void add_table(const weft_prediction *r, int32_t stages, struct wf_text *out)
 {
+    bool unshards = r->info.sharded, gathers = unshards;
     static const struct {
         const char *name;
-        bool is_bytes, of_gathers;
+        bool is_bytes;
+        uint8_t shown; /* 1: with UNSHARD; 2: if a stage gathers */
     } columns[] = {{"forward", 0, 0},     {"backward", 0, 0},  {"unshard", 0, 1},
                    {"reduce", 0, 0},      {"update", 0, 0},    {"parameters", 1, 0},
-                   {"gathered", 1, 1},    {"gradients", 1, 0}, {"optimizer", 1, 0},
+                   {"gathered", 1, 2},    {"gradients", 1, 0}, {"optimizer", 1, 0},
                    {"a microbatch", 1, 0}};
 
+    for (int32_t i = 0; i < stages; i++)
+        gathers = gathers || r->stages[i].gathered > 0;
     wf_text_add(out, "stage  rank");
     for (size_t j = 0; j < WF_COUNT(columns); j++)
-        if (!columns[j].of_gathers || r->info.sharded)
+        if (columns[j].shown == 0 || (columns[j].shown == 1 ? unshards : gathers))
             wf_text_add(out, j + 1 < WF_COUNT(columns) ? "  %-10s" : "  %s", columns[j].name);
     wf_text_char(out, '\n');
     for (int32_t i = 0; i < stages; i++) {
@@ -32,7 +36,7 @@ static void add_table(const weft_prediction *r, int32_t stages, struct wf_text *
         wf_text_add(out, "%-5d  %-4d", i, weft_schedule_rank_of(r->schedule, i));
         for (size_t j = 0; j < WF_COUNT(columns); j++) {
             size_t from = out->length;
-            if (columns[j].of_gathers && !r->info.sharded) continue;
+            if (columns[j].shown != 0 && !(columns[j].shown == 1 ? unshards : gathers)) continue;
             wf_text_add(out, "  ");
             if (columns[j].is_bytes)
                 wf_text_bytes(out, values[j]);

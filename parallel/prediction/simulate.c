@@ -221,6 +221,8 @@ static weft_status measure(const struct simulator *s, const weft_timeline *timel
         ranks[p].exposed = wf_add_capped(
             ranks[p].exposed, wf_mul_capped(stage->communication, (uint64_t)s->info.microbatches));
         ranks[p].peak = wf_add_capped(ranks[p].peak, wf_step_held(stage));
+        if (!s->result->info.sharded) /* otherwise the timeline counts it */
+            ranks[p].peak = wf_add_capped(ranks[p].peak, stage->gathered);
     }
     for (int32_t p = 0; p < s->info.ranks; p++)
         if (wf_add_capped(ranks[p].end, ranks[p].update) > *out)
@@ -321,6 +323,9 @@ static weft_status lower_schedule(struct simulator *s, const weft_schedule *give
                        "the schedule has other actions than F, B, I and W, but no sends; no "
                        "pipeline runs it");
     s->result->info.sharded = kinds >> WEFT_SCHEDULE_ACTION_UNSHARD & 1;
+    if (s->result->info.sharded && s->request->flags & WEFT_PREDICTION_FSDP)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "the schedule has UNSHARD, which gathers whole stages; FSDP gathers layers");
     return weft_schedule_get(s->result->schedule, &s->info);
 }
 
@@ -358,7 +363,7 @@ static weft_status set_schedule(struct simulator *s)
 
 static weft_status run(struct simulator *s, weft_prediction_rank_info *ranks)
 {
-    WF_TRY(wf_step_model(s->graph, s->info.stages, s->result));
+    WF_TRY(wf_step_model(s->graph, s->info.stages, s->request->flags, s->result));
     WF_TRY(drop_reductions(s));
     WF_TRY(price_messages(s));
     WF_TRY(find_factors(s));

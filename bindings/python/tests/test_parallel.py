@@ -512,6 +512,7 @@ def test_a_model_gives_the_graph_of_a_step():
     graph.check(mesh=mesh, costs=weft.CostTable("h100"), strict=True, even_batch=True)
     prediction = weft.Prediction(graph, schedule=weft.Schedule("1f1b", 2, 4))
     assert prediction.layers == 4 and prediction.stage(0)["optimizer"] > prediction.stage(0)["parameters"]
+    assert weft.Prediction(graph, ddp=True).time <= weft.Prediction(graph).time
     config = {"model_type": "gpt2", "n_embd": 64, "n_layer": 2, "n_head": 8, "vocab_size": 96}
     assert weft.Model(json.dumps(config)).template_name == "gpt"
     with pytest.raises(weft.ParseError, match="the known ones are llama"):

@@ -28,6 +28,16 @@ typedef struct weft_straggler {
     double factor; /* its compute takes so many times as long; at least 1 */
 } weft_straggler;
 
+/* What runs beside the compute of a stage.  Without a flag, moves of parameters and reductions of
+ * gradients run beside nothing, unless the graph or the schedule starts them earlier. */
+enum weft_prediction_flag {
+    /* Moves of parameters run beside the layer before, and each microbatch reduces the gradients of
+     * a layer beside the next ones.  A rank has two gathered layers at once. */
+    WEFT_PREDICTION_FSDP = 1 << 0,
+    /* The last backward pass of a stage reduces the gradients of a layer beside the next ones. */
+    WEFT_PREDICTION_DDP = 1 << 1
+};
+
 typedef struct weft_prediction_options {
     size_t struct_size;
     /* With compute actions, or with all of them.  NULL: "1f1b" of two microbatches for each rank of
@@ -38,6 +48,7 @@ typedef struct weft_prediction_options {
     size_t straggler_count;
     const weft_straggler *stragglers; /* [straggler_count entries] */
     size_t straggler_size;            /* sizeof(weft_straggler) if STRAGGLERS is set */
+    uint32_t flags;                   /* bits of enum weft_prediction_flag, at most one */
 } weft_prediction_options;
 
 typedef struct weft_prediction weft_prediction;
@@ -46,7 +57,8 @@ typedef struct weft_prediction weft_prediction;
  * check.  OPTIONS may be NULL.  The caller releases *OUT.  WEFT_ERR_INVALID: GRAPH is not checked;
  * the schedule has another number of ranks than the axis `pp`; the graph has no layers that stages
  * could share; neither a clause nor the cost table gives the time of a line; times exceed 2^60 ns;
- * or a straggler is not a rank, or more than 4096 ranks differ. */
+ * a straggler is not a rank, or more than 4096 ranks differ; or both flags are set, or
+ * WEFT_PREDICTION_FSDP and the schedule has UNSHARD. */
 WEFT_API WEFT_NODISCARD weft_status weft_prediction_create(const weft_graph *graph,
                                                            const weft_prediction_options *options,
                                                            weft_prediction **out);
@@ -85,7 +97,7 @@ typedef struct weft_prediction_stage_info {
     uint64_t communication;          /* of these, what compute waits for communication */
     uint64_t reduce, update;         /* once a step */
     uint64_t unshard;                /* of one UNSHARD */
-    uint64_t gathered;               /* parameters from UNSHARD to RESHARD */
+    uint64_t gathered;               /* parameters from UNSHARD to RESHARD, or of two layers */
     uint64_t activation;             /* what a microbatch keeps from F to B or W */
     uint64_t parameters;             /* parameters that forward and backward read */
     uint64_t optimizer;              /* parameters that only the update reads */

@@ -168,6 +168,29 @@ contains ' % of 2.5 GFLOP/s' step "$graph" --costs "$out"
 sed -i '/^flops/d' "$out"
 fails 1 'graph line 8 has no clause `time`, and the cost table has no line `flops`' step "$graph" --costs "$out"
 
+# FSDP gathers a layer beside the one before, in each pass, and reduces its gradients beside the next ones.  F takes
+# 3 + 8 * 5 us, and B 3 + 8 * 10 + 4 us: gathers of 3 us and reductions of 4 us hide behind 10 us of a layer.
+write 'mesh dp=2' 'input x f32[8,8] S(0)' 'param w f32[8,8] S(0) ; x8' 'f = move(w) ; to R ; x8 ; time 3us' \
+    'y = linear(x, f) ; x8 ; time 5us' 'phase backward' 'b = move(w) ; to R ; x8 ; time 3us' 'dx = matmul(y, b) ; x8 ; time 5us' \
+    'dw = einsum(y, x, eq="bn,bk->nk") ; x8 ; time 5us' 'g = move(dw) ; to S(0) ; x8 ; time 4us' \
+    'phase update' 'v = add(w, g) ; x8 ; time 1us' 'output v'
+json step "$graph" --fsdp --microbatches 2 --json -- 'it["time_ns"] == 2 * (43000 + 87000) + 8000' \
+    'it["stage"][0]["forward_ns"] == 43000 and it["stage"][0]["input_ns"] + it["stage"][0]["weight_ns"] == 87000' \
+    'it["stage"][0]["communication_ns"] == 3000 + 7000 and it["stage"][0]["reduce_ns"] == 0' \
+    'it["stage"][0]["gathered_bytes"] == 2 * 256 and it["stage"][0]["gradient_bytes"] == 8 * 128' \
+    'it["rank"][0]["peak_bytes"] >= it["stage"][0]["held_bytes"] + 2 * 256'
+contains 'gathered' step "$graph" --fsdp
+# Without it both are beside nothing; DDP hides reductions behind the last backward pass alone.
+json step "$graph" --microbatches 2 --json -- 'it["time_ns"] == 2 * (8 * 8000 + 8 * 13000) + 32000 + 8000'
+json step "$graph" --ddp --microbatches 2 --json -- 'it["time_ns"] == 2 * (8 * 8000 + 8 * 13000) + 4000 + 8000' \
+    'it["stage"][0]["gradient_bytes"] == 8 * 256'
+fails 2 '--fsdp and --ddp exclude each other' step "$graph" --fsdp --ddp
+"$weft" schedule gpipe --ranks 1 --sharded --reduce --microbatches 2 --csv >"$graph.csv" || not_so 'a sharded schedule'
+fails 1 'the schedule has UNSHARD, which gathers whole stages; FSDP gathers layers' step "$graph" --fsdp --schedule "$graph.csv"
+fails 2 '--fsdp shares parameters' step "$graphs/llama-70b.model" --fsdp --sharding nothing
+json step "$graphs/llama-70b.model" --mesh dp=64/8 --fsdp --recompute full --costs h100 --json -- \
+    'it["exposed_ns"] < it["time_ns"] / 4 and it["stage"][0]["parameter_bytes"] < 3e9'
+
 # Compute hides a move that is started before it.
 write 'mesh tp=2' 'input x f32[8,8] S(0)' 'input z f32[8,8] S(0)' 'h = start(x) ; to R ; time 5us' 'a = relu(z) ; time 3us' \
     'y = wait(h)' 'output y'
