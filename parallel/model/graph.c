@@ -2,140 +2,6 @@
 #include "model/writer.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
-
-/* ---- lines ---- */
-
-void wf_model_put(struct wf_model_writer *w, const char *format, ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    wf_text_addv(w->out, format, args);
-    va_end(args);
-    wf_text_char(w->out, '\n');
-}
-
-void wf_model_put_layer(struct wf_model_writer *w, const char *format, ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    wf_text_addv(w->out, format, args);
-    va_end(args);
-    wf_text_add(w->out, "%s\n", w->layer);
-}
-
-bool wf_model_makes(const struct wf_model_writer *w, enum wf_model_piece piece, bool again)
-{
-    return !again || (w->again >> piece & 1);
-}
-
-const char *wf_model_suffix(const struct wf_model_writer *w, enum wf_model_piece piece, bool again)
-{
-    return again && wf_model_makes(w, piece, true) ? ".again" : "";
-}
-
-static bool has_tp(const struct wf_model_writer *w)
-{
-    return w->sizes[WF_AXIS_TP] > 0;
-}
-
-const char *wf_model_put_whole(struct wf_model_writer *w, const char *tensor, const char *to)
-{
-    if (!has_tp(w) || !w->in_parts) return tensor;
-    wf_model_put_layer(w, "%s = move(%s)%s", to, tensor, w->whole);
-    return to;
-}
-
-/* ---- norms ---- */
-
-static bool is_rms(const struct wf_model_writer *w)
-{
-    return w->model->kind != WF_MODEL_GPT;
-}
-
-void wf_model_put_norm(struct wf_model_writer *w, int number, const char *source,
-                       const char *source_suffix, bool again)
-{
-    const char *r = wf_model_suffix(w, WF_PIECE_NORMS, again);
-    const char *gain = wf_model_shared(w, again ? ".b" : ".f");
-
-    if (is_rms(w))
-        wf_model_put_layer(w, "n%ds%s, r%d%s = rms_norm(%s%s, g%d%s, dims=[-1])", number, r, number,
-                           r, source, source_suffix, number, gain);
-    else
-        wf_model_put_layer(w, "n%ds%s, m%d%s, r%d%s = layer_norm(%s%s, g%d%s, -, dims=[-1])",
-                           number, r, number, r, number, r, source, source_suffix, number, gain);
-}
-
-void wf_model_put_norm_back(struct wf_model_writer *w, int number, const char *source,
-                            const char *source_suffix, const char *result)
-{
-    const char *r = wf_model_suffix(w, WF_PIECE_NORMS, true), *gain = wf_model_shared(w, ".b");
-    char name[8];
-
-    if (is_rms(w))
-        wf_model_put_layer(w, "%s, dg%dp = rms_norm_bwd(dn%d, %s%s, r%d%s, g%d%s, dims=[-1])",
-                           result, number, number, source, source_suffix, number, r, number, gain);
-    else
-        wf_model_put_layer(
-            w, "%s, dg%dp = layer_norm_bwd(dn%d, %s%s, m%d%s, r%d%s, g%d%s, -, dims=[-1])", result,
-            number, number, source, source_suffix, number, r, number, r, number, gain);
-    snprintf(name, sizeof name, "g%d", number);
-    wf_model_put_reduction(w, name);
-}
-
-/* ---- dropout ---- */
-
-const char *wf_model_put_dropout(struct wf_model_writer *w, const char *name, const char *suffix)
-{
-    if (!w->model->words[WF_MODEL_SCORES]) return "";
-    wf_model_put_layer(w, "%s.kept%s, %s.mask%s = dropout(%s%s, p=0.1)" WF_FREE, name, suffix, name,
-                       suffix, name, suffix);
-    return ".kept";
-}
-
-const char *wf_model_put_dropout_back(struct wf_model_writer *w, const char *gradient,
-                                      const char *name, enum wf_model_piece piece)
-{
-    if (!w->model->words[WF_MODEL_SCORES]) return "";
-    wf_model_put_layer(w, "%s.masked = dropout_bwd(%s, %s.mask%s, p=0.1)", gradient, gradient, name,
-                       wf_model_suffix(w, piece, true));
-    return ".masked";
-}
-
-/* ---- products of a half of a layer ---- */
-
-void wf_model_put_inputs_back(struct wf_model_writer *w, int number, enum wf_model_piece piece,
-                              const struct wf_model_product *products, int count)
-{
-    bool in_parts = has_tp(w) && w->in_parts, made = wf_model_makes(w, piece, true);
-    const char *last = has_tp(w) ? ".sum" : "", *shared = wf_model_shared(w, ".b");
-    char input[32];
-
-    snprintf(input, sizeof input, "n%ds%s", number, wf_model_suffix(w, WF_PIECE_NORMS, true));
-    if (in_parts && !made) { /* the gather runs beside the first product */
-        wf_model_put_layer(w, "n%d.start = start(%s)%s", number, input, w->whole);
-        snprintf(input, sizeof input, "n%d.back", number);
-    } else if (in_parts) {
-        snprintf(input, sizeof input, "n%d.again", number);
-    }
-    for (int i = 0; i < count && count > 1; i++)
-        wf_model_put_layer(w, "dn%d.%c = matmul(%s, %s%s)", number, 'a' + i, products[i].gradient,
-                           products[i].weight, shared);
-    if (count > 1)
-        wf_model_put_layer(w, "dn%d%s = add(dn%d.a, dn%d.b)" WF_FREE, number, last, number, number);
-    else
-        wf_model_put_layer(w, "dn%d%s = matmul(%s, %s%s)", number, last, products[0].gradient,
-                           products[0].weight, shared);
-    if (in_parts && !made) wf_model_put_layer(w, "n%d.back = wait(n%d.start)", number, number);
-    if (has_tp(w)) wf_model_put_layer(w, "dn%d.start = start(dn%d.sum)%s", number, number, w->part);
-    for (int i = 0; i < count; i++)
-        wf_model_put_gradient(w, products[i].weight, "bsn,bsk->nk", products[i].gradient, input);
-    if (has_tp(w)) wf_model_put_layer(w, "dn%d = wait(dn%d.start)", number, number);
-}
 
 /* ---- around the layers ---- */
 
@@ -180,13 +46,13 @@ static void put_inputs(struct wf_model_writer *w)
  */
 static void put_loss(struct wf_model_writer *w, const struct wf_model_weights *list)
 {
-    const char *head = head_of(w), *nf = has_tp(w) && w->in_parts ? "nf" : "nfs";
+    const char *head = head_of(w), *nf = wf_model_has_tp(w) && w->in_parts ? "nf" : "nfs";
 
     wf_model_put_gathers(w, list, "gf", ".f");
     wf_model_put_gathers(w, list, head, ".h");
     wf_model_put(w,
-                 is_rms(w) ? "nfs, rf = rms_norm(y, gf%s, dims=[-1])"
-                           : "nfs, mf, rf = layer_norm(y, gf%s, -, dims=[-1])",
+                 wf_model_is_rms(w) ? "nfs, rf = rms_norm(y, gf%s, dims=[-1])"
+                                    : "nfs, mf, rf = layer_norm(y, gf%s, -, dims=[-1])",
                  wf_model_shared(w, ".f"));
     if (nf[2] == '\0') wf_model_put(w, "nf = move(nfs)%s", w->whole);
     wf_model_put(w, "logits = linear(%s, %s%s)", nf, head, wf_model_shared(w, ".h"));
@@ -200,8 +66,9 @@ static void put_loss(struct wf_model_writer *w, const struct wf_model_weights *l
     wf_model_put(w, "dnf = matmul(dlogits, %s%s)%s", head, wf_model_shared(w, ".b"), w->part);
     wf_model_put_gradient(w, head, "bsn,bsk->nk", "dlogits", nf);
     wf_model_put(w,
-                 is_rms(w) ? "dy, dgfp = rms_norm_bwd(dnf, y, rf, gf%s, dims=[-1])"
-                           : "dy, dgfp = layer_norm_bwd(dnf, y, mf, rf, gf%s, -, dims=[-1])",
+                 wf_model_is_rms(w)
+                     ? "dy, dgfp = rms_norm_bwd(dnf, y, rf, gf%s, dims=[-1])"
+                     : "dy, dgfp = layer_norm_bwd(dnf, y, mf, rf, gf%s, -, dims=[-1])",
                  wf_model_shared(w, ".b"));
     wf_model_put_reduction(w, "gf");
 }
@@ -209,7 +76,7 @@ static void put_loss(struct wf_model_writer *w, const struct wf_model_weights *l
 /* The gradient of the embedding, unless the head has it. */
 static void put_embedding_back(struct wf_model_writer *w)
 {
-    const char *dx = has_tp(w) && w->in_parts ? "dx.whole" : "dx";
+    const char *dx = wf_model_has_tp(w) && w->in_parts ? "dx.whole" : "dx";
 
     if (w->model->words[WF_MODEL_TIED]) return;
     if (dx[2] == '.') wf_model_put(w, "dx.whole = move(dx)%s", w->whole);

@@ -1,7 +1,9 @@
 /* writer.h - a model as a graph.
  *
  *     layout.c       a mesh and options -> placements
+ *     lines.c        lines, and the names of results
  *     weights.c      the weights, their gradients and the optimizer
+ *     parts.c        what both halves of a layer have
  *     attention.c    the first half of a layer; mlp.c the second, and experts.c one with experts
  *     graph.c        all of it, and the loss
  *
@@ -65,6 +67,25 @@ weft_status wf_model_lay_out(const weft_model_graph_options *options,
 void wf_model_place(const struct wf_model_writer *w, const struct wf_model_split *split, char *out,
                     size_t size);
 
+/* ---- lines.c ---- */
+
+#define WF_FREE " ; time 0ns"
+
+/* Append a line; PUT_LAYER adds the clause of layers. */
+void wf_model_put(struct wf_model_writer *w, const char *format, ...) WF_PRINTF(2, 3);
+void wf_model_put_layer(struct wf_model_writer *w, const char *format, ...) WF_PRINTF(2, 3);
+
+/* The suffix of results of PIECE: of what a pass makes, and of what the backward pass reads. */
+const char *wf_model_suffix(const struct wf_model_writer *w, enum wf_model_piece piece, bool again);
+/* The pass makes results of PIECE. */
+bool wf_model_makes(const struct wf_model_writer *w, enum wf_model_piece piece, bool again);
+
+/* The mesh has the axis tp. */
+bool wf_model_has_tp(const struct wf_model_writer *w);
+/* Append the gather of TENSOR along the sequence as TO; without tp it is TENSOR itself.  Returns
+ * the name of the result. */
+const char *wf_model_put_whole(struct wf_model_writer *w, const char *tensor, const char *to);
+
 /* ---- weights.c ---- */
 
 struct wf_model_weight {
@@ -95,8 +116,38 @@ void wf_model_put_gradient(struct wf_model_writer *w, const char *name, const ch
 void wf_model_put_reduction(struct wf_model_writer *w, const char *name);
 /* Append the optimizer. */
 void wf_model_put_update(struct wf_model_writer *w, const struct wf_model_weights *list);
+/* The suffix of weights that ranks share: SUFFIX, or "". */
+const char *wf_model_shared(const struct wf_model_writer *w, const char *suffix);
 
-/* ---- parts of a layer ---- */
+/* ---- parts.c ---- */
+
+/* The norms are RMSNorm, not LayerNorm. */
+bool wf_model_is_rms(const struct wf_model_writer *w);
+/* Append norm NUMBER of SOURCE: n<NUMBER>s<SUFFIX> with its statistics. */
+void wf_model_put_norm(struct wf_model_writer *w, int number, const char *source,
+                       const char *source_suffix, bool again);
+/* Append its gradient, of dn<NUMBER>: RESULT. */
+void wf_model_put_norm_back(struct wf_model_writer *w, int number, const char *source,
+                            const char *source_suffix, const char *result);
+/* Append dropout of the result NAME of a half of a layer, if the model has it; it is a part of the
+ * addition behind it.  Returns what the name of the result has between NAME and SUFFIX. */
+const char *wf_model_put_dropout(struct wf_model_writer *w, const char *name, const char *suffix);
+/* Append its gradient, of GRADIENT; PIECE made NAME.  Returns what the name of the
+ * result has behind GRADIENT. */
+const char *wf_model_put_dropout_back(struct wf_model_writer *w, const char *gradient,
+                                      const char *name, enum wf_model_piece piece);
+
+/* A product of the input of a layer's half, whose backward pass is next. */
+struct wf_model_product {
+    const char *gradient, *weight; /* of its result; its weight */
+};
+
+/* Append the gradients of norm NUMBER, dn<NUMBER>, and of the COUNT weights; the input of the
+ * products belongs to PIECE. */
+void wf_model_put_inputs_back(struct wf_model_writer *w, int number, enum wf_model_piece piece,
+                              const struct wf_model_product *products, int count);
+
+/* ---- attention.c, mlp.c, experts.c ---- */
 
 /* The forward pass, or, with AGAIN, what the backward pass computes again of it. */
 void wf_model_put_attention(struct wf_model_writer *w, bool again);
@@ -116,47 +167,6 @@ void wf_model_put_activation_back(struct wf_model_writer *w, const char *name, c
 
 /* ---- graph.c ---- */
 
-#define WF_FREE " ; time 0ns"
-
 weft_status wf_model_add_graph(struct wf_model_writer *w) WF_NODISCARD;
-
-/* Append a line; PUT_LAYER adds the clause of layers. */
-void wf_model_put(struct wf_model_writer *w, const char *format, ...) WF_PRINTF(2, 3);
-void wf_model_put_layer(struct wf_model_writer *w, const char *format, ...) WF_PRINTF(2, 3);
-
-/* The suffix of results of PIECE: of what a pass makes, and of what the backward pass reads. */
-const char *wf_model_suffix(const struct wf_model_writer *w, enum wf_model_piece piece, bool again);
-/* The pass makes results of PIECE. */
-bool wf_model_makes(const struct wf_model_writer *w, enum wf_model_piece piece, bool again);
-/* The suffix of weights that ranks share: SUFFIX, or "". */
-const char *wf_model_shared(const struct wf_model_writer *w, const char *suffix);
-
-/* Append norm NUMBER of SOURCE: n<NUMBER>s<SUFFIX> with its statistics. */
-void wf_model_put_norm(struct wf_model_writer *w, int number, const char *source,
-                       const char *source_suffix, bool again);
-/* Append its gradient, of dn<NUMBER>: RESULT. */
-void wf_model_put_norm_back(struct wf_model_writer *w, int number, const char *source,
-                            const char *source_suffix, const char *result);
-/* Append the gather of TENSOR along the sequence as TO; without tp it is TENSOR itself.  Returns
- * the name of the result. */
-const char *wf_model_put_whole(struct wf_model_writer *w, const char *tensor, const char *to);
-
-/* Append dropout of the result NAME of a half of a layer, if the model has it; it is a part of the
- * addition behind it.  Returns what the name of the result has between NAME and SUFFIX. */
-const char *wf_model_put_dropout(struct wf_model_writer *w, const char *name, const char *suffix);
-/* Append its gradient, of GRADIENT; PIECE made NAME.  Returns what the name of the
- * result has behind GRADIENT. */
-const char *wf_model_put_dropout_back(struct wf_model_writer *w, const char *gradient,
-                                      const char *name, enum wf_model_piece piece);
-
-/* A product of the input of a layer's half, whose backward pass is next. */
-struct wf_model_product {
-    const char *gradient, *weight; /* of its result; its weight */
-};
-
-/* Append the gradients of norm NUMBER, dn<NUMBER>, and of the COUNT weights; the input of the
- * products belongs to PIECE. */
-void wf_model_put_inputs_back(struct wf_model_writer *w, int number, enum wf_model_piece piece,
-                              const struct wf_model_product *products, int count);
 
 #endif
