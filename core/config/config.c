@@ -17,6 +17,7 @@
 #define NAME_LEVEL   "level"
 #define NAME_NUMBER  "number"
 #define NAME_SECONDS "seconds"
+#define NAME_PERIOD  "seconds"
 #define NAME_BYTES   "bytes"
 /* clang-format on */
 
@@ -172,7 +173,10 @@ static weft_status parse_number(const struct wf_knob *knob, const char *text, in
 /* "12", "0.25": parsed by hand, because the locale's decimal point must not matter. */
 static weft_status parse_seconds(const struct wf_knob *knob, const char *text, int64_t *out)
 {
-    static const char expected[] = "seconds, such as 30 or 0.5, above 0 and below 2^63 nanoseconds";
+    bool may_be_0 = knob->kind == WF_KNOB_PERIOD;
+    const char *expected = may_be_0
+                               ? "seconds, such as 30 or 0.5, below 2^63 nanoseconds; 0 means never"
+                               : "seconds, such as 30 or 0.5, above 0 and below 2^63 nanoseconds";
     struct wf_scan scan = {text, 0};
     int64_t seconds, nanoseconds = 0, unit = 100000000;
 
@@ -185,7 +189,7 @@ static weft_status parse_seconds(const struct wf_knob *knob, const char *text, i
         }
     }
     if (!wf_scan_end(&scan) || !wf_mul_i64(seconds, 1000000000, &seconds) ||
-        !wf_add_i64(seconds, nanoseconds, &seconds) || seconds == 0)
+        !wf_add_i64(seconds, nanoseconds, &seconds) || (seconds == 0 && !may_be_0))
         return refuse_value(knob, text, expected);
     *out = seconds;
     return WEFT_OK;
@@ -219,6 +223,7 @@ static weft_status parse_value(const struct wf_knob *knob, const char *text, uni
         return parse_level(knob, text != NULL ? text : "notice", &out->level);
     case WF_KNOB_NUMBER:
     case WF_KNOB_SECONDS:
+    case WF_KNOB_PERIOD:
     case WF_KNOB_BYTES:
         out->number = -1;
         if (text == NULL) return WEFT_OK;
@@ -342,6 +347,7 @@ static uint64_t hash_field(uint64_t seed, const struct wf_config *config,
         return wf_hash_mix(seed, (uint64_t) * (const int *)(const void *)field);
     case WF_KNOB_NUMBER:
     case WF_KNOB_SECONDS:
+    case WF_KNOB_PERIOD:
     case WF_KNOB_BYTES:
         return wf_hash_mix(seed, (uint64_t) * (const int64_t *)(const void *)field);
     case WF_KNOB_TEXT:

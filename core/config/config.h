@@ -15,6 +15,7 @@
 #define WF_KNOB_C_LEVEL   int
 #define WF_KNOB_C_NUMBER  int64_t
 #define WF_KNOB_C_SECONDS int64_t
+#define WF_KNOB_C_PERIOD  int64_t
 #define WF_KNOB_C_BYTES   int64_t
 
 #define WF_CONFIG_RECORDER_MOST 65536 /* of WEFT_RECORDER */
@@ -35,6 +36,7 @@ enum wf_knob_type {
     WF_KNOB_LEVEL,
     WF_KNOB_NUMBER,
     WF_KNOB_SECONDS,
+    WF_KNOB_PERIOD,
     WF_KNOB_BYTES
 };
 

@@ -84,6 +84,17 @@ TEST(seconds_are_decimal_positive_and_bounded)
         ck_assert_msg(wf_knob_check(knob, bad[i]) == WEFT_ERR_PARSE, "%s", bad[i]);
 }
 
+TEST(zero_seconds_turn_a_period_off)
+{
+    struct wf_config *config;
+
+    ck_assert_int_eq(wf_config_parse(ENVIRONMENT("WEFT_SILENT=0"), &config), WEFT_OK);
+    ck_assert_int_eq(config->silent_ns, 0);
+    wf_config_release(&config);
+    ck_assert_int_eq(wf_knob_check(knob_named("WEFT_SILENT"), "-1"), WEFT_ERR_PARSE);
+    ck_assert_ptr_nonnull(strstr(weft_last_error(), "0 means never"));
+}
+
 TEST(bytes_have_a_unit_or_none_and_a_limit)
 {
     static const char *const bad[] = {
