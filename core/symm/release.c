@@ -155,8 +155,8 @@ void wf_symm_comm_ends(weft_comm *comm, const char *cause)
         symm->window = NULL;
         forget_rooms(context);
         snprintf(symm->ended, sizeof symm->ended, "%s", cause);
-        wf_log(WF_LOG_WARNING, "communicator %s ends, but its symmetric memory is not released",
-               comm->name);
+        wf_log(comm->generation > 0 ? WF_LOG_DEBUG : WF_LOG_WARNING,
+               "communicator %s ends, but its symmetric memory is not released", comm->name);
     }
     pthread_mutex_unlock(&context->lock);
 }

@@ -72,7 +72,8 @@ struct wf_fsdp_freed {
 
 struct weft_fsdp {
     weft_object object;
-    weft_context *context;     /* NULL: it was released */
+    weft_context *context;     /* NULL: it has ended */
+    char cause[80];            /* why */
     weft_dependent *dependent; /* of the world communicator */
     weft_fsdp *older, *newer;  /* of the same context */
     char *shard, *replicate;   /* the axes of groups that name none, as texts */
@@ -153,7 +154,8 @@ struct weft_fsdp_group {
     weft_fsdp *fsdp;
     weft_fsdp_group *next; /* of FSDP's groups */
     weft_dependent *dependent;
-    bool has_ended;  /* its context was released */
+    bool has_ended; /* with its context, because of CAUSE */
+    char cause[80];
     weft_mesh *mesh; /* the ranks of all meshes of its parameters */
     bool has_part;   /* this rank is among them, and ranks are not simulated */
     char *name;

@@ -13,7 +13,7 @@ weft_status wf_fsdp_group_check(const weft_fsdp_group *group, const char *functi
 {
     WF_TRY(weft_object_check(group, type, function, "group"));
     if (!group->has_ended) return WEFT_OK;
-    return wf_fail(WEFT_ERR_INVALID, "%s: the context of group was released", function);
+    return wf_fail(WEFT_ERR_INVALID, "%s on group: %s", function, group->cause);
 }
 
 weft_status wf_fsdp_fail(const weft_fsdp_group *group, weft_status status, const char *function)
@@ -327,7 +327,7 @@ static void end_group(void *user, const char *why)
 {
     weft_fsdp_group *group = user;
 
-    (void)why;
+    snprintf(group->cause, sizeof group->cause, "%s", why);
     group->has_ended = true;
 }
 

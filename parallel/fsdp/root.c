@@ -10,7 +10,7 @@ weft_status wf_fsdp_check(const weft_fsdp *fsdp, const char *function)
 {
     WF_TRY(weft_object_check(fsdp, type, function, "fsdp"));
     if (fsdp->context != NULL) return WEFT_OK;
-    return wf_fail(WEFT_ERR_INVALID, "%s: the context of fsdp was released", function);
+    return wf_fail(WEFT_ERR_INVALID, "%s on fsdp: %s", function, fsdp->cause);
 }
 
 int64_t wf_fsdp_timeout(const weft_fsdp *fsdp)
@@ -99,7 +99,7 @@ static void end_fsdp(void *user, const char *cause)
 {
     weft_fsdp *fsdp = user;
 
-    (void)cause;
+    snprintf(fsdp->cause, sizeof fsdp->cause, "%s", cause);
     fsdp->context = NULL;
 }
 

@@ -339,7 +339,9 @@ TEST_ON_RANKS(RANKS, groups_outlive_their_context_only_to_be_released)
     context = model.context;
     weft_context_release(&context);
     model.context = NULL;
-    REFUSES(weft_fsdp_reshard(model.group), "context of group was released");
+    REFUSES(weft_fsdp_reshard(model.group), "on group: the context was released");
+    REFUSES(weft_fsdp_unshard_begin(model.group, WEFT_FSDP_FORWARD),
+            "on group: the context was released");
     return end(&model);
 }
 
