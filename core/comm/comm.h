@@ -73,12 +73,20 @@ struct wf_peer {
     bool is_near; /* on this host */
 };
 
+/* A process, as its rank shows it to the others. */
+struct wf_process {
+    uint64_t pid;
+    uint64_t space; /* its namespace of processes; 0: not known */
+    uint64_t began; /* of wf_process_began */
+};
+
 /* Make room for the processes of CONTEXT's ranks, if the job is elastic. */
 weft_status wf_fence_begin(weft_context *context) WF_NODISCARD;
-/* Note the process PID of RANK, which runs, in the process namespace SPACE; NEAR: on this host. */
-void wf_fence_note(weft_context *context, int32_t rank, uint64_t pid, uint64_t space, bool near);
-/* The process namespace of this process; 0: not known. */
-uint64_t wf_fence_space(void);
+/* Note the PROCESS of RANK, which may have ended; NEAR: on this host. */
+void wf_fence_note(weft_context *context, int32_t rank, const struct wf_process *process,
+                   bool near);
+/* This process. */
+struct wf_process wf_fence_process(void);
 /* Wait until the process of RANK, which WHY describes, is dead; kill it if that is permitted. */
 weft_status wf_fence_wait(weft_context *context, int32_t rank, const char *why) WF_NODISCARD;
 void wf_fence_end(weft_context *context);

@@ -1,6 +1,8 @@
 /* enter.c - a rank's side of joining: connect, prove knowledge of the token, wait for all ranks. */
 #include "client.h"
 
+#include "launch.h"
+
 #include "weft/status.h"
 
 #include <poll.h>
@@ -158,19 +160,10 @@ static weft_status connect_by(int fd, struct wf_connection **out)
 /* How long this process has run, in milliseconds; 0 if the kernel does not say. */
 static uint64_t measure_age(void)
 {
-    FILE *file = fopen("/proc/self/stat", "re");
-    unsigned long long started = 0, per_second = (unsigned long long)sysconf(_SC_CLK_TCK);
+    uint64_t started = wf_process_began((uint64_t)getpid());
+    uint64_t per_second = (uint64_t)sysconf(_SC_CLK_TCK), now_ms, started_ms;
     struct timespec now;
-    char text[1024] = "";
-    const char *at;
-    uint64_t now_ms, started_ms;
 
-    if (file == NULL) return 0;
-    at = fgets(text, sizeof text, file) != NULL ? strrchr(text, ')') : NULL;
-    fclose(file);
-    for (int field = 2; at != NULL && field < 22; field++) /* the 2nd is a name in parentheses */
-        at = strchr(at + 1, ' ');
-    if (at != NULL) started = strtoull(at + 1, NULL, 10);
     if (started == 0 || per_second == 0 || clock_gettime(CLOCK_BOOTTIME, &now) != 0) return 0;
     now_ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
     started_ms = started * 1000 / per_second;

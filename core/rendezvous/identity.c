@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -49,6 +50,22 @@ struct wf_identity wf_identity(const char *pretended)
     host = hash_namespace(host, "/proc/self/ns/pid");
     identity.host = host;
     return identity;
+}
+
+uint64_t wf_process_began(uint64_t pid)
+{
+    char text[1024] = "";
+    const char *at = NULL;
+    FILE *file;
+
+    snprintf(text, sizeof text, "/proc/%llu/stat", (unsigned long long)pid);
+    file = fopen(text, "re");
+    if (file == NULL) return 0;
+    if (fgets(text, sizeof text, file) != NULL) at = strrchr(text, ')');
+    fclose(file);
+    for (int field = 2; at != NULL && field < 22; field++) /* the 2nd is a name in parentheses */
+        at = strchr(at + 1, ' ');
+    return at != NULL ? strtoull(at + 1, NULL, 10) : 0;
 }
 
 uint64_t wf_clock_identity(void)

@@ -50,6 +50,10 @@ struct wf_identity {
 /* PRETENDED (WEFT_HOST_ID) replaces the properties of the host; NULL: read them. */
 struct wf_identity wf_identity(const char *pretended);
 
+/* When process PID began, in clock ticks of the kernel; 0: not known.  With it, PID is the number
+ * of one process only. */
+uint64_t wf_process_began(uint64_t pid);
+
 /* Equal in two processes whose CLOCK_MONOTONIC is the same: of one kernel and time namespace. */
 uint64_t wf_clock_identity(void);
 

@@ -8,7 +8,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 /* An error of this rank that is held until all ranks can fail with it. */
 struct deferred_error {
@@ -122,12 +121,11 @@ static void list_choices(const weft_context *context, const weft_init_options *o
     wf_choices_add(choices, "time limit", text);
 }
 
-/* (host, choices, process, its namespace) of every rank. */
+/* (host, choices, process) of every rank. */
 static weft_status read_cards(weft_context *context, const struct wf_gathered *got)
 {
     weft_blob *choices = wf_calloc((size_t)got->count, sizeof *choices);
     weft_status status = WEFT_OK;
-    uint64_t pid, space;
 
     context->host_ids = wf_calloc((size_t)got->count, sizeof *context->host_ids);
     if (choices == NULL || context->host_ids == NULL) {
@@ -137,13 +135,15 @@ static weft_status read_cards(weft_context *context, const struct wf_gathered *g
     status = wf_fence_begin(context);
     for (int32_t rank = 0; rank < got->count; rank++) {
         struct wf_reader reader = {got->blobs[rank].data, (size_t)got->blobs[rank].bytes, false};
+        struct wf_process process;
 
         context->host_ids[rank] = wf_take_u64(&reader);
         choices[rank] = wf_take_blob(&reader);
-        pid = wf_take_u64(&reader);
-        space = wf_take_u64(&reader);
+        process.pid = wf_take_u64(&reader);
+        process.space = wf_take_u64(&reader);
+        process.began = wf_take_u64(&reader);
         if (context->peers != NULL)
-            wf_fence_note(context, rank, pid, space,
+            wf_fence_note(context, rank, &process,
                           context->host_ids[rank] == wf_identity(context->config->host_id).host);
         if (reader.failed && status == WEFT_OK)
             status = wf_fail(
@@ -188,6 +188,7 @@ static weft_status compare(weft_context *context, const weft_init_options *optio
                                      .count = context->size,
                                      .label = "weft_init",
                                      .timeout_ns = context->timeout_ns};
+    struct wf_process own = wf_fence_process();
     struct wf_choices choices = {0};
     struct wf_text card = {0};
     struct wf_gathered got;
@@ -196,8 +197,9 @@ static weft_status compare(weft_context *context, const weft_init_options *optio
     list_choices(context, options, &choices);
     wf_put_u64(&card, wf_identity(context->config->host_id).host);
     wf_put_blob(&card, choices.rows.data, choices.rows.length);
-    wf_put_u64(&card, (uint64_t)getpid());
-    wf_put_u64(&card, wf_fence_space());
+    wf_put_u64(&card, own.pid);
+    wf_put_u64(&card, own.space);
+    wf_put_u64(&card, own.began);
     status = restore(deferred);
     if (status == WEFT_OK && (card.failed || choices.rows.failed))
         status = wf_fail_memory(card.length);

@@ -4,6 +4,7 @@
  * may go on later, in the middle of such a write.  So this rank's memory is used again only when
  * the process is dead, which a descriptor of the process shows. */
 #include "comm/comm.h"
+#include "rendezvous/launch.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -24,11 +25,14 @@
 #define GRACE_NS (WF_SECOND_NS / 20) /* before a process that may end by itself is killed */
 #define LIMIT_NS (10 * WF_SECOND_NS) /* for the end of a process that was killed */
 
-uint64_t wf_fence_space(void)
+struct wf_process wf_fence_process(void)
 {
+    struct wf_process own = {.pid = (uint64_t)getpid()};
     struct stat info;
 
-    return stat("/proc/self/ns/pid", &info) == 0 ? (uint64_t)info.st_ino : 0;
+    if (stat("/proc/self/ns/pid", &info) == 0) own.space = (uint64_t)info.st_ino;
+    own.began = wf_process_began(own.pid);
+    return own;
 }
 
 weft_status wf_fence_begin(weft_context *context)
@@ -43,14 +47,31 @@ weft_status wf_fence_begin(weft_context *context)
     return WEFT_OK;
 }
 
-void wf_fence_note(weft_context *context, int32_t rank, uint64_t pid, uint64_t space, bool near)
+/* A process that has ended before its descriptor was opened may have left its number to another. */
+static bool is_same(const struct wf_process *process)
+{
+    uint64_t began = wf_process_began(process->pid);
+
+    return began == process->began || began == 0;
+}
+
+void wf_fence_note(weft_context *context, int32_t rank, const struct wf_process *process, bool near)
 {
     struct wf_peer *peer = &context->peers[rank];
 
-    *peer = (struct wf_peer){.pidfd = -1, .pid = pid, .is_near = near && rank != context->rank};
-    if (!peer->is_near || space == 0 || space != wf_fence_space() || pid > INT32_MAX) return;
+    *peer = (struct wf_peer){
+        .pidfd = -1, .pid = process->pid, .is_near = near && rank != context->rank};
+    if (!peer->is_near || process->space == 0 || process->space != wf_fence_process().space ||
+        process->pid == 0 || process->pid > INT32_MAX)
+        return;
     wf_fd_hold();
-    peer->pidfd = wf_fd_keep((int)syscall(SYS_pidfd_open, (pid_t)pid, 0));
+    peer->pidfd = wf_fd_keep((int)syscall(SYS_pidfd_open, (pid_t)process->pid, 0));
+    if (peer->pidfd < 0) {
+        peer->is_near = errno != ESRCH; /* it has ended */
+    } else if (!is_same(process)) {
+        wf_fd_close(peer->pidfd);
+        peer->pidfd = -1;
+    }
 }
 
 static bool is_dead(int pidfd, uint64_t limit_ns)
@@ -83,7 +104,7 @@ weft_status wf_fence_wait(weft_context *context, int32_t rank, const char *why)
     if (peer->pidfd < 0)
         return fail_alive(peer, rank, why,
                           "the kernel does not show it to this rank (pidfd_open), as in another "
-                          "namespace of processes");
+                          "namespace of processes or times");
     if (is_dead(peer->pidfd, GRACE_NS)) return WEFT_OK;
     if (context->terms.silent_ns == 0) {
         if (is_dead(peer->pidfd, LIMIT_NS)) return WEFT_OK;

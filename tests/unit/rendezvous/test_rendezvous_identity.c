@@ -1,6 +1,7 @@
 #include "rendezvous/launch.h"
 #include "support/suite.h"
 
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,4 +23,22 @@ TEST(a_pretended_host_is_as_good_as_a_real_one)
     ck_assert_uint_eq(wf_identity("a").host, wf_identity("a").host);
     ck_assert_uint_ne(wf_identity("a").host, wf_identity("b").host);
     ck_assert_uint_ne(wf_identity("a").host, wf_identity(NULL).host);
+}
+
+TEST(a_process_began_at_one_time)
+{
+    uint64_t own = wf_process_began((uint64_t)getpid());
+    pid_t child = fork();
+
+    if (child == 0) {
+        pause();
+        _exit(0);
+    }
+    ck_assert_uint_gt(own, 0);
+    ck_assert_uint_eq(wf_process_began((uint64_t)getpid()), own);
+    ck_assert_uint_ge(wf_process_began((uint64_t)child), own);
+    ck_assert_uint_ge(own, wf_process_began(1));
+    kill(child, SIGKILL);
+    ck_assert_int_eq(waitpid(child, NULL, 0), child);
+    ck_assert_uint_eq(wf_process_began((uint64_t)child), 0);
 }
