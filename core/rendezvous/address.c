@@ -357,6 +357,24 @@ bool wf_address_same_user(int fd)
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 && peer.uid == geteuid();
 }
 
+bool wf_address_same_host(int fd)
+{
+    union {
+        struct sockaddr any;
+        struct sockaddr_in v4;
+        struct sockaddr_in6 v6;
+        struct sockaddr_storage room;
+    } own, peer;
+    socklen_t own_bytes = sizeof own, peer_bytes = sizeof peer;
+
+    if (getsockname(fd, &own.any, &own_bytes) != 0) return false;
+    if (own.any.sa_family == AF_UNIX) return true;
+    if (getpeername(fd, &peer.any, &peer_bytes) != 0) return false;
+    if (own.any.sa_family == AF_INET) return own.v4.sin_addr.s_addr == peer.v4.sin_addr.s_addr;
+    return own.any.sa_family == AF_INET6 &&
+           memcmp(&own.v6.sin6_addr, &peer.v6.sin6_addr, sizeof own.v6.sin6_addr) == 0;
+}
+
 /* "user bob (uid 1001)" */
 static void print_user(uid_t uid, char *out, size_t bytes)
 {

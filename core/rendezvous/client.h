@@ -83,7 +83,8 @@ struct wf_client {
     /* Of an elastic job, under the lock: */
     struct wf_round_member member;
     bool waits;       /* in wf_client_next */
-    bool was_told;    /* the last GO of the round that it waits for */
+    bool was_told;    /* the last GO of the round that it waits for; its decision is not read yet */
+    uint64_t late;    /* ranks that do not call wf_client_next within the time limit */
     bool was_asked;   /* the others want the next generation */
     uint64_t number;  /* of the address where it meets; 0: none */
     int32_t meets_at; /* the rank that serves there, or -1 */
@@ -175,6 +176,8 @@ void wf_client_send_round(void *client, int32_t to, const struct wf_round_messag
 void wf_client_handle_round(struct wf_client *client, int link, struct wf_reader *reader);
 /* If it is wanted, or the thread IS_OVER: call no events from now on. */
 void wf_client_see_quiet(struct wf_client *client, bool is_over);
+/* The standby has expelled the rank that serves: tell the server. */
+void wf_client_leave_server(struct wf_client *client);
 /* The server has ended, and the standby takes its place. */
 void wf_client_follow_standby(struct wf_client *client);
 

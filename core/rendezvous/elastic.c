@@ -76,7 +76,8 @@ static bool begin(struct wf_server *s, const struct wf_elastic_terms *terms)
         }
     }
     e->terms = *terms;
-    e->is_over = false;
+    e->is_over = e->gave_way = false;
+    e->apart = 0;
     e->waited_round = e->opened_round = 0;
     wf_round_open(&e->round, generation, s->options.size, terms->ranks_min);
     for (int32_t rank = 0; rank < s->options.size; rank++) {
@@ -104,6 +105,63 @@ bool wf_elastic_take_terms(struct wf_server *s, struct wf_connection *c,
     return true;
 }
 
+/* ---- cuts of the network ---- */
+
+/* If a rank serves, another one is its standby. */
+static struct wf_round_silence listen_for(const struct wf_server *s, uint64_t now_ns)
+{
+    const struct wf_elastic *e = s->elastic;
+    struct wf_round_silence silence = {.present = e->apart,
+                                       .far = e->apart,
+                                       .heard_ns = e->heard_ns,
+                                       .now_ns = now_ns,
+                                       .limit_ns = e->terms.silent_ns,
+                                       .may_be_cut = s->options.serving_rank >= 0};
+
+    for (int32_t rank = 0; rank < s->options.size; rank++) {
+        if (s->members[rank] == NULL) continue;
+        silence.present |= UINT64_C(1) << rank;
+        if (!wf_address_same_host(s->members[rank]->fd)) silence.far |= UINT64_C(1) << rank;
+    }
+    return silence;
+}
+
+/* RANK's connection FD has closed.  Beyond a cut, the other server may have decided for RANK, so
+ * that the end of a silent connection arrives when the network is whole again. */
+static bool may_have_moved(struct wf_server *s, int32_t rank, int fd)
+{
+    struct wf_elastic *e = s->elastic;
+    uint64_t now_ns = wf_now_ns(), quiet_ns = now_ns - e->heard_ns[rank];
+    struct wf_round_silence silence;
+
+    if (e->terms.silent_ns == 0 || quiet_ns < e->terms.silent_ns / 2 || wf_address_same_host(fd))
+        return false;
+    e->apart |= UINT64_C(1) << rank;
+    silence = listen_for(s, now_ns);
+    if (wf_round_is_cut_off(&silence)) return true;
+    e->apart &= ~(UINT64_C(1) << rank);
+    return false;
+}
+
+static void send_away(struct wf_server *s, int32_t rank)
+{
+    struct wf_round_message message = {.kind = WF_ROUND_EXPEL, .round = s->elastic->round.round};
+
+    send_message(s, rank, &message);
+}
+
+/* The other server has decided: the ranks that only this one hears are expelled. */
+static void give_way(struct wf_server *s)
+{
+    if (s->options.serving_rank < 0) return; /* there is no other */
+    s->elastic->gave_way = true;
+    s->elastic->round.phase = WF_ROUND_ENDED;
+    for (int32_t rank = 0; rank < s->options.size; rank++)
+        send_away(s, rank);
+}
+
+/* ---- frames ---- */
+
 /* C's rank knows of lost ranks, which may never have come to this server. */
 static void learn(struct wf_server *s, const struct wf_connection *c, uint64_t lost)
 {
@@ -124,10 +182,13 @@ bool wf_elastic_take(struct wf_server *s, const struct wf_connection *c,
     message.step = wf_take_u64(&reader);
     if (e == NULL || reader.failed ||
         (message.kind != WF_ROUND_WANT && message.kind != WF_ROUND_ANSWER &&
-         message.kind != WF_ROUND_CONFIRM))
+         message.kind != WF_ROUND_CONFIRM && message.kind != WF_ROUND_MOVED))
         return false;
     wf_elastic_heard(s, c->rank, wf_now_ns());
     if (has_met(s)) return true; /* the frame of a rank that has not left yet */
+    if (message.kind == WF_ROUND_MOVED) give_way(s);
+    if (e->gave_way) send_away(s, c->rank);
+    if (e->gave_way) return true;
     learn(s, c, lost);
     if (message.kind == WF_ROUND_ANSWER && message.round == e->round.round &&
         e->waited_round != message.round) {
@@ -141,7 +202,7 @@ bool wf_elastic_take(struct wf_server *s, const struct wf_connection *c,
 
 /* ---- ranks that are gone ---- */
 
-void wf_elastic_lost(struct wf_server *s, int32_t rank, const char *text)
+void wf_elastic_lost(struct wf_server *s, int32_t rank, int fd, const char *text)
 {
     struct wf_server *next = atomic_load(&s->successor);
     struct wf_elastic *e = s->elastic;
@@ -149,6 +210,7 @@ void wf_elastic_lost(struct wf_server *s, int32_t rank, const char *text)
     if (e == NULL) return;
     if (!has_met(s)) {
         if (next != NULL && e->now[rank] >= 0) wf_server_report_gone(next, e->now[rank], text);
+        if (may_have_moved(s, rank, fd)) give_way(s);
         lose(s, rank);
     }
     e->is_over = s->present == 0;
@@ -170,13 +232,6 @@ void wf_elastic_ended(struct wf_server *s, int32_t rank, const char *text)
 void wf_elastic_heard(struct wf_server *s, int32_t rank, uint64_t now_ns)
 {
     if (s->elastic != NULL) s->elastic->heard_ns[rank] = now_ns;
-}
-
-static bool is_silent(const struct wf_server *s, int32_t rank, uint64_t now_ns)
-{
-    const struct wf_elastic *e = s->elastic;
-
-    return s->members[rank] != NULL && now_ns > e->heard_ns[rank] + e->terms.silent_ns;
 }
 
 /* If this process did not run for a while, nothing is known about the others. */
@@ -202,25 +257,47 @@ static void expel(struct wf_server *s, int32_t rank, const char *why, uint64_t l
     wf_text_free(&text);
 }
 
-/* A rank that serves may be the one that is cut off: it expels at most half of the ranks. */
 static void expel_silent(struct wf_server *s, uint64_t now_ns)
 {
-    int32_t silent = 0;
+    struct wf_round_silence silence = listen_for(s, now_ns);
+    uint64_t silent = wf_round_silent(&silence);
 
-    for (int32_t rank = 0; rank < s->options.size; rank++)
-        silent += is_silent(s, rank, now_ns);
-    if (s->options.serving_rank >= 0 && 2 * silent > s->present) return;
-    for (int32_t rank = 0; rank < s->options.size && silent > 0; rank++)
-        if (is_silent(s, rank, now_ns))
+    for (int32_t rank = 0; rank < s->options.size && silent != 0; rank++)
+        if (wf_is_member(silent, rank) && s->members[rank] != NULL)
             expel(s, rank, "it is stopped or cannot be reached, and has been silent for",
                   s->elastic->terms.silent_ns);
+}
+
+static uint64_t late_ranks(const struct wf_round_server *round)
+{
+    return round->members & ~round->lost & ~round->answered;
+}
+
+/* A rank that does not ask for the next generation while others wait for it may be expelled. */
+static bool may_expel_late(const struct wf_server *s, uint64_t now_ns)
+{
+    struct wf_round_silence silence = listen_for(s, now_ns);
+
+    return silence.limit_ns > 0 && !wf_round_is_cut_off(&silence);
+}
+
+/* Ranks wait for others that do not ask for the next generation, and none is expelled. */
+static void report_late(struct wf_server *s, uint64_t now_ns)
+{
+    const struct wf_round_server *round = &s->elastic->round;
+    struct wf_round_message message = {
+        .kind = WF_ROUND_LATE, .round = round->round, .members = late_ranks(round)};
+
+    for (int32_t rank = 0; rank < s->options.size; rank++)
+        if (wf_is_member(round->answered, rank)) send_message(s, rank, &message);
+    s->elastic->waited_ns = now_ns;
 }
 
 /* Ranks wait for others that do not ask for the next generation. */
 static void expel_late(struct wf_server *s)
 {
     const struct wf_round_server *round = &s->elastic->round;
-    uint64_t late = round->members & ~round->lost & ~round->answered, asked = round->round;
+    uint64_t late = late_ranks(round), asked = round->round;
 
     for (int32_t rank = 0; rank < s->options.size; rank++)
         if (wf_is_member(late, rank) && s->members[rank] != NULL && round->round == asked)
@@ -243,6 +320,11 @@ uint64_t wf_elastic_expire(struct wf_server *s, uint64_t now_ns)
         e->waited_round != e->round.round)
         return next_ns;
     late_ns = e->waited_ns + e->terms.answer_ns;
-    if (now_ns >= late_ns) expel_late(s);
+    if (now_ns >= late_ns && may_expel_late(s, now_ns)) {
+        expel_late(s);
+    } else if (now_ns >= late_ns) {
+        report_late(s, now_ns);
+        late_ns = now_ns + e->terms.answer_ns;
+    }
     return late_ns > now_ns && late_ns < next_ns ? late_ns : next_ns;
 }

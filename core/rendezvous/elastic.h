@@ -15,6 +15,8 @@ struct wf_elastic {
     int32_t serving_rank;             /* of the successor */
     int32_t *now;                     /* by rank: its number in the successor, or -1 */
     bool is_over;                     /* all members have left */
+    uint64_t apart; /* ranks whose connections closed when they may have been beyond a cut */
+    bool gave_way;  /* the other server has decided */
 };
 
 static inline bool wf_is_member(uint64_t members, int32_t rank)

@@ -76,7 +76,9 @@ static void close_server(struct wf_client *client)
 {
     struct wf_connection *server = client->links[WF_LINK_SERVER].connection;
 
-    if (server != NULL) server->broken = true;
+    if (server == NULL || server->broken) return;
+    wf_client_leave_server(client);
+    server->broken = true;
 }
 
 static void handle_gone(struct wf_client *client, int link, struct wf_reader *reader)

@@ -48,13 +48,12 @@ static uint64_t lost_ranks(const struct wf_client *client)
     return lost;
 }
 
-void wf_client_send_round(void *user, int32_t to, const struct wf_round_message *message)
+/* The lock is held. */
+static void send_by(struct wf_client *client, int number, const struct wf_round_message *message)
 {
-    struct wf_client *client = user;
-    struct wf_link *link = &client->links[wf_client_asks(client)];
+    struct wf_link *link = &client->links[number];
     struct wf_text payload = {0};
 
-    (void)to;
     wf_put_u32(&payload, message->kind);
     wf_put_u64(&payload, message->round);
     wf_put_u64(&payload, lost_ranks(client));
@@ -65,6 +64,38 @@ void wf_client_send_round(void *user, int32_t to, const struct wf_round_message 
         wf_client_wake(client);
     }
     wf_text_free(&payload);
+}
+
+void wf_client_send_round(void *user, int32_t to, const struct wf_round_message *message)
+{
+    struct wf_client *client = user;
+
+    (void)to;
+    send_by(client, wf_client_asks(client), message);
+}
+
+/* If the network is cut, the message arrives when it is whole again, mostly before the end of the
+ * connection.  The lock is held. */
+static void send_moved(struct wf_client *client, int number)
+{
+    struct wf_round_message moved = {.kind = WF_ROUND_MOVED, .round = wf_client_generation(client)};
+
+    send_by(client, number, &moved);
+}
+
+void wf_client_leave_server(struct wf_client *client)
+{
+    pthread_mutex_lock(&client->lock);
+    send_moved(client, WF_LINK_SERVER);
+    pthread_mutex_unlock(&client->lock);
+}
+
+void wf_client_move_on(struct wf_client *client)
+{
+    pthread_mutex_lock(&client->lock);
+    for (int link = 0; link < WF_LINKS; link++)
+        send_moved(client, link);
+    pthread_mutex_unlock(&client->lock);
 }
 
 static struct wf_round_message read_message(struct wf_reader *reader)
@@ -83,6 +114,8 @@ static void hear(struct wf_client *client, const struct wf_round_message *messag
     pthread_mutex_lock(&client->lock);
     wf_round_hear(&client->member, message, wf_client_send_round, client);
     if (message->kind == WF_ROUND_ASK) client->was_asked = true;
+    if (message->kind == WF_ROUND_LATE && message->round == client->member.round)
+        client->late = message->members;
     if (message->kind == WF_ROUND_GO && client->member.generation == message->round) {
         client->was_told = true;
         client->number = number;

@@ -206,7 +206,7 @@ static void remove_member(struct wf_server *s, struct wf_connection *c, bool lef
         announce_gone(s, rank, left, c->missed, text, record);
     else
         abandon_join(s, rank, text);
-    wf_elastic_lost(s, rank, text);
+    wf_elastic_lost(s, rank, c->fd, text);
     wf_text_free(&why);
     if (s->present == 0 && s->running && !s->options.standby && begin_joining(s) != WEFT_OK)
         wf_log(WF_LOG_WARNING, "the rendezvous cannot accept a new job: %s", weft_last_error());

@@ -38,13 +38,33 @@ static weft_status describe_end(const struct wf_client *client)
     return wf_fail(WEFT_ERR_PEER, "%s", client->links[wf_client_asks(client)].why);
 }
 
+static weft_status fail_late(const struct wf_client *client)
+{
+    int32_t late[WF_ROUND_MOST], count = 0;
+    struct wf_text text = {0};
+    weft_status status;
+
+    for (int32_t rank = 0; rank < client->options.size; rank++)
+        if (client->late >> rank & 1) late[count++] = rank;
+    wf_ranks_print(&text, late, count);
+    wf_text_add(&text, " of %d did not call weft_context_next within ", client->options.size);
+    wf_text_time(&text, client->options.terms.answer_ns);
+    status = wf_fail(WEFT_ERR_TIMEOUT, "%s, and may not be expelled: %s; another call waits on",
+                     text.failed ? "other ranks" : text.data,
+                     client->options.terms.silent_ns == 0
+                         ? "silent_ns turns it off"
+                         : "so many ranks are silent that this one may be cut off");
+    wf_text_free(&text);
+    return status;
+}
+
 /* Wait until the members are told to meet.  The lock is held. */
 static weft_status wait_for_go(struct wf_client *client)
 {
     uint64_t limit_ns = client->options.terms.answer_ns;
     uint64_t until_ns = limit_ns < (uint64_t)INT64_MAX ? wf_now_ns() + limit_ns : UINT64_MAX;
 
-    while (!client->was_told && !has_ended(client)) {
+    while (!client->was_told && !has_ended(client) && client->late == 0) {
         struct timespec until = {(time_t)(until_ns / WF_SECOND_NS),
                                  (long)(until_ns % WF_SECOND_NS)};
         int code = until_ns == UINT64_MAX
@@ -62,7 +82,8 @@ static weft_status wait_for_go(struct wf_client *client)
             return wf_fail(WEFT_ERR_TIMEOUT, "the rendezvous does not answer");
         until_ns = wf_now_ns() + limit_ns;
     }
-    return client->was_told ? WEFT_OK : describe_end(client);
+    if (client->was_told) return WEFT_OK;
+    return has_ended(client) ? describe_end(client) : fail_late(client);
 }
 
 static int32_t number_within(uint64_t members, int32_t rank)
@@ -104,11 +125,14 @@ weft_status wf_client_next(struct wf_client *client, uint64_t step, struct wf_de
 
     pthread_mutex_lock(&client->lock);
     client->waits = true;
-    client->was_told = false;
-    wf_round_call(&client->member, step, wf_client_send_round, client);
+    client->late = 0;
+    /* A call that ended before may have missed the decision that it waited for. */
+    if (client->member.phase != WF_MEMBER_RUNNING) client->was_told = false;
+    if (!client->was_told) wf_round_call(&client->member, step, wf_client_send_round, client);
     status = wait_for_go(client);
     client->waits = false;
     if (status == WEFT_OK) status = read_decision(client, out);
+    if (status == WEFT_OK) client->was_told = false;
     pthread_mutex_unlock(&client->lock);
     return status;
 }

@@ -77,6 +77,8 @@ weft_status wf_address_connect(const struct wf_address *address, uint64_t deadli
 weft_status wf_address_begin(const struct wf_address *address, int *fd) WF_NODISCARD;
 /* True if the peer of a Unix socket has this process's user.  True for all other sockets. */
 bool wf_address_same_user(int fd);
+/* True if both ends of the socket FD have the same address: no network lies between them. */
+bool wf_address_same_host(int fd);
 /* The process at the other end of a Unix socket: "process 12 of user bob (uid 1001)". */
 void wf_address_peer(int fd, char out[WF_PEER_TEXT]);
 /* An address for a standby: this end's address of the socket FD, with a port or name that is
@@ -504,6 +506,9 @@ weft_status wf_client_next(struct wf_client *client, uint64_t step,
                            struct wf_decision *out) WF_NODISCARD;
 /* Call no events from now on. */
 void wf_client_quiet(struct wf_client *client);
+/* The members of the last decision have met: tell the servers of before, one of which may not have
+ * decided. */
+void wf_client_move_on(struct wf_client *client);
 /* The members of the last decision have met: the server of theirs that runs in this process now
  * belongs to the caller; NULL: none does. */
 struct wf_server *wf_client_take_server(struct wf_client *client);

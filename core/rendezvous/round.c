@@ -161,6 +161,33 @@ void wf_round_take(struct wf_round_server *server, int32_t process,
     }
 }
 
+/* ---- processes that are silent ---- */
+
+static uint64_t silent_for(const struct wf_round_silence *silence, uint64_t limit_ns)
+{
+    uint64_t silent = 0;
+
+    for (int32_t i = 0; i < WF_ROUND_MOST; i++)
+        if ((silence->present & bit(i)) && silence->now_ns > silence->heard_ns[i] &&
+            silence->now_ns - silence->heard_ns[i] > limit_ns)
+            silent |= bit(i);
+    return silent;
+}
+
+bool wf_round_is_cut_off(const struct wf_round_silence *silence)
+{
+    uint64_t beyond = silent_for(silence, silence->limit_ns / 2) & silence->far;
+    uint64_t lowest = silence->present & -silence->present;
+    int32_t more = 2 * count(beyond) - count(silence->present);
+
+    return silence->may_be_cut && (more > 0 || (more == 0 && (beyond & lowest)));
+}
+
+uint64_t wf_round_silent(const struct wf_round_silence *silence)
+{
+    return wf_round_is_cut_off(silence) ? 0 : silent_for(silence, silence->limit_ns);
+}
+
 /* ---- a member ---- */
 
 void wf_round_enter(struct wf_round_member *member, uint64_t generation, uint64_t members)

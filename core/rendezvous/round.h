@@ -18,21 +18,23 @@ enum { WF_ROUND_MOST = 64 }; /* processes, as bits of a set */
 /* ---- messages ---- */
 
 enum wf_round_kind {
-    WF_ROUND_ASK,    /* server: a round has begun */
-    WF_ROUND_DECIDE, /* server: the members and the step of the next generation */
-    WF_ROUND_GO,     /* server: the generation begins */
-    WF_ROUND_STAY,   /* server: the round changes nothing */
-    WF_ROUND_END,    /* server: the job ends, because too few are left */
-    WF_ROUND_EXPEL,  /* server: the receiver is not a member any more */
-    WF_ROUND_WANT,   /* member: its generation, in `round`, cannot go on */
-    WF_ROUND_ANSWER, /* member: its step */
-    WF_ROUND_CONFIRM /* member: it knows the decision */
+    WF_ROUND_ASK,     /* server: a round has begun */
+    WF_ROUND_DECIDE,  /* server: the members and the step of the next generation */
+    WF_ROUND_GO,      /* server: the generation begins */
+    WF_ROUND_STAY,    /* server: the round changes nothing */
+    WF_ROUND_END,     /* server: the job ends, because too few are left */
+    WF_ROUND_EXPEL,   /* server: the receiver is not a member any more */
+    WF_ROUND_LATE,    /* server: MEMBERS have not answered within the time limit */
+    WF_ROUND_WANT,    /* member: its generation, in `round`, cannot go on */
+    WF_ROUND_ANSWER,  /* member: its step */
+    WF_ROUND_CONFIRM, /* member: it knows the decision */
+    WF_ROUND_MOVED    /* member: another server decides for it, without the receiver's process */
 };
 
 struct wf_round_message {
     uint32_t kind;    /* enum wf_round_kind */
     uint64_t round;   /* of DECIDE and GO also the number of the next generation */
-    uint64_t members; /* DECIDE: bit per process */
+    uint64_t members; /* DECIDE, LATE: bit per process */
     uint64_t step;    /* ANSWER: that the member has completed; DECIDE: the largest of all */
 };
 
@@ -77,6 +79,26 @@ void wf_round_give_up(struct wf_round_server *server, wf_round_send *send, void 
  * it is expelled. */
 void wf_round_take(struct wf_round_server *server, int32_t process,
                    const struct wf_round_message *message, wf_round_send *send, void *user);
+
+/* ---- processes that are silent ---- */
+
+/* What a server has heard of the processes that are connected to it. */
+struct wf_round_silence {
+    uint64_t present;
+    uint64_t far;             /* of PRESENT: a network lies between them and the server */
+    const uint64_t *heard_ns; /* by process */
+    uint64_t now_ns, limit_ns;
+    bool may_be_cut; /* another server may decide for the processes that this one does not hear */
+};
+
+/* True if the server may be on the side of a cut that does not go on.  Of the two sides, one goes
+ * on: that with more processes or, if both have the same number, that with the lowest process.  The
+ * limit passes for one process after the other, so those that have been silent for half of it count
+ * as beyond the cut. */
+bool wf_round_is_cut_off(const struct wf_round_silence *silence);
+/* The processes that have been silent for the limit, and are not members any more; none if the
+ * server may be cut off. */
+uint64_t wf_round_silent(const struct wf_round_silence *silence);
 
 /* ---- a member ---- */
 

@@ -166,8 +166,8 @@ bool wf_elastic_take_terms(struct wf_server *server, struct wf_connection *c,
                            const struct wf_frame *frame);
 bool wf_elastic_take(struct wf_server *server, const struct wf_connection *c,
                      const struct wf_frame *frame);
-/* RANK does nothing any more. */
-void wf_elastic_lost(struct wf_server *server, int32_t rank, const char *text);
+/* RANK, whose connection was FD, does nothing any more. */
+void wf_elastic_lost(struct wf_server *server, int32_t rank, int fd, const char *text);
 /* RANK runs. */
 void wf_elastic_heard(struct wf_server *server, int32_t rank, uint64_t now_ns);
 /* Expel ranks that are silent, or that others wait for.  Returns the earliest time at which one may

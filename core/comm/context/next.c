@@ -24,7 +24,11 @@ _Static_assert(WEFT_ELASTIC_MAX == 64, "ranks are bits of a set");
 
 /* ---- the terms ---- */
 
-static weft_status check_terms(const weft_context *context, const weft_init_options *options)
+/* The scheduler may let a thread wait for so long on a busy host. */
+#define SILENT_MIN_NS (INT64_C(100) * 1000000)
+
+static weft_status check_terms(const weft_context *context, const weft_init_options *options,
+                               int64_t silent_ns)
 {
     if (options->ranks_min < 0 || options->silent_ns < WEFT_FOREVER)
         return wf_fail(WEFT_ERR_INVALID,
@@ -32,6 +36,12 @@ static weft_status check_terms(const weft_context *context, const weft_init_opti
                        "; ranks_min must not be negative, and silent_ns must be 0, positive or "
                        "WEFT_FOREVER",
                        options->ranks_min, options->silent_ns);
+    if (silent_ns > 0 && silent_ns < SILENT_MIN_NS)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "weft_init: silent_ns (WEFT_SILENT) is %" PRId64
+                       " ns; expected 0 or at least %d ms, because a busy host lets a rank be "
+                       "silent for a while",
+                       silent_ns, (int)(SILENT_MIN_NS / 1000000));
     if (options->ranks_min > WEFT_ELASTIC_MAX || context->config->ranks_min > WEFT_ELASTIC_MAX)
         return wf_fail(WEFT_ERR_INVALID, "weft_init: an elastic job has at most %d ranks",
                        WEFT_ELASTIC_MAX);
@@ -43,7 +53,7 @@ weft_status wf_next_begin(weft_context *context, const weft_init_options *option
     int64_t silent_ns = options->silent_ns != 0 ? options->silent_ns : context->config->silent_ns;
     int64_t ranks_min = options->ranks_min != 0 ? options->ranks_min : context->config->ranks_min;
 
-    WF_TRY(check_terms(context, options));
+    WF_TRY(check_terms(context, options, silent_ns));
     if (ranks_min <= 0) return WEFT_OK;
     context->before = wf_calloc(1, sizeof *context->before);
     context->next = wf_calloc(1, sizeof *context->next);
@@ -207,6 +217,7 @@ static void sort_lost(struct wf_next *next)
 static void take_place(weft_context *context, const struct wf_decision *decision,
                        struct wf_client *client, struct wf_server *server)
 {
+    if (context->client != NULL) wf_client_move_on(context->client);
     wf_client_release(&context->client, NULL);
     wf_server_release(&context->server);
     wf_fence_end(context);

@@ -81,8 +81,8 @@ typedef struct weft_init_options {
     int32_t ranks_min;
     /* A rank of an elastic job whose process is silent for so long, because it is stopped or cannot
      * be reached, is expelled: it is no rank of the job any more, and its process is killed on
-     * hosts where other ranks run.  0: WEFT_SILENT.  WEFT_FOREVER: no rank is expelled or killed.
-     */
+     * hosts where other ranks run.  At least 100 ms.  0: WEFT_SILENT.  WEFT_FOREVER: no rank is
+     * expelled or killed. */
     int64_t silent_ns;
 } weft_init_options;
 
@@ -191,16 +191,16 @@ WEFT_API uint64_t weft_context_generation(const weft_context *context);
  * communicators, while others wait, is expelled.
  * CONTEXT becomes that of the next generation, with the same device and memory, where this rank may
  * have another number.  Streams, works and memory of weft_alloc continue.  Tensors keep their
- * memory until they are released: weft_tensor_memory, weft_tensor_spec and weft_tensor_to_host read
- * it; other calls with them are refused. Communicators, bound plans, symmetric memory and training
- * systems of before refuse every call with a text that names their generation, and must still be
- * released. On success no lost process can write memory of this rank any more: on this host it is
- * dead.  A process that still runs is killed first, unless weft_init_options.silent_ns is
- * WEFT_FOREVER. OPTIONS may be NULL.  OUT may be NULL.  After a failure CONTEXT may be passed to
- * weft_context_next and weft_context_release only; tensors can be read as above. WEFT_ERR_INVALID:
- * the job is not elastic.  WEFT_ERR_PEER: this rank was expelled, fewer than ranks_min are left, or
- * the rendezvous has ended.  WEFT_ERR_TIMEOUT: the process of a lost rank lives, and may not be
- * killed (the text names it); or the rendezvous does not answer. */
+ * memory until they are released; only weft_tensor_memory, weft_tensor_spec and weft_tensor_to_host
+ * read it.  Communicators, bound plans, symmetric memory and training systems of before refuse
+ * every call with a text that names their generation, and must still be released.  On success no
+ * lost process can write memory of this rank: on this host it is dead.  One that still runs is
+ * killed first, unless silent_ns is WEFT_FOREVER.  OPTIONS may be NULL.  OUT may be NULL.
+ * After a failure CONTEXT may be passed to weft_context_next and weft_context_release only; tensors
+ * can be read as above.  WEFT_ERR_INVALID: the job is not elastic.  WEFT_ERR_PEER: this rank was
+ * expelled, fewer than ranks_min are left, or the rendezvous has ended.  WEFT_ERR_TIMEOUT: the
+ * rendezvous does not answer, or a process that may not be expelled or killed, which the text
+ * names, does not call or lives; another call waits on. */
 WEFT_API WEFT_NODISCARD weft_status weft_context_next(weft_context *context,
                                                       const weft_next_options *options,
                                                       weft_next_info *out);

@@ -2,8 +2,13 @@
  *
  * In each step every rank adds 1 to its shard of a tensor and takes part in an all-reduce.  At an
  * event, the rank with that number at the start is killed, stops, goes, or calls weft_context_next
- * (EVENT: kill, stop, leave, next).  The others make the next generation, move the tensor into a
- * layout of theirs, and check every element. */
+ * (EVENT: kill, stop, leave, next), or stops in an all-reduce of 64 MiB (EVENT: large).  The others
+ * make the next generation, move the tensor into a layout of theirs, and check every element, and
+ * that processes of lost ranks are dead.
+ *
+ * ELASTIC_PAUSE_MS makes steps last so many milliseconds.  `elastic_rank threads` makes an elastic
+ * job of threads, which is refused. */
+#include "weft/symm.h"
 #include "weft/weft.h"
 
 #include <dirent.h>
@@ -14,9 +19,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { ROWS = 48, COLUMNS = 5, MOST = 1024 };
+enum { ROWS = 48, COLUMNS = 5, MOST = 1024, LARGE = 16 << 20 };
 
 #define TRY(call)                                                                                  \
     do {                                                                                           \
@@ -47,8 +54,13 @@ struct rank {
     uint64_t tensor_generation;
     int32_t tensor_size, tensor_ranks[MOST]; /* by rank of now: its number in MESH */
     weft_comm *part;
+    weft_bound *bound;
+    weft_symm *symm;
     uint64_t part_generation;
-    void *piece; /* of weft_alloc in the first generation */
+    void *piece;        /* of weft_alloc in the first generation */
+    float *large;       /* [LARGE elements] NULL: no all-reduce of so many has been begun */
+    int32_t pids[MOST]; /* by number at the start */
+    bool is_one_host;
 };
 
 static int faults;
@@ -119,14 +131,18 @@ static void release_tensor(struct rank *rank)
 static void meet_events(struct rank *rank, int step)
 {
     for (int i = 0; i < rank->event_count; i++) {
-        const struct event *event = &rank->events[i];
+        struct event *event = &rank->events[i];
 
         if (event->rank != rank->first || event->step != step) continue;
         if (strcmp(event->what, "kill") == 0) raise(SIGKILL);
-        if (strcmp(event->what, "stop") == 0) raise(SIGSTOP);
+        if (strcmp(event->what, "stop") == 0) {
+            event->step = -1; /* it may go on, and repeat the step */
+            raise(SIGSTOP);
+        }
         if (strcmp(event->what, "leave") == 0) {
             release_tensor(rank);
             if (weft_free(rank->ctx, rank->piece) != WEFT_OK) exit(EXIT_FAILURE);
+            weft_bound_release(&rank->bound);
             weft_comm_release(&rank->part);
             weft_context_release(&rank->ctx);
             printf("left in step %d\n", step);
@@ -149,17 +165,70 @@ static bool take_request(struct rank *rank, int step)
     return false;
 }
 
+static void stop_here(int signal)
+{
+    (void)signal;
+    (void)raise(SIGSTOP);
+}
+
+/* The all-reduce in which a rank stops.  It is done once. */
+static weft_status reduce_large(struct rank *rank, struct event *event)
+{
+    struct sigaction action = {.sa_handler = stop_here, .sa_flags = SA_RESTART};
+    struct itimerval soon = {.it_value = {.tv_usec = 4000}};
+
+    event->step = -1;
+    rank->large = calloc(LARGE, sizeof *rank->large);
+    EXPECT(rank->large != NULL);
+    TRY(weft_barrier(weft_world(rank->ctx), NULL));
+    if (event->rank == rank->first) {
+        sigaction(SIGALRM, &action, NULL);
+        setitimer(ITIMER_REAL, &soon, NULL);
+    }
+    for (int i = 0; i < 100; i++)
+        TRY(weft_all_reduce(weft_world(rank->ctx), rank->large, rank->large, LARGE, WEFT_DTYPE_F32,
+                            WEFT_REDUCE_SUM, NULL));
+    return WEFT_OK;
+}
+
+static struct event *find_large(struct rank *rank, int step)
+{
+    for (int i = 0; i < rank->event_count; i++)
+        if (rank->events[i].step == step && strcmp(rank->events[i].what, "large") == 0)
+            return &rank->events[i];
+    return NULL;
+}
+
+/* No lost rank writes the memory that it wrote before. */
+static weft_status check_large(struct rank *rank)
+{
+    struct timespec pause = {.tv_nsec = 100000000};
+
+    if (rank->large == NULL) return WEFT_OK;
+    for (int i = 0; i < LARGE; i++)
+        rank->large[i] = (float)i;
+    nanosleep(&pause, NULL);
+    for (int i = 0; i < LARGE; i++)
+        EXPECT(rank->large[i] == (float)i);
+    free(rank->large);
+    rank->large = NULL;
+    return WEFT_OK;
+}
+
 static weft_status work(struct rank *rank)
 {
     weft_context *ctx = rank->ctx;
     weft_comm *part = NULL;
+    const char *pause = getenv("ELASTIC_PAUSE_MS");
     float one[4000], sum[4000];
 
     for (int i = 0; i < 4000; i++)
         one[i] = 1;
     for (int step = rank->done + 1; step <= rank->steps; step++) {
         meet_events(rank, step);
+        if (pause != NULL) usleep(1000 * (useconds_t)atoi(pause));
         if (take_request(rank, step)) return WEFT_ERR_ABORTED;
+        if (find_large(rank, step) != NULL) TRY(reduce_large(rank, find_large(rank, step)));
         TRY(weft_all_reduce(weft_world(ctx), one, sum, 4000, WEFT_DTYPE_F32, WEFT_REDUCE_SUM,
                             NULL));
         EXPECT(sum[0] == (float)weft_size(ctx) && sum[3999] == (float)weft_size(ctx));
@@ -186,6 +255,12 @@ static weft_status check_refusals(struct rank *rank)
     EXPECT(weft_all_reduce(rank->part, &x, &x, 1, WEFT_DTYPE_F32, WEFT_REDUCE_SUM, NULL) ==
            WEFT_ERR_INVALID);
     EXPECT(strstr(weft_last_error(), text) != NULL);
+    EXPECT(weft_redistribute(rank->bound, NULL, NULL, NULL, NULL) == WEFT_ERR_INVALID);
+    EXPECT(strstr(weft_last_error(), text) != NULL);
+    weft_bound_release(&rank->bound);
+    EXPECT(rank->symm == NULL || weft_symm_barrier(rank->symm, NULL) == WEFT_ERR_INVALID);
+    EXPECT(strstr(weft_last_error(), text) != NULL);
+    weft_symm_release(&rank->symm);
     weft_comm_release(&rank->part);
     snprintf(text, sizeof text, "generation %" PRIu64 " of the job has ended",
              rank->tensor_generation);
@@ -228,6 +303,21 @@ static weft_status restore(struct rank *rank, const weft_next_info *next, weft_t
     return WEFT_OK;
 }
 
+/* A process that has ended, and for which its parent may not have waited. */
+static bool is_dead(int32_t pid)
+{
+    char path[64], text[512] = "";
+    const char *state;
+    FILE *file;
+
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    file = fopen(path, "re");
+    if (file == NULL) return true;
+    state = fgets(text, sizeof text, file) != NULL ? strrchr(text, ')') : NULL;
+    fclose(file);
+    return state == NULL || state[2] == 'Z' || state[2] == 'X';
+}
+
 static weft_status check_info(struct rank *rank, const weft_next_info *next)
 {
     EXPECT(next->rank == weft_rank(rank->ctx) && next->size == weft_size(rank->ctx));
@@ -241,6 +331,8 @@ static weft_status check_info(struct rank *rank, const weft_next_info *next)
         EXPECT(strncmp(next->reasons[i], "is gone", 7) == 0 ||
                strncmp(next->reasons[i], "was expelled", 12) == 0 ||
                strncmp(next->reasons[i], "has left", 8) == 0);
+        EXPECT(!rank->is_one_host || strncmp(next->reasons[i], "has left", 8) == 0 ||
+               is_dead(rank->pids[rank->first_of[next->lost[i]]]));
     }
     return WEFT_OK;
 }
@@ -255,12 +347,32 @@ static void follow(struct rank *rank, const weft_next_info *next)
     rank->done = (int)next->step;
 }
 
-/* A communicator that the next generation finds unreleased. */
+/* What the next generation finds unreleased. */
 static weft_status make_part(struct rank *rank)
 {
+    weft_plan *plan = NULL;
+
     TRY(weft_comm_split(weft_world(rank->ctx), 0, 0, NULL, &rank->part));
+    TRY(weft_plan_create(rank->spec, rank->spec, NULL, &plan));
+    TRY(weft_plan_bind(plan, weft_world(rank->ctx), NULL, &rank->bound));
+    weft_plan_release(&plan);
+    if (rank->is_one_host) TRY(weft_symm_create(rank->part, 64, NULL, &rank->symm));
     rank->part_generation = weft_context_generation(rank->ctx);
     return WEFT_OK;
+}
+
+/* Ranks that may not be expelled are waited for. */
+static weft_status call_next(struct rank *rank, const weft_next_options *options,
+                             weft_next_info *next)
+{
+    weft_status status;
+
+    while ((status = weft_context_next(rank->ctx, options, next)) == WEFT_ERR_TIMEOUT &&
+           strstr(weft_last_error(), "silent_ns turns it off") != NULL) {
+        printf("waits on: %s\n", weft_last_error());
+        fflush(stdout);
+    }
+    return status;
 }
 
 static weft_status go_on(struct rank *rank, bool *is_made)
@@ -271,7 +383,7 @@ static weft_status go_on(struct rank *rank, bool *is_made)
     float copy[ROWS * COLUMNS];
 
     *is_made = false;
-    TRY(weft_context_next(rank->ctx, &options, &next));
+    TRY(call_next(rank, &options, &next));
     *is_made = true;
     printf("generation %" PRIu64 ": agree %.1f ms, fence %.1f ms, meet %.1f ms, world %.1f ms\n",
            next.generation, (double)next.agree_ns * 1e-6, (double)next.fence_ns * 1e-6,
@@ -282,6 +394,7 @@ static weft_status go_on(struct rank *rank, bool *is_made)
     TRY(weft_tensor_to_host(rank->tensor, copy, sizeof copy, NULL));
     EXPECT(is_right(rank->tensor, copy, rank->done));
     EXPECT(memcmp(rank->piece, "kept", 4) == 0);
+    TRY(check_large(rank));
     follow(rank, &next);
     TRY(restore(rank, &next, &moved));
     EXPECT(is_right(moved, weft_tensor_memory(moved), rank->done));
@@ -289,6 +402,14 @@ static weft_status go_on(struct rank *rank, bool *is_made)
     release_tensor(rank);
     TRY(make_tensor(rank));
     return make_part(rank);
+}
+
+static weft_status exchange_pids(struct rank *rank)
+{
+    int32_t own = (int32_t)getpid();
+
+    rank->is_one_host = weft_local_size(rank->ctx) == weft_size(rank->ctx);
+    return weft_all_gather(weft_world(rank->ctx), &own, rank->pids, 1, WEFT_DTYPE_I32, NULL);
 }
 
 static weft_status run(struct rank *rank)
@@ -303,6 +424,7 @@ static weft_status run(struct rank *rank)
     EXPECT(weft_context_generation(rank->ctx) == 1);
     TRY(weft_alloc(rank->ctx, 64, WEFT_MEMORY_DEVICE, &rank->piece));
     memcpy(rank->piece, "kept", 4);
+    TRY(exchange_pids(rank));
     TRY(make_tensor(rank));
     TRY(make_part(rank));
     for (;;) {
@@ -362,11 +484,30 @@ static void read_events(struct rank *rank, int argc, char **argv)
     }
 }
 
+static weft_status begin_thread(void *user)
+{
+    weft_context *ctx = NULL;
+
+    (void)user;
+    TRY(weft_init(NULL, &ctx));
+    weft_context_release(&ctx);
+    return WEFT_OK;
+}
+
+static int run_threads(void)
+{
+    weft_status status = weft_threads_run(2, begin_thread, NULL);
+
+    printf("%s: %s\n", weft_status_name(status), weft_last_error());
+    return status == WEFT_OK ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
 int main(int argc, char **argv)
 {
     static struct rank rank;
     weft_status status;
 
+    if (argc > 1 && strcmp(argv[1], "threads") == 0) return run_threads();
     rank.steps = argc > 1 ? atoi(argv[1]) : 20;
     read_events(&rank, argc, argv);
     status = run(&rank);
@@ -381,6 +522,8 @@ int main(int argc, char **argv)
            rank.done, count_entries("/proc/self/fd"), count_entries("/proc/self/task"),
            read_resident(), count_mappings());
     release_tensor(&rank);
+    weft_bound_release(&rank.bound);
+    weft_symm_release(&rank.symm);
     weft_comm_release(&rank.part);
     if (weft_free(rank.ctx, rank.piece) != WEFT_OK) faults++;
     weft_context_release(&rank.ctx);

@@ -55,6 +55,7 @@ job 'two at once' 4 2 2 12 2:4:kill 3:4:kill
 job 'one that leaves' 4 3 2 12 2:5:leave
 job 'a rank that asks' 4 4 2 12 1:5:next
 job 'a stopped rank' 4 3 2 12 3:4:stop
+job 'a rank that stops in an all-reduce' 3 2 2 6 2:4:large
 job 'a stopped rank 0' 4 3 2 12 0:4:stop
 grep -q 'process [0-9]* of rank 0 is killed: the rank was expelled' "$folder/out" || {
     echo 'a stopped rank 0: the log does not name the process that is killed'
@@ -103,11 +104,36 @@ if [ "${3:-}" = gloo ]; then
     expect 1 'rank 2 ends: ERR_PEER: weft_context_next: rank 2 was expelled in generation 1 of the job' 'two hosts'
 fi
 
-# WEFT_SILENT=0: a stopped rank is not expelled, and the time limit of the communicator ends the wait.
+# WEFT_SILENT=0: a stopped rank is not expelled, but named, and can go on, as in a debugger.
 : >"$folder/out"
-(
-    export WEFT_SILENT=0 WEFT_TIMEOUT=2
-    "$weft" run -n 2 --min 1 --timeout 20 "$rank" 12 1:4:stop >"$folder/out" 2>&1
-)
-expect 0 'was expelled: it is stopped' 'no expulsion'
+jobs=()
+for i in 0 1; do
+    WEFT_SILENT=0 WEFT_TIMEOUT=2 WEFT_LAUNCHER=weft WEFT_RANK=$i WEFT_SIZE=2 WEFT_RENDEZVOUS=unix:elastic-$$ \
+        WEFT_ELASTIC=1 "$rank" 8 1:4:stop >>"$folder/out" 2>&1 &
+    jobs+=($!)
+done
+for ((i = 0; i < 600; i++)); do
+    grep -q 'waits on' "$folder/out" && break
+    sleep 0.1
+done
+kill -CONT "${jobs[1]}"
+wait "${jobs[@]}"
+expect 2 'of 2 in generation 2 after' 'no expulsion'
+expect 0 'expelled: it is stopped\|is killed' 'no expulsion'
+grep -q 'waits on: .*rank 1 of 2 did not call weft_context_next within 2.0 s' "$folder/out" || {
+    echo 'no expulsion: the rank that does not call is not named'
+    bad=1
+}
+
+# refused TEXT VARIABLES COMMAND: a job that cannot be elastic.
+refused() {
+    local text=$1
+    shift
+    env WEFT_ELASTIC=1 "$@" >"$folder/out" 2>&1 && bad=1
+    expect 1 "$text" "$*"
+}
+refused 'ERR_UNSUPPORTED: .*its ranks are threads of one process' "$rank" threads
+refused 'ERR_UNSUPPORTED: .*its ranks are simulated' WEFT_SIMULATED_RANKS=2 "$rank" 1
+refused 'ERR_INVALID: .*silent_ns (WEFT_SILENT) is 50000000 ns; expected 0 or at least 100 ms' WEFT_SILENT=0.05 "$rank" 1
+refused 'ERR_INVALID: .*an elastic job has at most 64 ranks' WEFT_ELASTIC=65 "$rank" 1
 exit $bad

@@ -3,6 +3,7 @@
 #include "weft/status.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -88,6 +89,7 @@ static bool connects(const char *text)
     }
     ck_assert_int_ge(arrived, 0);
     ck_assert(wf_address_same_user(fd) && wf_address_same_user(arrived));
+    ck_assert(wf_address_same_host(fd) && wf_address_same_host(arrived));
     close(arrived);
     close(fd);
     return true;
@@ -99,6 +101,26 @@ TEST(every_family_connects)
     ck_assert(connects("localhost:0"));
     ck_assert(connects("unix:weft-test-address"));
     if (!connects("[::1]:0")) puts("skipped: IPv6 loopback is not there");
+}
+
+/* Two addresses of the loopback stand for two hosts. */
+TEST(ends_with_two_addresses_are_two_hosts)
+{
+    struct sockaddr_in near = {.sin_family = AF_INET}, far = near;
+    socklen_t bytes = sizeof far;
+    int listener = socket(AF_INET, SOCK_STREAM, 0), fd = socket(AF_INET, SOCK_STREAM, 0);
+
+    near.sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1);
+    far.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    ck_assert_int_eq(bind(listener, (struct sockaddr *)&far, sizeof far), 0);
+    ck_assert_int_eq(listen(listener, 1), 0);
+    ck_assert_int_eq(getsockname(listener, (struct sockaddr *)&far, &bytes), 0);
+    ck_assert(!wf_address_same_host(listener)); /* it is not connected */
+    ck_assert_int_eq(bind(fd, (struct sockaddr *)&near, sizeof near), 0);
+    ck_assert_int_eq(connect(fd, (struct sockaddr *)&far, sizeof far), 0);
+    ck_assert(!wf_address_same_host(fd));
+    close(fd);
+    close(listener);
 }
 
 TEST(connecting_without_a_listener_times_out)

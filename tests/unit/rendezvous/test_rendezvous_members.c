@@ -225,6 +225,89 @@ TEST(a_member_with_an_unknown_status_is_thrown_out)
     wf_server_release(&rv.server);
 }
 
+/* ---- ranks that lie about generations ---- */
+
+static void send_frame(struct rv_rank *self, uint16_t type, const struct wf_text *payload)
+{
+    struct wf_client *client = self->client;
+
+    pthread_mutex_lock(&client->lock);
+    wf_connection_send(client->links[WF_LINK_SERVER].connection, type, 0, payload);
+    pthread_mutex_unlock(&client->lock);
+    wf_client_wake(client);
+}
+
+static void send_terms(struct rv_rank *self)
+{
+    struct wf_text payload = {0};
+
+    wf_put_u32(&payload, 1);
+    wf_put_u64(&payload, 0);
+    wf_put_u64(&payload, UINT64_MAX);
+    send_frame(self, WF_FRAME_ELASTIC, &payload);
+    wf_text_free(&payload);
+}
+
+static void send_round(struct rv_rank *self, uint32_t kind, uint64_t round)
+{
+    struct wf_text payload = {0};
+
+    wf_put_u32(&payload, kind);
+    wf_put_u64(&payload, round);
+    wf_put_u64(&payload, UINT64_MAX); /* all ranks are lost */
+    wf_put_u64(&payload, UINT64_MAX);
+    send_frame(self, WF_FRAME_ROUND, &payload);
+    wf_text_free(&payload);
+}
+
+/* Rank 2 answers what nobody has asked, for generations that do not exist. */
+static void name_other_generations(struct rv_rank *self)
+{
+    send_terms(self);
+    for (uint64_t round = 0; self->rank == 2 && round < 9; round++) {
+        if (round != 1) send_round(self, WF_ROUND_WANT, round); /* the job is in generation 1 */
+        send_round(self, WF_ROUND_ANSWER, round);
+        send_round(self, WF_ROUND_CONFIRM, round);
+    }
+    rv_gather(self);
+}
+
+TEST(a_member_of_no_generation_changes_nothing)
+{
+    rv = rv_begin(3, "127.0.0.1", 300 * WF_SECOND_NS);
+    rv_all(ranks, &rv, 3, name_other_generations);
+    for (int rank = 0; rank < 3; rank++)
+        saw(&ranks[rank], WEFT_OK, "");
+    wf_server_release(&rv.server);
+}
+
+static void decide_itself(struct rv_rank *self)
+{
+    send_terms(self);
+    if (self->rank == 2) send_round(self, WF_ROUND_GO, 2);
+    rv_gather(self);
+}
+
+static void ask_without_terms(struct rv_rank *self)
+{
+    if (self->rank == 2) send_round(self, WF_ROUND_WANT, 1);
+    rv_gather(self);
+}
+
+TEST(a_member_that_sends_what_only_servers_send_is_thrown_out)
+{
+    static void (*const bodies[])(struct rv_rank *) = {decide_itself, ask_without_terms};
+
+    for (size_t i = 0; i < WF_COUNT(bodies); i++) {
+        rv = rv_begin(3, "127.0.0.1", 300 * WF_SECOND_NS);
+        rv_all(ranks, &rv, 3, bodies[i]);
+        for (int rank = 0; rank < 2; rank++)
+            saw(&ranks[rank], WEFT_ERR_PEER,
+                "rank 2 is gone: the rendezvous closed its connection: it sent a message of type");
+        wf_server_release(&rv.server);
+    }
+}
+
 static void come_again(struct rv_rank *self)
 {
     rv_gather(self);

@@ -366,3 +366,62 @@ TEST(random_interleavings)
     for (int i = 0; i < cases; i++)
         run_random(&r);
 }
+
+/* ---- silence ---- */
+
+enum { LIMIT = 1000, NOW = 100000 };
+
+/* COUNT processes, of which those of SILENT were last heard AGO. */
+static uint64_t expelled(int32_t count, uint64_t far, uint64_t silent, uint64_t ago)
+{
+    uint64_t heard_ns[WF_ROUND_MOST];
+    struct wf_round_silence silence = {.present = (UINT64_C(1) << count) - 1,
+                                       .far = far,
+                                       .heard_ns = heard_ns,
+                                       .now_ns = NOW,
+                                       .limit_ns = LIMIT,
+                                       .may_be_cut = true};
+
+    for (int32_t i = 0; i < WF_ROUND_MOST; i++)
+        heard_ns[i] = silent >> i & 1 ? NOW - ago : NOW - LIMIT / 4;
+    return wf_round_silent(&silence);
+}
+
+TEST(a_silent_process_is_expelled_after_the_limit)
+{
+    ck_assert_uint_eq(expelled(4, 0xf, 0x8, LIMIT), 0);
+    ck_assert_uint_eq(expelled(4, 0xf, 0x8, LIMIT + 1), 0x8);
+    ck_assert_uint_eq(expelled(2, 0, 0x1, LIMIT + 1), 0x1); /* no network lies between */
+    ck_assert_uint_eq(expelled(4, 0, 0xe, LIMIT + 1), 0xe);
+}
+
+/* Each side of a cut has a server, which hears its own side only. */
+TEST(one_side_of_a_cut_goes_on)
+{
+    for (int32_t count = 2; count <= 6; count++)
+        for (uint64_t side = 1; side < (UINT64_C(1) << count) - 1; side++) {
+            uint64_t other = ((UINT64_C(1) << count) - 1) & ~side;
+            uint64_t here = expelled(count, other, other, LIMIT + 1);
+            uint64_t there = expelled(count, side, side, LIMIT + 1);
+            int32_t more = __builtin_popcountll(side) - __builtin_popcountll(other);
+            bool stays = more > 0 || (more == 0 && (side & 1));
+            ck_assert_uint_eq(here, stays ? other : 0);
+            ck_assert_uint_eq(there, stays ? 0 : side);
+        }
+}
+
+/* The processes beyond a cut are not heard for the last time at the same moment. */
+TEST(a_cut_off_process_does_not_expel_the_others_one_by_one)
+{
+    uint64_t heard_ns[WF_ROUND_MOST] = {NOW, NOW - LIMIT - 1, NOW - LIMIT + 50, NOW - LIMIT + 200};
+    struct wf_round_silence silence = {.present = 0xf,
+                                       .far = 0xe,
+                                       .heard_ns = heard_ns,
+                                       .now_ns = NOW,
+                                       .limit_ns = LIMIT,
+                                       .may_be_cut = true};
+
+    ck_assert_uint_eq(wf_round_silent(&silence), 0);
+    silence.may_be_cut = false; /* a launcher's server is alone */
+    ck_assert_uint_eq(wf_round_silent(&silence), 0x2);
+}
