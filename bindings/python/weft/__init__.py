@@ -32,6 +32,7 @@ from ._clip import clip_gradient_norm as clip_gradient_norm, clip_gradient_value
 from ._comm import Comm as Comm
 from ._context import Context as Context
 from ._device import Stream as Stream, Symm as Symm
+from ._elastic import Generation as Generation, elastic as elastic
 from ._experts import Experts as Experts, Overlap as Overlap, Routing as Routing
 from ._files import (  # fmt: skip
     Checkpoint as Checkpoint, Writer as Writer, load as load, load_into as load_into, reshard as reshard, save as save, save_begin as save_begin, verify as verify,
