@@ -137,9 +137,22 @@ struct function {
 extern const struct function functions[];
 extern const size_t function_count;
 
+/* call_driver.c: what the cases of a function use. */
+extern const struct function *function;
+extern struct world world;
+/* True if the case that begins here was not run by an earlier child. */
+bool begin_case(const char *format, ...) WEFT_PRINTF(1, 2);
+void expect(bool holds, const char *what);
+void fill(uintptr_t *p);
+struct answer call(const uintptr_t *p);
+/* Results that have an address were not written, from the end of struct_size on. */
+void expect_untouched(const uintptr_t *p);
+/* The program's: the cases of `function`. */
+void test_function(void);
+
 /* call_world.c: the objects, and arguments in slot AT. */
 void make_world(struct world *w);
-void prepare_call(struct world *w, const char *function);
+void prepare_call(struct world *w, const char *name);
 void *result(struct world *w, int at);
 void *released(struct world *w, int at, void *object);
 void *options(struct world *w, int at, size_t bytes);

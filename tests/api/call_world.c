@@ -252,11 +252,11 @@ void make_world(struct world *w)
     MUST(weft_overlap_create(w->context, w->mesh, "0", overlap_options(w, 0), &w->overlap));
 }
 
-void prepare_call(struct world *w, const char *function)
+void prepare_call(struct world *w, const char *name)
 {
     /* A message to the rank itself needs a receive, and an end needs a begin. */
-    if (strcmp(function, "weft_send") == 0 || strcmp(function, "weft_receive") == 0 ||
-        strcmp(function, "weft_group_end") == 0)
+    if (strcmp(name, "weft_send") == 0 || strcmp(name, "weft_receive") == 0 ||
+        strcmp(name, "weft_group_end") == 0)
         MUST(weft_group_begin(w->comm));
 }
 

@@ -97,10 +97,11 @@ static weft_status run_sample(struct sample *sample, uint64_t *nanoseconds)
     if (fdatasync(sample->fd) != 0)
         return wf_fail(WEFT_ERR_SYSTEM, "%s: %s", reshard->path, kit_error_text(errno));
     bytes = atomic_load(&sample->bytes);
-    if (bytes == 0) return WEFT_OK;
-    *nanoseconds = share(atomic_load(&sample->read_ns), bytes, reshard->bytes) / jobs +
-                   share(atomic_load(&sample->write_ns), bytes, reshard->written) / jobs +
-                   share(wf_now_ns() - begun, bytes, reshard->written);
+    *nanoseconds = bytes == 0
+                       ? 0
+                       : share(atomic_load(&sample->read_ns), bytes, reshard->bytes) / jobs +
+                             share(atomic_load(&sample->write_ns), bytes, reshard->written) / jobs +
+                             share(wf_now_ns() - begun, bytes, reshard->written);
     return WEFT_OK;
 }
 
@@ -112,8 +113,10 @@ weft_status weft_reshard_predict(weft_reshard *reshard, uint64_t *nanoseconds)
 
     WF_TRY(wf_require_kind(reshard, WF_KIND_RESHARD, "weft_reshard_predict: reshard"));
     WF_TRY(wf_require(nanoseconds, "weft_reshard_predict: nanoseconds"));
-    *nanoseconds = 0;
-    if (reshard->steps == 0) return WEFT_OK;
+    if (reshard->steps == 0) {
+        *nanoseconds = 0;
+        return WEFT_OK;
+    }
     each = reshard->bytes / reshard->steps + 1;
     sample.steps = SAMPLE / each + 1;
     if (sample.steps > MOST_STEPS) sample.steps = MOST_STEPS;
