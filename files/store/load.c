@@ -161,11 +161,11 @@ static weft_status prepare_into(struct load *load, size_t count, weft_tensor *co
     WF_TRY(begin(load, options));
     if (count > 0) WF_TRY(wf_require(tensors, "weft_load_into: tensors"));
     if (load->options.name_count != (load->options.names != NULL ? count : 0))
-        return wf_fail(
-            WEFT_ERR_INVALID,
-            "weft_load_options.name_count is %zu for %zu tensor%s; expected one name per "
-            "tensor, or none",
-            load->options.name_count, count, count == 1 ? "" : "s");
+        return wf_fail(WEFT_ERR_INVALID,
+                       "weft_load_options.names has %zu entries (name_count) for %zu tensor%s; "
+                       "expected one name per "
+                       "tensor, or none",
+                       load->options.name_count, count, count == 1 ? "" : "s");
     load->tensors = wf_calloc(count, sizeof *load->tensors);
     if (load->tensors == NULL) return wf_fail_memory(count * sizeof *load->tensors);
     for (size_t i = 0; i < count; i++) {

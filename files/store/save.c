@@ -150,11 +150,11 @@ static weft_status check(struct wf_save *save, const char *path, weft_tensor *co
         WF_TRY(wf_require_kind(save->options.layout, WF_KIND_LAYOUT, "weft_save_options: layout"));
     WF_TRY(check_format(&save->options));
     if (save->options.name_count != (save->options.names != NULL ? count : 0))
-        return wf_fail(
-            WEFT_ERR_INVALID,
-            "weft_save_options.name_count is %zu for %zu tensor%s; expected one name per "
-            "tensor, or none",
-            save->options.name_count, count, count == 1 ? "" : "s");
+        return wf_fail(WEFT_ERR_INVALID,
+                       "weft_save_options.names has %zu entries (name_count) for %zu tensor%s; "
+                       "expected one name per "
+                       "tensor, or none",
+                       save->options.name_count, count, count == 1 ? "" : "s");
     WF_TRY(wf_store_check_stream(&save->call, save->options.stream));
     save->path = wf_strdup(path);
     if (save->path == NULL) return wf_fail_memory(strlen(path) + 1);

@@ -125,7 +125,7 @@ def test_main_entry_points_have_an_example(place):
 
 def test_a_docstring_says_what_it_compares_with():
     assert [place for place, text in DOCSTRINGS if re.match(r"The same(?:,| for | with )", text)] == []
-    assert _weft.Context._save_begin.__doc__.startswith("As weft.save, while the caller goes on")
+    assert _weft.Context._save_begin.__doc__.startswith("As weft.save, while the caller continues")
 
 def test_values_that_c_tells_of_together_have_texts_of_their_own():
     for place, names in (

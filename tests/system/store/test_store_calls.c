@@ -300,7 +300,8 @@ static weft_status refuse_saves(weft_context *context, weft_tensor *tensor)
     FAILS(weft_save(context, in_folder("none/x"), 1, &tensor, NULL), WEFT_ERR_SYSTEM, "rank 0:");
     FAILS(weft_save(context, in_folder("new"), 2, twice, NULL), WEFT_ERR_INVALID, "two tensors");
     FAILS(weft_save(context, in_folder("new"), 2, twice, &named), WEFT_ERR_INVALID,
-          "weft_save_options.name_count is 1 for 2 tensors; expected one name per tensor");
+          "weft_save_options.names has 1 entries (name_count) for 2 tensors; expected one name per "
+          "tensor");
     FAILS(weft_save(context, in_folder(rank == 3 ? "other" : "new"), 1, &tensor, NULL),
           WEFT_ERR_MISMATCH, "rank 0 and rank 3 save with different paths: \"/");
     HOLDS(strstr(weft_last_error(), "/new\" and \"/") != NULL);

@@ -104,7 +104,8 @@ TEST_BY(run, tensors_that_do_not_fit_are_refused_on_all_ranks, weft_context *con
     FAILS(weft_load_into(context, from, 1, &nameless, NULL), WEFT_ERR_INVALID,
           "tensors[0] has no name");
     FAILS(weft_load_into(context, from, 1, &good, &two), WEFT_ERR_INVALID,
-          "weft_load_options.name_count is 2 for 1 tensor; expected one name per tensor");
+          "weft_load_options.names has 2 entries (name_count) for 1 tensor; expected one name per "
+          "tensor");
     FAILS(weft_load_into(context, from, 1, &good, &absent), WEFT_ERR_NOT_FOUND, "\"v\"");
     FAILS(weft_load_into(context, rank == 2 ? NULL : from, 1, &good, NULL), WEFT_ERR_INVALID,
           "rank 2: weft_load_into: from is NULL");
