@@ -138,8 +138,11 @@ static weft_status begin(struct load *load, const weft_load_options *options)
 static weft_status prepare(struct load *load, const weft_load_options *options, weft_tensor **out)
 {
     WF_TRY(begin(load, options));
-    if (load->layout != NULL || load->from->mesh == NULL)
+    if (load->layout != NULL)
         WF_TRY(wf_require_kind(load->layout, WF_KIND_LAYOUT, "weft_load: layout"));
+    else if (load->from->mesh == NULL)
+        return wf_fail(WEFT_ERR_INVALID, "weft_load: layout is NULL, but only a checkpoint with a "
+                                         "file per rank has a layout of its own");
     if ((load->options.names != NULL) != (load->options.name_count > 0))
         return wf_fail(WEFT_ERR_INVALID,
                        "the options have %s `names`, but name_count is %zu; set both or none",
