@@ -121,7 +121,7 @@ def result_hint(generator, member, rows, result):
 
 def may_be_none(row, text):
     return row.is_absent or row.kind == "ADDRESS" or row.kind in ("HANDLE", "TEXT", "RECORD", "LIST") and (row.kind != "RECORD" or row.is_pointer) and \
-        bool(re.search(r"\bNULL\b", re.sub(r"\b[A-Z_]+ may be NULL[^.;]*[.;]?|NULL for NULL|NULL arguments", "", text))) and (row.is_out or row.name == "result")
+        bool(re.search(r"\bNULL\b", re.sub(r"\b[A-Z_]+ may be NULL[^.;]*[.;]?|NULL for NULL|NULL arguments|\b(?!OUT\b)[A-Z_]+\s+is\s+NULL", "", text))) and (row.is_out or row.name == "result")
 
 
 def signature(generator, member, rows, with_hints):

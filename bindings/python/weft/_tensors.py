@@ -56,9 +56,9 @@ class Tensor(_weft.Tensor):
         """The whole tensor on one rank, or on every rank.  Collective.  Options as in move."""
         return super().full(rank, stream, **options)
 
-    def compare(self, other: Tensor, stream: _weft._StreamLike = None) -> dict[str, Any]:
-        """How two tensors differ.  Collective."""
-        found = super().compare(other, stream)
+    def compare(self, second: Tensor, stream: _weft._StreamLike = None, **options: Unpack[_weft._TensorCompareOptions]) -> dict[str, Any]:
+        """How two tensors differ.  Collective.  The second is moved to the layout of this one; options as in move."""
+        found = super().compare(second, stream, **options)
         return {**found, "index": found["index"][: self.spec.dims]}
 
     def move_into(self, target: Tensor, stream: Any = None, **options: Unpack[_weft._MoveIntoOptions]) -> None:
