@@ -312,7 +312,7 @@ def test_every_class_has_a_text_of_its_own(alone, simulated):
     group = fsdp.group([tensor])
     move = weft.Move(alone, [spec], [spec])
     for thing, text in (
-        (fsdp, "<weft.FSDP>"), (group, "<weft.FSDPGroup, count 1, state 'sharded'"), (weft.Stream(alone), "<weft.Stream>"),
+        (fsdp, "<weft.FSDP, groups 1"), (group, "<weft.FSDPGroup, count 1, state 'sharded'"), (weft.Stream(alone), "<weft.Stream>"),
         (weft.Work(alone), "<weft.Work>"), (schedule.simulate(), "<weft.Timeline, makespan"), (move, "<weft.Move>"),
         (tensor.local(0), "<weft.Shard, shape (4,)"), (weft.CostTable("default"), "<weft.CostTable, name 'default'>"),
         (weft.AttentionPlan(weft.mesh("cp=2"), "cp", 8), "<weft.AttentionPlan, ranks 2"), (weft.counts(alone), "<weft.Counts, not begun>"),
