@@ -39,7 +39,7 @@ weft_status wf_fence_begin(weft_context *context)
 {
     size_t bytes = (size_t)context->size * sizeof *context->peers;
 
-    if (context->terms.ranks_min == 0) return WEFT_OK;
+    if (context->terms.ranks_min == 0 || context->peers != NULL) return WEFT_OK;
     context->peers = wf_alloc(bytes);
     if (context->peers == NULL) return wf_fail_memory(bytes);
     for (int32_t rank = 0; rank < context->size; rank++)
@@ -59,6 +59,7 @@ void wf_fence_note(weft_context *context, int32_t rank, const struct wf_process 
 {
     struct wf_peer *peer = &context->peers[rank];
 
+    if (peer->pidfd >= 0) wf_fd_close(peer->pidfd);
     *peer = (struct wf_peer){
         .pidfd = -1, .pid = process->pid, .is_near = near && rank != context->rank};
     if (!peer->is_near || process->space == 0 || process->space != wf_fence_process().space ||

@@ -214,13 +214,27 @@ static void sort_lost(struct wf_next *next)
 
 /* ---- the next generation ---- */
 
+/* The processes of MEMBERS are known by their new numbers before these show them again: one of them
+ * may be lost until then. */
+static void renumber_peers(weft_context *context, uint64_t members)
+{
+    size_t kept = 0;
+
+    for (int32_t rank = 0; context->peers != NULL && rank < context->size; rank++) {
+        if (members >> rank & 1)
+            context->peers[kept++] = context->peers[rank];
+        else if (context->peers[rank].pidfd >= 0)
+            wf_fd_close(context->peers[rank].pidfd);
+    }
+}
+
 static void take_place(weft_context *context, const struct wf_decision *decision,
                        struct wf_client *client, struct wf_server *server)
 {
     if (context->client != NULL) wf_client_move_on(context->client);
     wf_client_release(&context->client, NULL);
     wf_server_release(&context->server);
-    wf_fence_end(context);
+    renumber_peers(context, decision->members);
     wf_free(context->host_ids);
     context->host_ids = NULL;
     context->client = client;
