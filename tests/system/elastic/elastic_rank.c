@@ -100,14 +100,16 @@ static bool is_right(const weft_tensor *tensor, const float *memory, int step)
     return true;
 }
 
-/* Two replicas of two shards, while there are four ranks; otherwise a replica per rank. */
+/* Two replicas of two shards, while there are four ranks; otherwise, and with ELASTIC_REPLICAS, a
+ * replica per rank. */
 static weft_status make_tensor(struct rank *rank)
 {
     int size = weft_size(rank->ctx);
+    bool is_split = size == 4 && getenv("ELASTIC_REPLICAS") == NULL;
     char text[32], layout[64];
 
-    snprintf(text, sizeof text, size == 4 ? "dp=2,tp=2" : "x=%d", size);
-    snprintf(layout, sizeof layout, "f32[%d,%d] %s", ROWS, COLUMNS, size == 4 ? "R,S(0)" : "R");
+    snprintf(text, sizeof text, is_split ? "dp=2,tp=2" : "x=%d", size);
+    snprintf(layout, sizeof layout, "f32[%d,%d] %s", ROWS, COLUMNS, is_split ? "R,S(0)" : "R");
     TRY(weft_mesh_parse(text, &rank->mesh));
     TRY(weft_spec_parse(rank->mesh, layout, &rank->spec));
     TRY(weft_tensor_create(rank->ctx, rank->spec, NULL, &rank->tensor));
@@ -255,7 +257,8 @@ static weft_status check_refusals(struct rank *rank)
     EXPECT(weft_all_reduce(rank->part, &x, &x, 1, WEFT_DTYPE_F32, WEFT_REDUCE_SUM, NULL) ==
            WEFT_ERR_INVALID);
     EXPECT(strstr(weft_last_error(), text) != NULL);
-    EXPECT(weft_redistribute(rank->bound, NULL, NULL, NULL, NULL) == WEFT_ERR_INVALID);
+    EXPECT(rank->bound == NULL ||
+           weft_redistribute(rank->bound, NULL, NULL, NULL, NULL) == WEFT_ERR_INVALID);
     EXPECT(strstr(weft_last_error(), text) != NULL);
     weft_bound_release(&rank->bound);
     EXPECT(rank->symm == NULL || weft_symm_barrier(rank->symm, NULL) == WEFT_ERR_INVALID);
@@ -325,7 +328,8 @@ static weft_status check_info(struct rank *rank, const weft_next_info *next)
     EXPECT(next->old_count == (size_t)next->size);
     EXPECT(rank->first_of[next->old_ranks[next->rank]] == rank->first);
     EXPECT(next->step >= (uint64_t)rank->done && next->step <= (uint64_t)rank->done + 1);
-    EXPECT(!weft_context_wants_next(rank->ctx));
+    /* Another rank may be lost by now, but not where the events are the only ones. */
+    EXPECT(getenv("ELASTIC_REPLICAS") != NULL || !weft_context_wants_next(rank->ctx));
     for (size_t i = 0; i < next->lost_count; i++) {
         printf("lost %d: %s\n", rank->first_of[next->lost[i]], next->reasons[i]);
         EXPECT(strncmp(next->reasons[i], "is gone", 7) == 0 ||
@@ -352,12 +356,12 @@ static weft_status make_part(struct rank *rank)
 {
     weft_plan *plan = NULL;
 
+    rank->part_generation = weft_context_generation(rank->ctx);
     TRY(weft_comm_split(weft_world(rank->ctx), 0, 0, NULL, &rank->part));
     TRY(weft_plan_create(rank->spec, rank->spec, NULL, &plan));
     TRY(weft_plan_bind(plan, weft_world(rank->ctx), NULL, &rank->bound));
     weft_plan_release(&plan);
     if (rank->is_one_host) TRY(weft_symm_create(rank->part, 64, NULL, &rank->symm));
-    rank->part_generation = weft_context_generation(rank->ctx);
     return WEFT_OK;
 }
 
@@ -427,6 +431,8 @@ static weft_status run(struct rank *rank)
     TRY(exchange_pids(rank));
     TRY(make_tensor(rank));
     TRY(make_part(rank));
+    printf("generation 1 has begun\n");
+    fflush(stdout);
     for (;;) {
         status = work(rank);
         /* A rank may be lost before the communicators of the next generation are used. */
