@@ -5,6 +5,7 @@
 #include "common/model.h"
 #include "schedule/request.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -171,15 +172,15 @@ static int print(const struct cli_command *command, const struct cli_args *args,
 /* BATCH sequences are no multiple of EACH, which a microbatch of all ranks has. */
 static weft_status refuse_batch(int64_t batch, int64_t each)
 {
-    static const char reason[] =
-        "--batch is %lld sequences, and a microbatch of all ranks has %lld, "
-        "which do not divide it; ";
-    long long less = (long long)(batch / each * each), more = less + (long long)each;
+    int64_t less = batch / each * each;
     struct wf_text text = {0};
 
-    wf_text_add(&text, reason, (long long)batch, (long long)each);
-    if (less > 0) wf_text_add(&text, "%lld or ", less);
-    wf_text_add(&text, "%lld fit", more);
+    wf_text_add(&text,
+                "--batch is %" PRId64 " sequences, and a microbatch of all ranks has %" PRId64
+                ", which do not divide it; ",
+                batch, each);
+    if (less > 0) wf_text_add(&text, "%" PRId64 " or ", less);
+    wf_text_add(&text, "%" PRId64 " fit", less + each);
     return wf_fail_text(WEFT_ERR_INVALID, &text, "%s", text.data != NULL ? text.data : "");
 }
 
