@@ -10,22 +10,20 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- which devices UCX uses ---- */
+/* ---- UCX's settings ---- */
 
-/* The user has not chosen devices, by UCX_NET_DEVICES or UCX's file of settings. */
-static bool any_device(const ucp_config_t *config)
+/* What UCX takes from its variables and its file of settings, a line each; NULL: out of memory.  To
+ * be freed. */
+static char *print_settings(const ucp_config_t *config)
 {
     char *text = NULL;
     size_t bytes = 0;
     FILE *stream = open_memstream(&text, &bytes);
-    bool any;
 
-    if (stream == NULL) return false;
+    if (stream == NULL) return NULL;
     ucx.ucp_config_print(config, stream, NULL, UCS_CONFIG_PRINT_CONFIG);
     fclose(stream);
-    any = strstr(text, "NET_DEVICES=all\n") != NULL;
-    free(text);
-    return any;
+    return text;
 }
 
 static bool host_has_rdma(void)
@@ -41,16 +39,39 @@ static bool host_has_rdma(void)
     return has;
 }
 
-/* UCX takes every interface for reachable, also the bridges of container engines.  The interface
- * that the hosts share is better, unless there are devices that are faster than TCP. */
+/* Change what the user has not set.
+ *
+ * UCX takes every interface for reachable, also the bridges of container engines.  The interface
+ * that the hosts share is better, unless there are devices that are faster than TCP.
+ *
+ * Over TCP, UCX 1.13 may put large messages into the receiver's memory, and ends the process if
+ * such a message is confirmed after its connection has been ended.  Messages in parts are as
+ * fast. */
+static ucs_status_t set_defaults(const struct net_ranks *ranks, const char *settings,
+                                 ucp_config_t *config)
+{
+    bool has_rdma = host_has_rdma(), any_device = strstr(settings, "NET_DEVICES=all\n") != NULL;
+    bool knows_interface = ranks->interface != NULL && ranks->interface[0] != '\0';
+    ucs_status_t status = UCS_OK;
+
+    if (any_device && knows_interface && (!has_rdma || plug_knob("WEFT_GLOO_INTERFACE") != NULL))
+        status = ucx.ucp_config_modify(config, "NET_DEVICES", ranks->interface);
+    if (status == UCS_OK && strstr(settings, "RNDV_SCHEME=auto\n") != NULL &&
+        (!has_rdma || strstr(settings, "TLS=tcp\n") != NULL))
+        status = ucx.ucp_config_modify(config, "RNDV_SCHEME", "am");
+    return status;
+}
+
 static ucs_status_t configure(const struct net_ranks *ranks, ucp_config_t **out)
 {
     ucs_status_t status = ucx.ucp_config_read(NULL, NULL, out);
+    char *settings;
 
-    if (status != UCS_OK || ranks->interface == NULL || ranks->interface[0] == '\0') return status;
-    if (!any_device(*out)) return UCS_OK;
-    if (!host_has_rdma() || plug_knob("WEFT_GLOO_INTERFACE") != NULL)
-        status = ucx.ucp_config_modify(*out, "NET_DEVICES", ranks->interface);
+    if (status != UCS_OK) return status;
+    settings = print_settings(*out);
+    if (settings == NULL) return UCS_ERR_NO_MEMORY;
+    status = set_defaults(ranks, settings, *out);
+    free(settings);
     return status;
 }
 

@@ -112,8 +112,10 @@ static bool take(struct ucx_op *op, const struct content *content)
 {
     struct net_group *group = op->peer->group;
     size_t bytes = op->header.bytes;
-    const ucp_request_param_t param = {.op_attr_mask =
-                                           UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA,
+    /* With the flag there is one way in which a receive ends: its callback. */
+    const ucp_request_param_t param = {.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK |
+                                                       UCP_OP_ATTR_FIELD_USER_DATA |
+                                                       UCP_OP_ATTR_FLAG_NO_IMM_CMPL,
                                        .cb = {.recv_am = data_moved},
                                        .user_data = op};
     struct net_failure failure;
@@ -139,6 +141,7 @@ static bool take(struct ucx_op *op, const struct content *content)
         return false;
     }
     request = ucx.ucp_am_recv_data_nbx(group->worker, content->descriptor, op->data, bytes, &param);
+    if (op->finished) return true; /* its callback has run */
     if (UCS_PTR_IS_PTR(request))
         op->request = request;
     else
@@ -221,6 +224,14 @@ static void deliver_early(struct ucx_peer *peer)
     }
 }
 
+/* It came too early, and comes again. */
+static bool is_waiting(const struct ucx_peer *peer, uint32_t number)
+{
+    for (const struct ucx_arrival *arrival = peer->early; arrival != NULL; arrival = arrival->next)
+        if (arrival->header.number == number) return true;
+    return false;
+}
+
 /* The peer that sent this; NULL: nobody of this group did. */
 static struct ucx_peer *sender(struct net_group *group, const struct ucx_header *header)
 {
@@ -252,6 +263,7 @@ ucs_status_t ucx_arrived(void *argument, const void *given, size_t header_bytes,
     }
     if (!peer->said_hello || (int32_t)(header.number - peer->received) < 0) return UCS_OK;
     if (header.number != peer->received) {
+        if (is_waiting(peer, header.number)) return UCS_OK;
         used = keep(peer, &peer->early, &content);
     } else {
         used = deliver(peer, &content);

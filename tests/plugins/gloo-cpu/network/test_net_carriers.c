@@ -204,6 +204,14 @@ TEST(messages_of_all_sizes_arrive)
     run(RANKS, 300 * SECOND_NS, everyone_writes_to_everyone);
 }
 
+/* UCX 1.13 ended the process if data that it had put into a peer's memory was confirmed after the
+ * connection had been ended. */
+TEST(connections_end_right_after_large_messages)
+{
+    for (int i = 0; i < 20; i++)
+        run(RANKS, 300 * SECOND_NS, everyone_writes_to_everyone);
+}
+
 static void out_of_order(struct world *world, int32_t rank, struct net_group *group)
 {
     struct net_part parts[3];
