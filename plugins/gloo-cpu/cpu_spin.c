@@ -26,6 +26,11 @@ bool cpu_spin_has_room(void)
     return has_room(1);
 }
 
+bool cpu_spin_has_room_for_kernel(void)
+{
+    return has_room(2);
+}
+
 bool cpu_spin_begin(void)
 {
     int32_t mine = 1 + atomic_fetch_add_explicit(&spinning, 1, memory_order_relaxed);

@@ -11,6 +11,8 @@
 void cpu_spin_expect(int32_t ranks);
 /* True if each of the ranks has a processor. */
 bool cpu_spin_has_room(void);
+/* True if each has two, one of them for the kernel, which delivers what comes over the network. */
+bool cpu_spin_has_room_for_kernel(void);
 /* Take a processor for a thread that is not the main one of its rank.  False if there would be too
  * few if every rank did the same. */
 bool cpu_spin_begin(void);

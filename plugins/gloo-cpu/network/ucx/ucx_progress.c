@@ -2,7 +2,10 @@
  *
  * The first thread that waits makes progress for all, and the others sleep until something changes.
  * It spins, then yields, then sleeps until UCX has an event.  It never holds the lock between two
- * steps, so that other threads can start messages. */
+ * steps, so that other threads can start messages.
+ *
+ * Where others want the processor, a thread that yields gets it back after milliseconds, but one
+ * that sleeps gets it when its data comes.  So a yield that took long is the last for a while. */
 #include "ucx.h"
 
 #include "cpu_spin.h"
@@ -12,7 +15,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SLEEP_NS INT64_C(20000000) /* at most; events that UCX does not report are rare */
+#define SLEEP_NS   INT64_C(20000000)   /* at most; events that UCX does not report are rare */
+#define LONG_NS    UINT64_C(100000)    /* a yield that gave the processor to others */
+#define CROWDED_NS UINT64_C(100000000) /* from then on */
 
 int64_t ucx_deadline(int64_t timeout_ns)
 {
@@ -71,7 +76,7 @@ static void sleep_until_event(struct net_group *group, int64_t deadline)
         }
 }
 
-static void let_others_in(struct net_group *group, bool spins)
+static void let_others_in(struct net_group *group, bool spins, uint64_t now)
 {
     pthread_mutex_unlock(&group->lock);
     if (spins)
@@ -79,12 +84,13 @@ static void let_others_in(struct net_group *group, bool spins)
     else
         sched_yield();
     pthread_mutex_lock(&group->lock);
+    if (!spins && plug_now() - now > LONG_NS) group->crowded_until = now + CROWDED_NS;
 }
 
 static void lead(struct net_group *group, bool (*done)(const void *), const void *argument,
                  int64_t deadline)
 {
-    uint64_t spin_ns = cpu_spin_has_room() ? CPU_SPIN_NS : 0, idle_since = 0;
+    uint64_t spin_ns = cpu_spin_has_room_for_kernel() ? CPU_SPIN_NS : 0, idle_since = 0;
 
     for (;;) {
         uint64_t now, idle;
@@ -95,8 +101,8 @@ static void lead(struct net_group *group, bool (*done)(const void *), const void
         if (deadline >= 0 && (int64_t)now >= deadline) return;
         if (moved || idle_since == 0) idle_since = now;
         idle = now - idle_since;
-        if (idle < spin_ns + CPU_YIELD_NS)
-            let_others_in(group, idle < spin_ns);
+        if (idle < spin_ns + CPU_YIELD_NS && now >= group->crowded_until)
+            let_others_in(group, idle < spin_ns, now);
         else
             sleep_until_event(group, deadline);
     }
