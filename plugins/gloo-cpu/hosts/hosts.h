@@ -1,14 +1,19 @@
 /* hosts.h - communicators whose ranks are on several hosts.
  *
- * Within a host ranks share memory (shm.h).  The first rank of each host is its leader.  Leaders
- * communicate over the network (network/network.h).  A collective uses the leader's stage, a piece
- * of shared memory.  The ranks of a host copy data for other hosts into the stage, the leaders
- * exchange the stages, and the ranks copy the received data out.  Data larger than the stage is
- * sent in several rounds.  Reductions combine the ranks of each host first, in rank order, and then
- * the hosts, in their order.  Results therefore do not depend on timing.
+ * Within a host ranks share memory (shm.h).  If all hosts have the same number of ranks, every rank
+ * communicates over the network (network/network.h) with the ranks at its place of the other hosts:
+ * these are a lane.
  *
- * Messages between ranks of different hosts go directly, without the leaders.  So do most
- * collectives where every rank is alone on its host.
+ * Otherwise, and for some collectives always, the first rank of each host is its leader, and only
+ * leaders communicate.  A collective then uses the leader's stage, a piece of shared memory.  The
+ * ranks of a host copy data for other hosts into the stage, the leaders exchange the stages, and
+ * the ranks copy the received data out.  Data larger than the stage is sent in several rounds.
+ *
+ * Reductions combine the ranks of each host first, in rank order, and then the hosts, in their
+ * order.  Results therefore do not depend on timing.
+ *
+ * Messages between ranks of different hosts go directly.  So do the blocks of collectives with one
+ * block per pair of ranks.
  *
  * A failure anywhere ends the communicator everywhere: within the host through cpu_shm_fail, and
  * beyond by disconnecting with the cause. */
@@ -32,6 +37,8 @@ struct cpu_hosts {
     int32_t count, own;     /* number of hosts, in the order of their first ranks; this host */
     int32_t *ranks, *first; /* host h has the ranks RANKS[FIRST[h]] to RANKS[FIRST[h + 1]] */
     int32_t most;           /* maximum number of ranks on a host */
+    bool is_even;           /* all hosts have as many */
+    int32_t lane;           /* of the collective: the place of the ranks that talk to each other */
 
     uint64_t stage_bytes; /* maximum bytes staged at a time; the same on all ranks */
     struct cpu_hosts_stage stage;
@@ -40,7 +47,8 @@ struct cpu_hosts {
     /* Scratch of one collective. */
     uint64_t *rank_room, *matrix; /* one number per rank, and one per pair of ranks */
     size_t *host_room;            /* one number per host */
-    struct net_part *parts;       /* two per host */
+    uint64_t *local_room;         /* four numbers per rank */
+    struct net_part *parts;       /* two per rank */
     struct cpu_shm_call call;     /* the collective, as all ranks should make it */
     unsigned char *room;          /* private memory */
     size_t room_bytes;
@@ -51,10 +59,10 @@ static inline bool cpu_hosts_leads(const struct cpu_comm *comm)
 {
     return comm->group.rank == 0;
 }
-/* The leader of HOST. */
-static inline int32_t cpu_hosts_leader(const struct cpu_hosts *hosts, int32_t host)
+/* The rank of HOST that talks to those of other hosts. */
+static inline int32_t cpu_hosts_talker(const struct cpu_hosts *hosts, int32_t host)
 {
-    return hosts->ranks[hosts->first[host]];
+    return hosts->ranks[hosts->first[host] + hosts->lane];
 }
 static inline int32_t cpu_hosts_size(const struct cpu_hosts *hosts, int32_t host)
 {
@@ -108,14 +116,20 @@ weft_status cpu_hosts_share(struct cpu_comm *comm, const struct cpu_shm_call *ca
                             unsigned char **stage);
 /* End the use of the stage.  The leader waits for the other ranks. */
 weft_status cpu_hosts_finish(struct cpu_comm *comm);
+/* Private memory of at least BYTES, until the next call of this. */
+weft_status cpu_hosts_room(struct cpu_comm *comm, size_t bytes, unsigned char **room);
 
-/* ---- hosts_leaders.c: what leaders do among each other; on other ranks these do nothing ---- */
+/* ---- hosts_network.c: what a lane does; on ranks of other lanes these do nothing ---- */
 
 /* Start messages of the collective.  PARTS name hosts as peers, and messages of one tag between two
  * hosts match in order.  The caller waits for *WORK, also after another failure. */
 weft_status cpu_hosts_start(struct cpu_comm *comm, uint32_t send_count, struct net_part *sends,
                             uint32_t receive_count, struct net_part *receives,
                             struct net_work **work);
+/* The same, for all ranks, with PARTS that name ranks. */
+weft_status cpu_hosts_start_to_ranks(struct cpu_comm *comm, uint32_t send_count,
+                                     struct net_part *sends, uint32_t receive_count,
+                                     struct net_part *receives, struct net_work **work);
 weft_status cpu_hosts_wait(struct cpu_comm *comm, struct net_work *work);
 /* Both. */
 weft_status cpu_hosts_exchange(struct cpu_comm *comm, uint32_t send_count, struct net_part *sends,
@@ -158,11 +172,21 @@ weft_status cpu_hosts_swap(struct cpu_comm *comm, const struct cpu_shm_op *op);
 /* hosts_reduce.c: all_reduce and reduce; reduce_scatter */
 weft_status cpu_hosts_reduce(struct cpu_comm *comm, const struct cpu_shm_op *op);
 weft_status cpu_hosts_reduce_scatter(struct cpu_comm *comm, const struct cpu_shm_op *op);
-/* hosts_direct.c: reductions that need no stage, as every rank is alone on its host.  Averages and
- * scales are applied within hosts, and need it.  The same answer on all ranks. */
-bool cpu_hosts_combine_directly(const struct cpu_comm *comm, const struct cpu_shm_op *op);
+/* True if the reduction needs no stage.  Averages and scales are applied within hosts, and need it.
+ * The same answer on all ranks. */
+static inline bool cpu_hosts_combine_directly(const struct cpu_shm_op *op)
+{
+    return op->reduction != WEFT_REDUCE_AVG && op->reduction != WEFT_REDUCE_PREMUL_SUM;
+}
+/* hosts_direct.c: reductions without a stage, by one rank of each host: that of the lane. */
 weft_status cpu_hosts_direct_all_reduce(struct cpu_comm *comm, const struct cpu_shm_op *op);
 weft_status cpu_hosts_direct_reduce_scatter(struct cpu_comm *comm, const struct cpu_shm_op *op);
+/* hosts_lanes.c: the same where every host has the same number of ranks, and several */
+bool cpu_hosts_have_lanes(const struct cpu_comm *comm);
+weft_status cpu_hosts_lanes_all_reduce(struct cpu_comm *comm, const struct cpu_shm_op *op);
+weft_status cpu_hosts_lanes_broadcast(struct cpu_comm *comm, const struct cpu_shm_op *op);
+weft_status cpu_hosts_lanes_all_gather(struct cpu_comm *comm, const struct cpu_shm_op *op);
+weft_status cpu_hosts_lanes_reduce_scatter(struct cpu_comm *comm, const struct cpu_shm_op *op);
 /* hosts_check.c: compare the calls of all ranks */
 weft_status cpu_hosts_check(struct cpu_comm *comm, const struct cpu_shm_op *op);
 

@@ -1,4 +1,4 @@
-/* hosts_direct.c - reductions without a stage, where every rank is alone on its host.
+/* hosts_direct.c - reductions without a stage, by one rank of each host.
  *
  * Small data is gathered by every rank in steps that double what it has, and combined there.  Large
  * data is cut into chunks.  While a rank combines one chunk of its range, the next one and the
@@ -13,26 +13,6 @@
 #define CHUNK_BYTES (UINT64_C(512) << 10)
 
 enum { PARTS, RESULTS }; /* tags of messages */
-
-bool cpu_hosts_combine_directly(const struct cpu_comm *comm, const struct cpu_shm_op *op)
-{
-    return comm->other_hosts->most == 1 && op->reduction != WEFT_REDUCE_AVG &&
-           op->reduction != WEFT_REDUCE_PREMUL_SUM;
-}
-
-static weft_status take_room(struct cpu_comm *comm, size_t bytes, unsigned char **room)
-{
-    struct cpu_hosts *hosts = comm->other_hosts;
-
-    if (hosts->room_bytes < bytes) {
-        plug_free(hosts->room);
-        hosts->room = plug_alloc(bytes);
-        hosts->room_bytes = hosts->room != NULL ? bytes : 0;
-    }
-    *room = hosts->room;
-    if (*room != NULL) return WEFT_OK;
-    return cpu_shm_fail(&comm->group, WEFT_ERR_NO_MEMORY, "out of memory for %zu bytes", bytes);
-}
 
 /* Combine COUNT elements of each of hosts->sources. */
 static void combine(const struct cpu_hosts *hosts, const struct cpu_shm_op *op, void *target,
@@ -70,7 +50,7 @@ static weft_status reduce_small(struct cpu_comm *comm, const struct cpu_shm_op *
     size_t bytes = op->count * op->element;
     unsigned char *room;
 
-    PLUG_TRY(take_room(comm, SMALL_BYTES, &room));
+    PLUG_TRY(cpu_hosts_room(comm, SMALL_BYTES, &room));
     memcpy(room, op->send, bytes);
     PLUG_TRY(gather_doubling(comm, room, bytes));
     for (int32_t h = 0; h < hosts->count; h++)
@@ -214,8 +194,8 @@ static weft_status reduce_large(struct chunks *it)
     it->step = CHUNK_BYTES / it->op->element;
     if (it->step > most) it->step = most;
     it->number = cpu_hosts_rounds(most, it->step);
-    PLUG_TRY(
-        take_room(comm, 2 * (size_t)(hosts->count - 1) * it->step * it->op->element, &it->room));
+    PLUG_TRY(cpu_hosts_room(comm, 2 * (size_t)(hosts->count - 1) * it->step * it->op->element,
+                            &it->room));
     status = run_chunks(it);
     if (status == WEFT_OK) return status;
     cpu_hosts_disconnect(comm); /* ends the remaining messages */

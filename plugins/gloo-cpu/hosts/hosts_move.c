@@ -38,6 +38,7 @@ weft_status cpu_hosts_broadcast(struct cpu_comm *comm, const struct cpu_shm_op *
         memmove(op->recv, op->send, bytes);
     if (comm->other_hosts->most == 1)
         return bytes > 0 ? cpu_hosts_send_to_all(comm, op->recv, bytes, op->root) : WEFT_OK;
+    if (cpu_hosts_have_lanes(comm)) return cpu_hosts_lanes_broadcast(comm, op);
     for (uint64_t round = 0; round < cpu_hosts_rounds(bytes, step); round++)
         PLUG_TRY(broadcast_round(comm, op, round * step, cpu_hosts_part(bytes, step, round)));
     return WEFT_OK;
@@ -157,6 +158,7 @@ weft_status cpu_hosts_all_gather_any(struct cpu_comm *comm, const struct cpu_shm
     unsigned char *copy = NULL;
     weft_status status = WEFT_OK;
 
+    if (cpu_hosts_have_lanes(comm)) return cpu_hosts_lanes_all_gather(comm, op);
     for (int32_t r = 0; r < comm->size; r++)
         if (share_of(op, r) > most) most = share_of(op, r);
     /* What arrives must not overwrite data that is sent later. */

@@ -104,8 +104,8 @@ static void *take(unsigned char **room, size_t bytes)
 static weft_status allocate(struct cpu_comm *comm)
 {
     size_t size = (size_t)comm->size, hosts = (size_t)comm->hosts;
-    size_t bytes = sizeof(struct cpu_hosts) + size * (size + 3) * sizeof(uint64_t) +
-                   hosts * (2 * sizeof(struct net_part) + 4 * sizeof(uint64_t)) + 256;
+    size_t bytes = sizeof(struct cpu_hosts) + size * (size + 7) * sizeof(uint64_t) +
+                   2 * size * sizeof(struct net_part) + 4 * hosts * sizeof(uint64_t) + 256;
     unsigned char *room = plug_alloc(bytes);
     struct cpu_hosts *it;
 
@@ -114,9 +114,10 @@ static weft_status allocate(struct cpu_comm *comm)
     it->ranks = take(&room, size * sizeof *it->ranks);
     it->first = take(&room, (hosts + 1) * sizeof *it->first);
     it->rank_room = take(&room, size * sizeof *it->rank_room);
+    it->local_room = take(&room, 4 * size * sizeof *it->local_room);
     it->matrix = take(&room, size * size * sizeof *it->matrix);
     it->host_room = take(&room, hosts * sizeof *it->host_room);
-    it->parts = take(&room, 2 * hosts * sizeof *it->parts);
+    it->parts = take(&room, 2 * size * sizeof *it->parts);
     it->sources = take(&room, hosts * sizeof *it->sources);
     it->count = comm->hosts;
     it->own = comm->host_of[comm->rank];
@@ -135,6 +136,7 @@ static void list_ranks(const struct cpu_comm *comm)
         if (at - hosts->first[h] > hosts->most) hosts->most = at - hosts->first[h];
     }
     hosts->first[hosts->count] = at;
+    hosts->is_even = hosts->most * hosts->count == comm->size;
 }
 
 static weft_status describe(struct cpu_comm *comm, struct card *card)
@@ -154,13 +156,21 @@ static weft_status describe(struct cpu_comm *comm, struct card *card)
     return cpu_hosts_addresses_find(&card->addresses);
 }
 
-/* The time limit of waits over the network is shorter than within the host, so that the first error
- * names the network. */
+/* Of several ranks that wait, each for the next, the one that waits for the rank that is late must
+ * fail first, because its error names that rank.  A rank that does not come to its host is late;
+ * then one that does not answer over the network; and at last one that waits for the network. */
 static int64_t network_timeout(const struct cpu_comm *comm)
 {
     int64_t timeout = comm->group.timeout_ns;
 
     return timeout < 0 ? timeout : timeout - timeout / 4;
+}
+
+static int64_t near_timeout(const struct cpu_comm *comm)
+{
+    int64_t timeout = comm->group.timeout_ns;
+
+    return timeout < 0 ? timeout : timeout - timeout / 8 * 3;
 }
 
 /* Cards are not trusted: their counts and lengths are bounds of loops. */
@@ -297,6 +307,7 @@ weft_status cpu_hosts_open(struct cpu_comm *comm, const weft_exchange *exchange)
     status = cpu_agree(comm, &mine, cards, sizeof mine, exchange);
     if (status == WEFT_OK) status = join(comm, &mine, cards, exchange);
     plug_free(cards);
+    comm->group.near_timeout_ns = near_timeout(comm);
     return status;
 }
 

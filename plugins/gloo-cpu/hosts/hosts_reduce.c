@@ -237,8 +237,10 @@ weft_status cpu_hosts_reduce(struct cpu_comm *comm, const struct cpu_shm_op *op)
     struct reduction it = reduction_of(comm, op);
     uint64_t step = partial_room(&it);
 
-    if (op->collective == WEFT_COLL_ALL_REDUCE && cpu_hosts_combine_directly(comm, op))
-        return cpu_hosts_direct_all_reduce(comm, op);
+    if (op->collective == WEFT_COLL_ALL_REDUCE && cpu_hosts_combine_directly(op)) {
+        if (comm->other_hosts->most == 1) return cpu_hosts_direct_all_reduce(comm, op);
+        if (cpu_hosts_have_lanes(comm)) return cpu_hosts_lanes_all_reduce(comm, op);
+    }
     for (uint64_t round = 0; round < cpu_hosts_rounds(op->count, step); round++)
         PLUG_TRY(reduce_round(&it, round * step, cpu_hosts_part(op->count, step, round)));
     return WEFT_OK;
@@ -321,7 +323,10 @@ weft_status cpu_hosts_reduce_scatter(struct cpu_comm *comm, const struct cpu_shm
     struct reduction it = reduction_of(comm, op);
     uint64_t most = 0, step = partial_room(&it) / (uint64_t)comm->size;
 
-    if (cpu_hosts_combine_directly(comm, op)) return cpu_hosts_direct_reduce_scatter(comm, op);
+    if (cpu_hosts_combine_directly(op)) {
+        if (comm->other_hosts->most == 1) return cpu_hosts_direct_reduce_scatter(comm, op);
+        if (cpu_hosts_have_lanes(comm)) return cpu_hosts_lanes_reduce_scatter(comm, op);
+    }
     for (int32_t r = 0; r < comm->size; r++)
         if (block_count(op, r) > most) most = block_count(op, r);
     if (step == 0) step = 1;

@@ -27,6 +27,7 @@ weft_status cpu_hosts_run(struct cpu_comm *comm, const struct cpu_shm_op *op)
     weft_status status = WEFT_OK;
 
     comm->group.doing = cpu_call_name(op->collective);
+    comm->other_hosts->lane = 0;
     if (comm->group.flags & WEFT_COMM_CHECK) status = cpu_hosts_check(comm, op);
     comm->other_hosts->call = cpu_shm_call_of(op, comm->size);
     if (status == WEFT_OK) status = run(comm, op);

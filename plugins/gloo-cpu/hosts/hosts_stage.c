@@ -1,4 +1,4 @@
-/* hosts_stage.c - the leader's stage. */
+/* hosts_stage.c - the leader's stage, and room of each rank. */
 #include "hosts.h"
 
 static weft_status grow(struct cpu_comm *comm, uint64_t bytes)
@@ -46,4 +46,18 @@ weft_status cpu_hosts_finish(struct cpu_comm *comm)
     PLUG_TRY(cpu_shm_confirm(&comm->group, 0));
     cpu_shm_done(&comm->group);
     return cpu_hosts_leads(comm) ? cpu_shm_settle(&comm->group, -1) : WEFT_OK;
+}
+
+weft_status cpu_hosts_room(struct cpu_comm *comm, size_t bytes, unsigned char **room)
+{
+    struct cpu_hosts *hosts = comm->other_hosts;
+
+    if (hosts->room_bytes < bytes) {
+        plug_free(hosts->room);
+        hosts->room = plug_alloc(bytes);
+        hosts->room_bytes = hosts->room != NULL ? bytes : 0;
+    }
+    *room = hosts->room;
+    if (*room != NULL) return WEFT_OK;
+    return cpu_shm_fail(&comm->group, WEFT_ERR_NO_MEMORY, "out of memory for %zu bytes", bytes);
 }

@@ -2,11 +2,14 @@
  * their variants with counts.
  *
  * All sizes are in bytes.  First every rank gets the lengths of all blocks, from its arguments if
- * these are equal on all ranks, else from the other ranks.  Then the blocks are sent in rounds of
- * STEP bytes per block. */
+ * these are equal on all ranks, else from the other ranks.  Then every block goes directly to its
+ * rank.  Small blocks between many ranks go through the leaders' stages instead, in rounds of STEP
+ * bytes per block. */
 #include "hosts.h"
 
 #include <string.h>
+
+#define DIRECT_BYTES 4096 /* blocks from here on go directly, between however many ranks */
 
 struct swap {
     struct cpu_comm *comm;
@@ -222,75 +225,142 @@ static weft_status swap_round(struct swap *swap)
     return cpu_hosts_finish(comm);
 }
 
-/* ---- without a stage ---- */
+/* ---- without a stage: every block goes directly to its rank ---- */
 
-/* What arrives would overwrite what is sent. */
-static bool overwrites(const struct swap *swap, uint64_t *send_end)
+/* Where all blocks of a buffer end, and what arrives, in bytes. */
+struct extent {
+    uint64_t send_end, begin, end;
+};
+
+static struct extent extent_of(const struct swap *swap)
 {
-    uint64_t begin = UINT64_MAX, end = 0;
+    struct extent it = {.begin = UINT64_MAX};
 
-    *send_end = 0;
     for (int32_t r = 0; r < swap->comm->size; r++) {
         struct block out = outgoing(swap, r), in = incoming(swap, r);
 
-        if (out.bytes > 0 && out.offset + out.bytes > *send_end) *send_end = out.offset + out.bytes;
-        if (in.bytes == 0 || r == swap->comm->rank) continue;
-        if (in.offset < begin) begin = in.offset;
-        if (in.offset + in.bytes > end) end = in.offset + in.bytes;
+        if (out.bytes > 0 && out.offset + out.bytes > it.send_end)
+            it.send_end = out.offset + out.bytes;
+        /* A rank that is alone on its host takes its own block when all else is done. */
+        if (in.bytes == 0 || (r == swap->comm->rank && swap->comm->group.size == 1)) continue;
+        if (in.offset < it.begin) it.begin = in.offset;
+        if (in.offset + in.bytes > it.end) it.end = in.offset + in.bytes;
     }
-    return end > 0 && cpu_hosts_overlap(swap->op->send, *send_end,
-                                        (const unsigned char *)swap->op->recv + begin, end - begin);
+    return it;
 }
 
-static weft_status swap_directly(const struct swap *swap)
+/* What arrives would overwrite what is sent. */
+static bool overwrites(const struct swap *swap, const struct extent *it)
+{
+    return it->end > 0 && cpu_hosts_overlap(swap->op->send, it->send_end,
+                                            (const unsigned char *)swap->op->recv + it->begin,
+                                            it->end - it->begin);
+}
+
+static weft_status start_messages(const struct swap *swap, struct net_work **work)
 {
     struct cpu_comm *comm = swap->comm;
-    struct cpu_hosts *hosts = comm->other_hosts;
-    struct net_part *sends = hosts->parts, *receives = hosts->parts + hosts->count;
-    struct block own = outgoing(swap, comm->rank);
+    struct net_part *sends = comm->other_hosts->parts, *receives = sends + comm->size;
     uint32_t send_count = 0, receive_count = 0;
 
-    for (int32_t i = 1; i < hosts->count; i++) {
+    for (int32_t i = 1; i < comm->size; i++) {
         int32_t to = (comm->rank + i) % comm->size;
         int32_t from = (comm->rank - i + comm->size) % comm->size;
         struct block out = outgoing(swap, to), in = incoming(swap, from);
 
-        if (out.bytes > 0)
+        if (comm->places[to] < 0 && out.bytes > 0)
             sends[send_count++] =
                 (struct net_part){.peer = to,
                                   .data = (unsigned char *)swap->op->send + out.offset,
                                   .bytes = out.bytes};
-        if (in.bytes > 0)
+        if (comm->places[from] < 0 && in.bytes > 0)
             receives[receive_count++] =
                 (struct net_part){.peer = from,
                                   .data = (unsigned char *)swap->op->recv + in.offset,
                                   .bytes = in.bytes};
     }
-    PLUG_TRY(cpu_hosts_exchange(comm, send_count, sends, receive_count, receives));
-    if (own.bytes > 0)
+    return cpu_hosts_start_to_ranks(comm, send_count, sends, receive_count, receives, work);
+}
+
+static weft_status swap_within_host(const struct swap *swap)
+{
+    struct cpu_comm *comm = swap->comm;
+    size_t size = (size_t)comm->group.size;
+    uint64_t *room = comm->other_hosts->local_room;
+    struct cpu_shm_call call = cpu_shm_call_of(swap->op, comm->size);
+    struct cpu_shm_op local = *swap->op;
+
+    local.collective = WEFT_COLL_ALL_TO_ALL_V;
+    local.as = &call;
+    local.element = 1;
+    local.send_counts = room;
+    local.send_offsets = room + size;
+    local.recv_counts = room + 2 * size;
+    local.recv_offsets = room + 3 * size;
+    for (size_t p = 0; p < size; p++) {
+        struct block out = outgoing(swap, comm->members[p]), in = incoming(swap, comm->members[p]);
+
+        room[p] = out.bytes;
+        room[size + p] = out.offset;
+        room[2 * size + p] = in.bytes;
+        room[3 * size + p] = in.offset;
+    }
+    return cpu_shm_all_to_all(&comm->group, &local);
+}
+
+static weft_status swap_blocks(const struct swap *swap)
+{
+    struct cpu_comm *comm = swap->comm;
+    struct cpu_hosts *hosts = comm->other_hosts;
+    struct block own = outgoing(swap, comm->rank);
+    struct net_failure ignored;
+    struct net_work *work;
+    weft_status status;
+
+    PLUG_TRY(start_messages(swap, &work));
+    status = comm->group.size > 1 ? swap_within_host(swap) : WEFT_OK;
+    if (status != WEFT_OK) {
+        cpu_hosts_disconnect(comm); /* ends the messages */
+        (void)hosts->carrier->wait(hosts->network, work, &ignored);
+        return status;
+    }
+    PLUG_TRY(cpu_hosts_wait(comm, work));
+    if (comm->group.size == 1 && own.bytes > 0)
         memmove((unsigned char *)swap->op->recv + incoming(swap, comm->rank).offset,
                 (const unsigned char *)swap->op->send + own.offset, own.bytes);
     return WEFT_OK;
 }
 
-static weft_status swap_alone(const struct swap *swap)
+static weft_status swap_directly(const struct swap *given)
 {
-    struct swap direct = *swap;
-    struct cpu_shm_op moved = *swap->op;
+    struct extent extent = extent_of(given);
+    struct cpu_shm_op moved = *given->op;
+    struct swap swap = *given;
     unsigned char *copy = NULL;
     weft_status status;
-    uint64_t end;
 
-    if (overwrites(swap, &end)) {
-        copy = plug_alloc(end);
+    if (overwrites(given, &extent)) {
+        copy = plug_alloc(extent.send_end);
         if (copy == NULL)
-            return cpu_shm_fail(&swap->comm->group, WEFT_ERR_NO_MEMORY, "out of memory");
-        moved.send = memcpy(copy, swap->op->send, end);
-        direct.op = &moved;
+            return cpu_shm_fail(&given->comm->group, WEFT_ERR_NO_MEMORY, "out of memory");
+        moved.send = memcpy(copy, given->op->send, extent.send_end);
+        swap.op = &moved;
     }
-    status = swap_directly(&direct);
+    status = swap_blocks(&swap);
+    if (copy != NULL && status != WEFT_OK) cpu_shm_access_wait(&given->comm->group);
     plug_free(copy);
     return status;
+}
+
+/* Small blocks of many ranks leave a host in one message.  The same answer on all ranks. */
+static bool goes_directly(const struct swap *swap)
+{
+    uint64_t size = (uint64_t)swap->comm->size, most = 0;
+
+    if (swap->comm->other_hosts->most <= 8) return true;
+    for (uint64_t i = 0; i < size * size; i++)
+        if (swap->lengths[i] > most) most = swap->lengths[i];
+    return most >= DIRECT_BYTES;
 }
 
 /* The length of the longest block that leaves or enters this host. */
@@ -325,7 +395,7 @@ weft_status cpu_hosts_swap(struct cpu_comm *comm, const struct cpu_shm_op *op)
     } else {
         lengths_from_arguments(&swap);
     }
-    if (hosts->most == 1) return swap_alone(&swap);
+    if (goes_directly(&swap)) return swap_directly(&swap);
     /* A root that gathers in place may overwrite in one round data that it sends in a later
      * round. */
     if (gathers(op) && comm->rank == op->root && own > 0 && op->send == op->recv) {

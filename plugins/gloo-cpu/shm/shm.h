@@ -98,6 +98,7 @@ struct cpu_shm_control {
     _Atomic(uint32_t) bell;
     _Alignas(CPU_LINE) _Atomic(uint32_t) state; /* enum cpu_shm_state */
     _Atomic(uint32_t) departed; /* peers that will never look at this control block again */
+    _Atomic(uint32_t) away;     /* the owner waits for another host, and has a limit for that */
     int32_t cause;              /* with SHM_FAILED: the owner's status and its words */
     char words[384];
     /* SHM_SLOTS of slot_bytes; then a word for each rank, about the owner's mailbox for it; then a
@@ -129,6 +130,7 @@ struct cpu_shm_group {
     int32_t rank, size;
     uint32_t flags; /* WEFT_COMM_ bits */
     int64_t timeout_ns;
+    int64_t near_timeout_ns; /* of collectives, for ranks that wait for no other host */
     size_t slot_bytes;
     struct cpu_shm_peer *peers; /* SIZE of them, the own one too */
     struct cpu_shm_control *control;
@@ -259,8 +261,9 @@ struct cpu_shm_waiting {
     void *argument;
     int32_t rank;
     int64_t timeout_ns;
-    const char *doing; /* for messages; NULL: the group's collective */
-    bool polled;       /* no rank rings: sleep only briefly */
+    int64_t near_timeout_ns; /* unless RANK waits for another host; 0: the same */
+    const char *doing;       /* for messages; NULL: the group's collective */
+    bool polled;             /* no rank rings: sleep only briefly */
     bool forgiving; /* the time limit is the caller's own: exceeding it does not fail the group */
 };
 weft_status cpu_shm_wait_until(struct cpu_shm_group *group, const struct cpu_shm_waiting *waiting);
@@ -406,6 +409,7 @@ void cpu_shm_retire(struct cpu_shm_group *group, void *memory);
 
 /* One collective, arguments checked, ranks as in the group. */
 struct cpu_shm_op {
+    const struct cpu_shm_call *as; /* what the ranks compare; NULL: the op itself */
     struct cpu_shm_identity identity;
     uint32_t collective, dtype, reduction;
     int32_t root;

@@ -34,6 +34,7 @@ struct cpu_shm_call cpu_shm_call_of(const struct cpu_shm_op *op, int32_t size)
                                 .dtype = (uint8_t)op->dtype,
                                 .root = has_root(op->collective) ? op->root : -1};
 
+    if (op->as != NULL) return *op->as;
     if (kit_collective_reduces(op->collective)) call.reduction = (uint8_t)op->reduction;
     switch (op->collective) {
     case WEFT_COLL_BARRIER:

@@ -45,16 +45,28 @@ static weft_status look_at_peer(struct cpu_shm_group *group, const struct cpu_sh
     return cpu_shm_peer_failed(group, rank);
 }
 
+/* A rank that waits for another host has a shorter limit than ours, and will name the one that it
+ * waits for.  Any other rank is the one that is late: it must be named before other hosts run out
+ * of patience with this one. */
+static int64_t limit_of(const struct cpu_shm_group *group, const struct cpu_shm_waiting *waiting)
+{
+    if (waiting->near_timeout_ns <= 0 || waiting->rank < 0 ||
+        atomic_load(&group->peers[waiting->rank].control->away) > 0)
+        return waiting->timeout_ns;
+    return waiting->near_timeout_ns;
+}
+
 static weft_status look_around(struct cpu_shm_group *group, const struct cpu_shm_waiting *waiting,
                                uint64_t waited, bool thorough)
 {
     int32_t first = waiting->rank < 0 ? 0 : waiting->rank;
     int32_t last = waiting->rank < 0 ? group->size - 1 : waiting->rank;
+    int64_t limit = limit_of(group, waiting);
     char name[64] = "any rank";
 
     for (int32_t p = first; p <= last; p++)
         if (p != group->rank) PLUG_TRY(look_at_peer(group, waiting, p, thorough));
-    if (waiting->timeout_ns < 0 || waited < (uint64_t)waiting->timeout_ns) return WEFT_OK;
+    if (limit < 0 || waited < (uint64_t)limit) return WEFT_OK;
     if (waiting->forgiving)
         return plug_fail(WEFT_ERR_TIMEOUT, "%s: waited %.3f s", waiting->doing,
                          (double)waited * 1e-9);
@@ -114,8 +126,11 @@ weft_status cpu_shm_wait_slow(struct cpu_shm_group *group, const _Atomic(uint64_
                               uint64_t value, int32_t rank)
 {
     struct word_wait wait = {word, value};
-    struct cpu_shm_waiting waiting = {
-        .ready = word_reached, .argument = &wait, .rank = rank, .timeout_ns = group->timeout_ns};
+    struct cpu_shm_waiting waiting = {.ready = word_reached,
+                                      .argument = &wait,
+                                      .rank = rank,
+                                      .timeout_ns = group->timeout_ns,
+                                      .near_timeout_ns = group->near_timeout_ns};
 
     return cpu_shm_wait_until(group, &waiting);
 }

@@ -179,6 +179,32 @@ static float fraction(int rank, uint64_t i)
     return (float)(bits >> 8) / (float)(1u << (bits & 15));
 }
 
+/* The host of each rank; NULL: they have one. */
+static const int *placement;
+
+static int host_of(int rank)
+{
+    return placement != NULL ? placement[rank] : 0;
+}
+
+/* The sum of each host in the order of its ranks, then of the hosts in the order of their first
+ * ranks, which is that of their numbers. */
+static float sum_in_order(const struct rank *rank, uint64_t i)
+{
+    float all = 0;
+
+    for (int host = 0; host < rank->size; host++) {
+        float sum_of_host = 0;
+        int ranks = 0;
+
+        for (int p = 0; p < rank->size; p++)
+            if (host_of(p) == host)
+                sum_of_host = ranks++ == 0 ? fraction(p, i) : sum_of_host + fraction(p, i);
+        if (ranks > 0) all = host == 0 ? sum_of_host : all + sum_of_host;
+    }
+    return all;
+}
+
 static void check_order(struct rank *rank, uint64_t count, enum memory memory)
 {
     struct buffers b = {get(rank, count, memory), get(rank, count, memory)};
@@ -187,10 +213,8 @@ static void check_order(struct rank *rank, uint64_t count, enum memory memory)
         b.send[i] = fraction(rank->number, i);
     run(rank, WEFT_COLL_ALL_REDUCE, b.send, b.recv, count, 0);
     for (uint64_t i = 0; i < count; i++) {
-        float all = fraction(0, i);
+        float all = sum_in_order(rank, i);
 
-        for (int p = 1; p < rank->size; p++)
-            all += fraction(p, i);
         RANK_CHECK(memcmp(&b.recv[i], &all, sizeof all) == 0);
     }
     put(rank, b.send, memory);
@@ -255,15 +279,10 @@ TEST(checking_calls_changes_no_result)
     run_ranks(2, true, WEFT_COMM_CHECK, check_all);
 }
 
-/* Simulated hosts: Gloo carries data between them.  A small stage gives many rounds. */
-static void run_hosts(bool threads, const char *stage)
+/* Simulated hosts, with the network between them.  A small stage gives many rounds. */
+static void run_hosts(struct ranks_options options, const char *stage)
 {
-    struct ranks_options options = {.size = threads ? 7 : 4,
-                                    .threads = threads,
-                                    .timeout_ns = INT64_C(60000000000),
-                                    .host_of = {0, 1, 0, 2, 2, 0, 1},
-                                    .body = check_all};
-
+    options.timeout_ns = INT64_C(60000000000);
     if (GLOO_LIBRARY[0] == '\0') {
         printf("skipped: built without Gloo\n");
         return;
@@ -272,15 +291,54 @@ static void run_hosts(bool threads, const char *stage)
     ranks_knob("WEFT_GLOO_INTERFACE", "lo");
     ranks_knob("WEFT_CPU_NETWORK", ranks_network());
     ranks_knob("WEFT_GLOO_STAGE", stage);
+    placement = options.host_of;
     ck_assert_int_eq(ranks_run(&options), 0);
+    placement = NULL;
+}
+
+/* Hosts 0 and 2 | 1 | 3, and 0, 2 and 5 | 1 and 6 | 3 and 4: their first ranks lead. */
+static struct ranks_options unlike_hosts(bool threads, void (*body)(struct rank *))
+{
+    return (struct ranks_options){.size = threads ? 7 : 4,
+                                  .threads = threads,
+                                  .host_of = {0, 1, 0, 2, 2, 0, 1},
+                                  .body = body};
+}
+
+/* Hosts with two ranks each: every rank sends. */
+static struct ranks_options like_hosts(bool threads, void (*body)(struct rank *))
+{
+    return (struct ranks_options){
+        .size = threads ? 6 : 4, .threads = threads, .host_of = {0, 1, 1, 0, 2, 2}, .body = body};
 }
 
 TEST(collectives_are_right_between_hosts)
 {
-    run_hosts(false, "16M");
+    run_hosts(unlike_hosts(false, check_all), "16M");
+    run_hosts(like_hosts(false, check_all), "16M");
 }
 
 TEST(collectives_are_right_between_hosts_of_threads)
 {
-    run_hosts(true, "100K");
+    run_hosts(unlike_hosts(true, check_all), "100K");
+    run_hosts(like_hosts(true, check_all), "100K");
+}
+
+TEST(large_data_between_hosts_goes_in_steps)
+{
+    run_hosts(like_hosts(false, check_large), "16M");
+}
+
+TEST(sums_between_hosts_have_the_same_bits_whoever_comes_late)
+{
+    run_hosts(like_hosts(false, check_bits), "16M");
+    run_hosts(unlike_hosts(true, check_bits), "16M");
+}
+
+TEST(checking_calls_between_hosts_changes_no_result)
+{
+    struct ranks_options options = like_hosts(false, check_all);
+
+    options.flags = WEFT_COMM_CHECK;
+    run_hosts(options, "16M");
 }

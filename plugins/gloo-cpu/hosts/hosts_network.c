@@ -1,4 +1,5 @@
-/* hosts_leaders.c - what the leaders of the hosts do among each other, by messages. */
+/* hosts_network.c - what the ranks of a lane, one of each host, do among each other, by messages.
+ */
 #include "hosts.h"
 
 #include <string.h>
@@ -40,40 +41,62 @@ static weft_status fail_calls(struct cpu_comm *comm, const struct net_failure *f
     return cpu_shm_call_differs(&comm->group, peer, &theirs, own, ours);
 }
 
-static void address_leaders(const struct cpu_hosts *hosts, uint32_t count, struct net_part *parts)
+static void describe_parts(const struct cpu_hosts *hosts, uint32_t count, struct net_part *parts)
 {
     struct net_call call = net_call_of(&hosts->call);
 
     for (uint32_t i = 0; i < count; i++) {
         parts[i].kind = NET_COLLECTIVE;
         parts[i].call = call;
-        parts[i].peer = cpu_hosts_leader(hosts, parts[i].peer);
     }
 }
 
-weft_status cpu_hosts_start(struct cpu_comm *comm, uint32_t send_count, struct net_part *sends,
-                            uint32_t receive_count, struct net_part *receives,
-                            struct net_work **work)
+weft_status cpu_hosts_start_to_ranks(struct cpu_comm *comm, uint32_t send_count,
+                                     struct net_part *sends, uint32_t receive_count,
+                                     struct net_part *receives, struct net_work **work)
 {
     struct cpu_hosts *hosts = comm->other_hosts;
     struct net_failure failure = {0};
 
     *work = NULL;
-    if (!cpu_hosts_leads(comm)) return WEFT_OK;
-    address_leaders(hosts, send_count, sends);
-    address_leaders(hosts, receive_count, receives);
+    describe_parts(hosts, send_count, sends);
+    describe_parts(hosts, receive_count, receives);
     if (hosts->carrier->start(hosts->network, send_count, sends, receive_count, receives, work,
                               &failure) == WEFT_OK)
         return WEFT_OK;
     return cpu_hosts_fail(comm, comm->group.doing, &failure);
 }
 
+static void address_talkers(const struct cpu_hosts *hosts, uint32_t count, struct net_part *parts)
+{
+    for (uint32_t i = 0; i < count; i++)
+        parts[i].peer = cpu_hosts_talker(hosts, parts[i].peer);
+}
+
+weft_status cpu_hosts_start(struct cpu_comm *comm, uint32_t send_count, struct net_part *sends,
+                            uint32_t receive_count, struct net_part *receives,
+                            struct net_work **work)
+{
+    const struct cpu_hosts *hosts = comm->other_hosts;
+
+    *work = NULL;
+    if (comm->group.rank != hosts->lane) return WEFT_OK;
+    address_talkers(hosts, send_count, sends);
+    address_talkers(hosts, receive_count, receives);
+    return cpu_hosts_start_to_ranks(comm, send_count, sends, receive_count, receives, work);
+}
+
 weft_status cpu_hosts_wait(struct cpu_comm *comm, struct net_work *work)
 {
     struct cpu_hosts *hosts = comm->other_hosts;
     struct net_failure failure = {0};
+    weft_status status;
 
-    if (hosts->carrier->wait(hosts->network, work, &failure) == WEFT_OK) return WEFT_OK;
+    if (work == NULL) return WEFT_OK;
+    atomic_fetch_add(&comm->group.control->away, 1);
+    status = hosts->carrier->wait(hosts->network, work, &failure);
+    atomic_fetch_sub(&comm->group.control->away, 1);
+    if (status == WEFT_OK) return WEFT_OK;
     if (failure.other_call && !cpu_shm_has_failed(&comm->group)) return fail_calls(comm, &failure);
     return cpu_hosts_fail(comm, comm->group.doing, &failure);
 }
@@ -94,7 +117,7 @@ weft_status cpu_hosts_all_gather(struct cpu_comm *comm, unsigned char *data, con
     uint32_t send_count = 0, receive_count = 0;
     unsigned char *at = data, *own = data;
 
-    if (!cpu_hosts_leads(comm)) return WEFT_OK;
+    if (comm->group.rank != hosts->lane) return WEFT_OK;
     for (int32_t h = 0; h < hosts->own; h++)
         own += bytes[h];
     for (int32_t h = 0; h < hosts->count; at += bytes[h], h++) {
