@@ -389,7 +389,7 @@ static void silence(struct world *world, int32_t rank, struct net_group *group)
 
 TEST(a_silent_peer_is_named_when_the_time_is_up)
 {
-    run(2, SECOND_NS / 5, silence);
+    run(2, 3 * SECOND_NS, silence);
 }
 
 static void departure(struct world *world, int32_t rank, struct net_group *group)
