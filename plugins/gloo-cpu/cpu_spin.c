@@ -1,8 +1,13 @@
 /* cpu_spin.c - see cpu_spin.h. */
 #include "cpu_spin.h"
 
+#include <sched.h>
 #include <stdatomic.h>
 
+#define LONG_NS    UINT64_C(100000)    /* a yield that gave the processor to others */
+#define CROWDED_NS UINT64_C(100000000) /* from then on */
+
+static _Atomic(uint64_t) crowded_until;
 static _Atomic(int32_t) ranks_here = 1;
 static _Atomic(int32_t) spinning; /* threads of this process that cpu_spin_begin let in */
 
@@ -43,4 +48,16 @@ bool cpu_spin_begin(void)
 void cpu_spin_end(void)
 {
     atomic_fetch_sub_explicit(&spinning, 1, memory_order_relaxed);
+}
+
+void cpu_yield(uint64_t now)
+{
+    sched_yield();
+    if (plug_now() - now > LONG_NS)
+        atomic_store_explicit(&crowded_until, now + CROWDED_NS, memory_order_relaxed);
+}
+
+bool cpu_is_crowded(uint64_t now)
+{
+    return now < atomic_load_explicit(&crowded_until, memory_order_relaxed);
 }

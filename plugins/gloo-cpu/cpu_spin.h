@@ -13,6 +13,12 @@ void cpu_spin_expect(int32_t ranks);
 bool cpu_spin_has_room(void);
 /* True if each has two, one of them for the kernel, which delivers what comes over the network. */
 bool cpu_spin_has_room_for_kernel(void);
+/* Yield the processor, at NOW.  Where others want it, a thread that yields gets it back after
+ * milliseconds, but one that sleeps gets it when it is woken: a yield that took long makes the
+ * processors crowded for a while. */
+void cpu_yield(uint64_t now);
+/* A thread of this process that waits at NOW must sleep instead of yielding. */
+bool cpu_is_crowded(uint64_t now);
 /* Take a processor for a thread that is not the main one of its rank.  False if there would be too
  * few if every rank did the same. */
 bool cpu_spin_begin(void);

@@ -2,12 +2,11 @@
  *
  * Spinning answers within a cache miss but keeps a core from the rank waited for when ranks
  * outnumber cores; yielding hands the core over; sleeping costs a few microseconds to wake and
- * nothing meanwhile.  Every wait ends: by its condition, by abort, by the time limit, or because
- * the rank waited for failed, left or is gone. */
+ * nothing meanwhile, and is all that helps where others want the cores (cpu_spin.h).  Every wait
+ * ends: by its condition, by abort, by the time limit, or because the rank waited for failed, left
+ * or is gone. */
 #include "cpu_spin.h"
 #include "shm.h"
-
-#include <sched.h>
 
 #define SLEEP_NS       UINT64_C(20000000) /* at most, then look whether the peer lives */
 #define POLLED_NS      UINT64_C(200000)   /* the same where nobody rings */
@@ -103,8 +102,8 @@ weft_status cpu_shm_wait_until(struct cpu_shm_group *group, const struct cpu_shm
         if (thorough) looked = waited;
         status = look_around(group, waiting, waited, thorough);
         if (status != WEFT_OK) return status;
-        if (waited < CPU_YIELD_NS)
-            sched_yield();
+        if (waited < CPU_YIELD_NS && !cpu_is_crowded(start + waited))
+            cpu_yield(start + waited);
         else
             sleep_on_bell(group, waiting);
     }

@@ -107,8 +107,7 @@ struct net_group {
     pthread_mutex_t lock; /* of all below, and of UCX */
     pthread_cond_t changed;
     bool has_leader, leader_sleeps, connected, has_failed, has_hung_up;
-    bool is_dead;           /* UCX may still refer to memory of a caller: no progress any more */
-    uint64_t crowded_until; /* others want this processor, at least until then */
+    bool is_dead; /* UCX may still refer to memory of a caller: no progress any more */
     uint32_t followers;
     uint32_t controls; /* hellos, notices and goodbyes under way */
     unsigned char farewell[NET_NOTICE_BYTES];

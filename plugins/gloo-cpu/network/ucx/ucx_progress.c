@@ -2,22 +2,16 @@
  *
  * The first thread that waits makes progress for all, and the others sleep until something changes.
  * It spins, then yields, then sleeps until UCX has an event.  It never holds the lock between two
- * steps, so that other threads can start messages.
- *
- * Where others want the processor, a thread that yields gets it back after milliseconds, but one
- * that sleeps gets it when its data comes.  So a yield that took long is the last for a while. */
+ * steps, so that other threads can start messages. */
 #include "ucx.h"
 
 #include "cpu_spin.h"
 
 #include <poll.h>
-#include <sched.h>
 #include <time.h>
 #include <unistd.h>
 
-#define SLEEP_NS   INT64_C(20000000)   /* at most; events that UCX does not report are rare */
-#define LONG_NS    UINT64_C(100000)    /* a yield that gave the processor to others */
-#define CROWDED_NS UINT64_C(100000000) /* from then on */
+#define SLEEP_NS INT64_C(20000000) /* at most; events that UCX does not report are rare */
 
 int64_t ucx_deadline(int64_t timeout_ns)
 {
@@ -82,9 +76,8 @@ static void let_others_in(struct net_group *group, bool spins, uint64_t now)
     if (spins)
         cpu_relax();
     else
-        sched_yield();
+        cpu_yield(now);
     pthread_mutex_lock(&group->lock);
-    if (!spins && plug_now() - now > LONG_NS) group->crowded_until = now + CROWDED_NS;
 }
 
 static void lead(struct net_group *group, bool (*done)(const void *), const void *argument,
@@ -101,7 +94,7 @@ static void lead(struct net_group *group, bool (*done)(const void *), const void
         if (deadline >= 0 && (int64_t)now >= deadline) return;
         if (moved || idle_since == 0) idle_since = now;
         idle = now - idle_since;
-        if (idle < spin_ns + CPU_YIELD_NS && now >= group->crowded_until)
+        if (idle < spin_ns + CPU_YIELD_NS && !cpu_is_crowded(now))
             let_others_in(group, idle < spin_ns, now);
         else
             sleep_until_event(group, deadline);
