@@ -43,7 +43,7 @@ for victim in 0 1 3; do
 done
 
 echo "a rank stops reading in large collectives"
-start "$work/stopped" 4 env WEFT_TIMEOUT=6 "${bench[@]}" --sizes 16MiB
+start "$work/stopped" 4 env WEFT_TIMEOUT=10 "${bench[@]}" --sizes 16MiB
 busy
 kill -STOP "${pids[1]}"
 ended 200 1 0 2 3
@@ -52,7 +52,7 @@ kill -CONT "${pids[1]}"
 ended 200 1 1
 
 echo "a cable is pulled in large collectives"
-start "$work/pulled" 4 env WEFT_TIMEOUT=6 "${bench[@]}" --sizes 16MiB
+start "$work/pulled" 4 env WEFT_TIMEOUT=10 "${bench[@]}" --sizes 16MiB
 busy
 pull "$last"
 ended 300 1 0 1 2 3
@@ -60,7 +60,7 @@ for rank in 0 1 2 3; do says "$work/pulled.$rank" "rank [0-3].* (did not answer|
 plug_in "$last"
 
 echo "a host vanishes: nothing of its end is heard"
-start "$work/vanished" 4 env WEFT_TIMEOUT=6 "${bench[@]}" --sizes 64KiB
+start "$work/vanished" 4 env WEFT_TIMEOUT=10 "${bench[@]}" --sizes 64KiB
 busy
 pull "$last"
 survivors=()
