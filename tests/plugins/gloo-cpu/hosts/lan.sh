@@ -122,5 +122,5 @@ received() { ip -n "${hosts[0]}" -s link show "${wires[0]}" | awk '/RX:/ { getli
 busy() {
     local before
     before=$(received)
-    while kill -0 "${pids[0]}" 2>/dev/null && (($(received) < before + 20000000)); do sleep 0.1; done
+    while kill -0 "${pids[0]}" 2>/dev/null && (($(received) < before + 1000000)); do sleep 0.1; done
 }
