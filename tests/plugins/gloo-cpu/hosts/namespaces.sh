@@ -23,7 +23,12 @@ start "$work/rounds" 4 env WEFT_CHECK=1 WEFT_GLOO_STAGE=50K \
     "$weft" bench coll --budget-ms 1 --sizes 8,64KiB,1MiB
 ended 600 0 0 1 2 3
 
-bench=("$weft" bench coll --budget-ms 60000)
+# repeat SIZE: collectives of SIZE for minutes, in a row for every second.
+repeat() {
+    local sizes
+    sizes=$(printf "$1,%.0s" {1..64})
+    bench=("$weft" bench coll --budget-ms 1000 --sizes "${sizes%,}")
+}
 
 # others_name LOG RANK: every other rank names RANK.
 others_name() {
@@ -33,17 +38,19 @@ others_name() {
     done
 }
 
+repeat 64KiB
 for victim in 0 1 3; do
     echo "rank $victim is killed"
-    start "$work/killed" 4 env WEFT_TIMEOUT=300 "${bench[@]}" --sizes 64KiB
+    start "$work/killed" 4 env WEFT_TIMEOUT=300 "${bench[@]}"
     busy
     kill -9 "${pids[victim]}" 2>/dev/null
     ended 200 1 0 1 2 3
     others_name "$work/killed" "$victim"
 done
 
+repeat 16MiB
 echo "a rank stops reading in large collectives"
-start "$work/stopped" 4 env WEFT_TIMEOUT=10 "${bench[@]}" --sizes 16MiB
+start "$work/stopped" 4 env WEFT_TIMEOUT=10 "${bench[@]}"
 busy
 kill -STOP "${pids[1]}"
 ended 200 1 0 2 3
@@ -52,15 +59,16 @@ kill -CONT "${pids[1]}"
 ended 200 1 1
 
 echo "a cable is pulled in large collectives"
-start "$work/pulled" 4 env WEFT_TIMEOUT=10 "${bench[@]}" --sizes 16MiB
+start "$work/pulled" 4 env WEFT_TIMEOUT=10 "${bench[@]}"
 busy
 pull "$last"
 ended 300 1 0 1 2 3
 for rank in 0 1 2 3; do says "$work/pulled.$rank" "rank [0-3].* (did not answer|gone|Timed out|did not|lost)"; done
 plug_in "$last"
 
+repeat 64KiB
 echo "a host vanishes: nothing of its end is heard"
-start "$work/vanished" 4 env WEFT_TIMEOUT=10 "${bench[@]}" --sizes 64KiB
+start "$work/vanished" 4 env WEFT_TIMEOUT=10 "${bench[@]}"
 busy
 pull "$last"
 survivors=()
