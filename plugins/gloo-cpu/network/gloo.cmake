@@ -1,9 +1,9 @@
 # libweft_gloo.so: the Gloo library as a carrier (network.h), beside the plugin, which
-# opens it when ranks are on several hosts.  Without Gloo the plugin serves one host, and says so.
+# opens it when ranks are on several hosts and UCX cannot carry them.
 option(WEFT_GLOO "Let gloo-cpu use the Gloo library, for ranks on several hosts" ON)
 find_path(GLOO_INCLUDE_DIR gloo/transport/tcp/device.h)
 find_library(GLOO_LIBRARY gloo)
-if(WEFT_GLOO AND GLOO_INCLUDE_DIR AND GLOO_LIBRARY)
+if(WEFT_GLOO AND CMAKE_CXX_COMPILER AND GLOO_INCLUDE_DIR AND GLOO_LIBRARY)
   add_library(weft_gloo MODULE network/gloo_carrier.cc)
   weft_compile_options(weft_gloo)
   weft_limit_frames(weft_gloo)
@@ -20,5 +20,5 @@ if(WEFT_GLOO AND GLOO_INCLUDE_DIR AND GLOO_LIBRARY)
     LINK_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/network/gloo_carrier.map)
   weft_install(plugin-gloo-cpu TARGETS weft_gloo LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/weft)
 else()
-  message(STATUS "gloo-cpu: without the Gloo library (libgloo-dev): ranks on one host only")
+  message(STATUS "gloo-cpu: without the Gloo library (libgloo-dev) or a C++ compiler")
 endif()
