@@ -3,7 +3,7 @@
 #
 #   ci/release.sh OUT [PART...]     PART: clean source packages wheel abi sums check; all of them unless named
 #
-# OUT gets the source archive, the Debian packages, the wheel, the record of the ABI and SHA256SUMS.  `clean` refuses a
+# OUT gets the source archive, the Debian packages, the wheels, the record of the ABI and SHA256SUMS.  `clean` refuses a
 # tree with changes, and a version whose section of CHANGELOG.md has no date.  `check` builds the archive and runs its
 # tests.  The same commit and compiler give the same archive and packages.
 source "$(dirname "$0")/lib.sh"
@@ -28,22 +28,7 @@ from_commit() { git archive --format=tar --prefix="weft-$version/" HEAD | gzip -
 
 from_tree() { ci/packages.sh "$out"; }
 
-# A wheel that pip builds is for this machine; ci/checks/wheel.py shows that it is for glibc 2.34.
-for_python()
-{
-    local environment made
-    need build python
-    environment=$(mktemp -d)
-    made=$(mktemp -d)
-    python3 -m venv "$environment"
-    "$environment/bin/pip" install --quiet --disable-pip-version-check wheel
-    "$environment/bin/pip" wheel --quiet --disable-pip-version-check --no-deps -w "$made" .
-    ci/checks/wheel.py "$made"/*.whl "$root"
-    "$environment/bin/python" -m wheel tags --remove --platform-tag "manylinux_2_34_$(uname -m)" "$made"/*.whl
-    ci/checks/wheel.py "$made"/*.whl "$root"
-    cp "$made"/*.whl "$out"
-    rm -rf "$environment" "$made"
-}
+for_python() { ci/wheels.sh "$out"; }
 
 recorded() { cp api/abi/libweft.abi "$out/libweft-$version.abi"; }
 

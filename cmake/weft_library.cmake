@@ -16,6 +16,9 @@ function(weft_module_sources out)
   set(${out} ${sources} PARENT_SCOPE)
 endfunction()
 
+include(CheckLinkerFlag)
+check_linker_flag(C -Wl,-Bsymbolic-functions WEFT_LINKER_HAS_SYMBOLIC_FUNCTIONS)
+
 # The shared library libTARGET.so.SOVERSION, the target weft::NAME for others, of the objects of the target
 # TARGET_objects.  Tests link the objects, so that they can reach private functions; users link the library.
 function(weft_add_library target name soversion)
@@ -32,7 +35,9 @@ function(weft_add_library target name soversion)
   # Plugins are never unloaded and keep pointers into libweft, so dlclose must not unload it either.
   target_link_options(${target} PRIVATE -Wl,--version-script=${symbols} -Wl,-z,defs -Wl,-z,nodelete)
   # Calls of the library's own public functions need no detour.
-  target_link_options(${target} PRIVATE -Wl,-Bsymbolic-functions)
+  if(WEFT_LINKER_HAS_SYMBOLIC_FUNCTIONS)
+    target_link_options(${target} PRIVATE -Wl,-Bsymbolic-functions)
+  endif()
   if(WEFT_SANITIZE) # the sanitizers' symbols come from the executable
     target_link_options(${target} PRIVATE -Wl,-z,undefs)
   endif()

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* How often the watcher looks whether its handler is still installed, in milliseconds. */
@@ -26,7 +27,7 @@ static bool is_main(void)
 {
     static _Thread_local int known; /* 1: it is; 2: it is not */
 
-    if (known == 0) known = gettid() == getpid() ? 1 : 2;
+    if (known == 0) known = syscall(SYS_gettid) == getpid() ? 1 : 2;
     return known == 1;
 }
 

@@ -3,6 +3,7 @@
 #include "protobuf.h"
 
 #include <stdio.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define PACKET_EVENT    11
@@ -259,7 +260,7 @@ __thread struct wf_recent_lane wf_recent_lane;
 struct wf_lane *wf_lane_find_thread(struct wf_export *export)
 {
     struct wf_recent_lane *recent = &wf_recent_lane;
-    uint64_t tid = (uint64_t)gettid();
+    uint64_t tid = (uint64_t)syscall(SYS_gettid);
     char thread[20] = "", name[64];
 
     wf_export_lock(export);

@@ -13,12 +13,21 @@
 #endif
 
 #if defined(__x86_64__)
-/* Some compilers' __builtin_cpu_supports does not know "f16c". */
-static bool has_f16c(void)
-{
-    unsigned a, b, c, d;
+/* What XCR0 has if the kernel keeps the registers of AVX, and of AVX-512, of every thread. */
+enum { KEPT_AVX = 0x06, KEPT_AVX512 = 0xe6 };
 
-    return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C) != 0;
+/* 0: SSE2; 1: AVX2; 2: AVX-512.  Not every compiler's runtime has __builtin_cpu_supports. */
+static int vector_level(void)
+{
+    const unsigned basic = bit_OSXSAVE | bit_AVX | bit_FMA | bit_F16C;
+    const unsigned wide = bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL;
+    unsigned a, b, c, d, kept, upper;
+
+    if (!__get_cpuid(1, &a, &b, &c, &d) || (c & basic) != basic) return 0;
+    __asm__("xgetbv" : "=a"(kept), "=d"(upper) : "c"(0));
+    if ((kept & KEPT_AVX) != KEPT_AVX) return 0;
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (b & bit_AVX2) == 0) return 0;
+    return (kept & KEPT_AVX512) == KEPT_AVX512 && (b & wide) == wide ? 2 : 1;
 }
 #endif
 
@@ -33,12 +42,8 @@ const struct cpu_kernels *const *cpu_kernel_levels(void)
     if ((getauxval(AT_HWCAP2) & HWCAP2_BF16) != 0) levels[count++] = &cpu_kernels_bf16;
 #endif
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c()) {
-        levels[count++] = &cpu_kernels_avx2;
-        if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-            levels[count++] = &cpu_kernels_avx512;
-    }
+    if (vector_level() >= 1) levels[count++] = &cpu_kernels_avx2;
+    if (vector_level() >= 2) levels[count++] = &cpu_kernels_avx512;
 #endif
     levels[count] = NULL;
     return levels;

@@ -469,3 +469,17 @@ TEST(conversions_give_the_same_bits_at_every_level)
                 check_narrow(levels[level], small_dtypes[i], lows[k]);
         }
 }
+
+#if defined(__x86_64__)
+TEST(the_levels_are_those_of_this_processor)
+{
+    bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                  __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+    const struct cpu_kernels *const *levels = cpu_kernel_levels();
+
+    ck_assert_str_eq(levels[0]->level, "sse2");
+    ck_assert_int_eq(levels[1] != NULL, avx2);
+    ck_assert_int_eq(avx2 && levels[2] != NULL, avx512);
+}
+#endif
