@@ -5,7 +5,8 @@ usage: readme.py SOURCE WEFT PROGRAMS PACKAGE
 PROGRAMS is the folder of the built examples.  PACKAGE is the folder of the built Python package, or - without one.
 
 Every command and block of README.md is run, or has a line in PARTS with the part that is run here.  What was left out is
-printed.  Commands run in a folder that has a checkpoint of Llama's names, `Llama-3-8B`.
+printed.  Commands run in a folder that has a checkpoint of Llama's names, `Llama-3-8B`.  Every figure of its table is in
+the section that the row links to.
 """
 import importlib.util
 import json
@@ -45,7 +46,8 @@ def blocks(text, language):
 
 def environment():
     path = os.pathsep.join((str(weft.parent), str(programs), os.environ["PATH"]))
-    return os.environ | {"PATH": path, "PYTHONPATH": package or ""}
+    packages = [one for one in (package, os.environ.get("PYTHONPATH")) if one]
+    return os.environ | {"PATH": path, "PYTHONPATH": os.pathsep.join(packages)}
 
 
 def run(words, title, folder):
@@ -63,6 +65,9 @@ def command(line, folder):
         line = line.replace("python -m weft", "weft")
     elif line.startswith("python "):
         line = line.replace("python", sys.executable, 1)
+    if line.startswith("cc ") and subprocess.run(["pkg-config", "--exists", "weft"]).returncode != 0:
+        left_out.append(f"{line}: weft is not installed here; ci/lanes/packages runs it")
+        line = f"ln -s {programs}/{line.split()[2]} ."
     if line in PARTS:
         left_out.append(f"{line}: {PARTS[line][1]}")
         line = PARTS[line][0]
@@ -79,7 +84,8 @@ def python(block, folder):
     if missing:
         left_out.append(f"the block with {', '.join(wanted)}, all but its syntax: without {', '.join(missing)}")
         return
-    if "torch" in wanted:  # a package in a build tree is not registered (docs/python.md)
+    if "torch" in wanted and not list(pathlib.Path(package).glob("weft-*.dist-info")):
+        # PyTorch finds an installed package by itself, but not one in a build tree (docs/python.md).
         block = "import weft.torch\n" + block
     (folder / "block.py").write_text(block)
     run([weft, "run", "-n", "2", sys.executable, "block.py"], block, folder)
@@ -99,15 +105,46 @@ def checkpoint(folder):
     (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + bytes(i * i % 251 for i in range(at)))
 
 
+def figures(text):
+    """The figures of a text that have a unit of time: numbers as written, with that unit."""
+    return re.findall(r"([\d.]*\d) (us|ms|s)\b", text)
+
+
+def section(link):
+    """The section of a document that a link leads to."""
+    path, anchor = link.split("#")
+    for part in re.split(r"^## ", (source / path).read_text(), flags=re.M)[1:]:
+        if re.sub(r"[^\w -]", "", part.partition("\n")[0]).lower().replace(" ", "-") == anchor:
+            return part
+    return ""
+
+
+def check_figures(row):
+    """Each figure of a row stands in the section that the row links to, in its unit or in a thousandth of it."""
+    link = re.search(r"\((docs/\S+#\S+)\)", row)
+    known = [float(number) for number in re.findall(r"\d+\.\d+|\d+", section(link[1]))]
+    for number, unit in figures(row):
+        last = 10.0 ** -len(number.partition(".")[2])  # what the last digit counts
+        if not any(abs(one / times - float(number)) <= last / 2 for one in known for times in (1, 1000)):
+            problems.append(f"{link[1]} does not have {number} {unit} of README.md")
+
+
 examples = [path.read_text() for path in (source / "examples").rglob("*.c")]
 readme = (source / "README.md").read_text()
 words = len(readme.split())
 if not 500 <= words <= 650:
     problems.append(f"README.md has {words} words, wanted are 500 to 650")
 
+rows = [row for row in readme.splitlines() if row.startswith("|") and figures(row)]
+if len(rows) < 5:
+    problems.append("README.md has no table of figures")
+for row in rows:
+    check_figures(row)
+
 with tempfile.TemporaryDirectory() as name:
     folder = pathlib.Path(name)
     checkpoint(folder / "Llama-3-8B")
+    (folder / "examples").symlink_to(source / "examples")
     for text in (readme, (source / "docs/documents.md").read_text()):
         for block in blocks(text, "c"):
             if not any(stands_in(block, example) for example in examples):
