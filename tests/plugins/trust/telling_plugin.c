@@ -19,6 +19,7 @@ static const char *const paths[] = {
 #define TELL_LEVEL(variable)
 #define TELL_NUMBER(variable)
 #define TELL_SECONDS(variable)
+#define TELL_PERIOD(variable)
 #define TELL_BYTES(variable)
 #define KNOB(variable, field, type, fallback, planning, help) TELL_##type(variable)
 #include "config/knobs.def"
