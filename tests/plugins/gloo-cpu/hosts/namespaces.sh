@@ -63,7 +63,7 @@ start "$work/pulled" 4 env WEFT_TIMEOUT=10 "${bench[@]}"
 busy
 pull "$last"
 ended 300 1 0 1 2 3
-for rank in 0 1 2 3; do says "$work/pulled.$rank" "rank [0-3].* (did not answer|gone|Timed out|did not|lost)"; done
+for rank in 0 1 2 3; do says "$work/pulled.$rank" "rank [0-3].* (does not answer|did not|gone|Timed out|lost)"; done
 plug_in "$last"
 
 repeat 64KiB
