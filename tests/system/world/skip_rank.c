@@ -116,7 +116,8 @@ int main(int argc, char **argv)
     status = call(argv[1]);
     printf("%s: %s\n", weft_status_name(status), status != WEFT_OK ? weft_last_error() : "");
     weft_comm_release(&pair);
-    /* A third call of rank 0 that begins after this rank has left is refused, and does not count. */
+    /* A third call of rank 0 that begins after this rank has left is refused, and does not count.
+     */
     if (strcmp(argv[1], "end") == 0 && rank == 1) usleep(500000);
     if (strcmp(argv[1], "release") == 0 && weft_barrier(weft_world(context), NULL) != WEFT_OK)
         return 6;
