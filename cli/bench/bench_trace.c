@@ -205,8 +205,8 @@ static weft_status run_rounds(struct bench *bench, const struct local_job *job)
     for (int round = 0; round < ROUNDS; round++)
         for (int way = 0; way < WAYS; way++) {
             bench->way = (enum way)way;
-            cli_progress_of((uint64_t)(round * WAYS + way), ROUNDS * WAYS, "round %d of %d: %s",
-                            round + 1, ROUNDS, ways[way]);
+            cli_progress_of((uint64_t)round * WAYS + (uint64_t)way, ROUNDS * WAYS,
+                            "round %d of %d: %s", round + 1, ROUNDS, ways[way]);
             WF_TRY(local_ranks_run(bench->on.ranks, bench->on.backend, job));
         }
     return WEFT_OK;
