@@ -98,14 +98,14 @@ static bool is_part_of_word(char c)
     return isalnum((unsigned char)c) != 0 || c == '_' || c == '-';
 }
 
-/* Replace each word NAME of TEXT by PUBLIC.  NULL and "" are no words. */
+/* Replace each word NAME of TEXT by PUBLIC.  NULL and "" are ignored. */
 static void hide(struct wf_text *text, const char *name, const char *public)
 {
     size_t length = name != NULL ? strlen(name) : 0;
     struct wf_text hidden = {0};
     size_t from = 0;
 
-    if (length < 2 || text->data == NULL) return; /* "/" is no home */
+    if (length < 2 || text->data == NULL) return; /* "/" is not replaced */
     for (size_t at = 0; at + length <= text->length;) {
         bool begins = at == 0 || !is_part_of_word(text->data[at - 1]);
 

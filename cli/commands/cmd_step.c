@@ -169,7 +169,7 @@ static int print(const struct cli_command *command, const struct cli_args *args,
     return exit_code == CLI_OK ? compare_memory(command, prediction, limit) : exit_code;
 }
 
-/* BATCH sequences are no multiple of EACH, which a microbatch of all ranks has. */
+/* BATCH is not a multiple of EACH, the sequences of one microbatch of all ranks. */
 static weft_status refuse_batch(int64_t batch, int64_t each)
 {
     int64_t less = batch / each * each;

@@ -6,7 +6,8 @@
 
 #define MODEL_SEQUENCE                                                                             \
     {                                                                                              \
-        "sequence", "N", "a model's: tokens of a sequence (default: those of the model)", 0        \
+        "sequence", "N",                                                                           \
+            "a model's: tokens of a sequence (default: the length that the model has)", 0          \
     }
 #define MODEL_MICROBATCH                                                                           \
     {                                                                                              \

@@ -106,7 +106,7 @@ static const char costs[] =
     "    domain between 3072\n"
     "    all-gather between 6600 2700 23000\n"
     "\n"
-    "With `base`, a line replaces that of the built-in table.  A kind of step with `within` a "
+    "With `base`, a line replaces the line of the built-in table.  A kind of step with `within` a "
     "host,\n"
     "`between` hosts or `beyond` a domain has nanoseconds, nanoseconds per further rank, and\n"
     "femtoseconds per byte.  `copy`, `pack`, `reduce` and `memory` are femtoseconds per byte;\n"

@@ -35,7 +35,7 @@ struct run_process {
 struct run_job {
     const struct cli_command *command;
     int32_t ranks;
-    int32_t ranks_min; /* with which an elastic job goes on; 0: it is not elastic */
+    int32_t ranks_min; /* with which an elastic job continues; 0: it is not elastic */
     int32_t count;     /* number of processes: one per rank, or one if ranks are threads */
     char **program;    /* with its arguments, ended by NULL */
     bool threads, keep_going, prefix;

@@ -85,7 +85,7 @@ struct status_job {
 
 /* The first collective of a communicator in which ranks differ. */
 struct status_difference {
-    const struct status_comm *comm; /* NULL: there is none in the recorders */
+    const struct status_comm *comm; /* NULL: the recorders have none */
     uint64_t sequence;
     const struct status_rank *rank, *other; /* the first rank, and the first that differs from it */
     const weft_record *record, *other_record;
@@ -124,8 +124,8 @@ bool status_is_cause(const struct status_job *job, int32_t blamed, bool *waiting
 bool status_any_wait(const struct status_job *job, bool *waiting);
 /* True if a rank waits for another, or has not ended an operation. */
 bool status_has_waits(const struct status_job *job);
-/* Find it in the recorders of a job that waits or has ended.  It is that of the first communicator
- * that has one. */
+/* Find the first call that differs, in the recorders of a job that waits or has ended.  The first
+ * communicator that has such a call decides. */
 void status_find_difference(const struct status_job *job, struct status_difference *out);
 /* The name of a position's mark: "ended", "stopped", "behind" ...; NULL for STATUS_NONE. */
 const char *status_mark_name(const struct status_position *position);

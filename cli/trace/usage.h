@@ -40,7 +40,7 @@ struct usage {
     size_t shared_count, shared_room;
 };
 
-/* What a slice is, from its first event. */
+/* A slice, as its first event describes it. */
 struct usage_mark {
     uint32_t rank, row;
     uint64_t flow; /* the same for all ranks that take part; 0: nobody else does */
