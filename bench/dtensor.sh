@@ -46,7 +46,7 @@ run_weft() {
     if [ -n "$gpu" ]; then
         on_ranks "$1" "$build/tests/redistribute_speed" "$work/board" "$sizes" "$budget_ms"
     else
-        WEFT_BACKEND=gloo-cpu "$build/bin/weft" bench redistribute --ranks "$1" --sizes "$sizes" \
+        WEFT_BACKEND=gloo-cpu "$build/bin/weft" bench redistribute --ranks "$1" --rows "$sizes" \
             --budget-ms "$budget_ms" --json
     fi
 }

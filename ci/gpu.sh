@@ -163,12 +163,12 @@ check_all()
     also batch 60 "${self[@]}" ranks 2 batch_check
     also moves 60 "${self[@]}" ranks 4 move_check
     also symm_2 100 env CUDA_DEVICE_MAX_CONNECTIONS=8 "${self[@]}" symm 2 --rounds 200
-    also conform_1 150 "$weft" conform nccl --ranks 1 --json --timeout 20
+    also conform_1 150 "$weft" conform nccl --ranks 1 --json --comm-timeout 20
     all_done
     unset CUDA_DEVICE_MAX_CONNECTIONS
     start_mps
-    also conform_2 200 "$weft" conform nccl --ranks 2 --json --timeout 20 --patience 2
-    also conform_4 240 "$weft" conform nccl --ranks 4 --json --timeout 20 --patience 3
+    also conform_2 200 "$weft" conform nccl --ranks 2 --json --comm-timeout 20 --patience 2
+    also conform_4 240 "$weft" conform nccl --ranks 4 --json --comm-timeout 20 --patience 3
     all_done
     gpu_part scenarios 60 "${self[@]}" scenarios
     gpu_part symm_4 60 "${self[@]}" symm 4 --rounds 100

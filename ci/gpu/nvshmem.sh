@@ -74,7 +74,7 @@ nvshmem_parts()
     export WEFT_NVSHMEM_LIB
     gpu_part nvshmem_without_mps 60 "${self[@]}" refuses_without_mps
     gpu_part nvshmem_racecheck 40 env WEFT_BACKEND=nvshmem "${self[@]}" sanitize racecheck --target-processes all \
-        "$weft" conform nvshmem --ranks 1 --level pull --timeout 30
+        "$weft" conform nvshmem --ranks 1 --level pull --comm-timeout 30
     start_mps
     for n in 2 4; do
         gpu_part "nvshmem_rate_$n" 60 "${self[@]}" shared "$n" ranks "$n" redistribute_rate "$(board)"
@@ -88,15 +88,15 @@ nvshmem_parts()
     for n in 1 2 4; do
         gpu_part "nvshmem_random_$n" 60 "${self[@]}" shared "$n" ranks "$n" redistribute_check "$(board)"
         gpu_part "nvshmem_symm_$n" 60 "${self[@]}" shared "$n" ranks "$n" symm_suite
-        gpu_part "nvshmem_conform_$n" 120 "${self[@]}" shared "$n" "$weft" conform nvshmem --ranks "$n" --json --timeout 20
+        gpu_part "nvshmem_conform_$n" 120 "${self[@]}" shared "$n" "$weft" conform nvshmem --ranks "$n" --json --comm-timeout 20
         start_mps # so may a rank that was killed
     done
     for n in 2 4; do
         # Without a rank that is killed: what NVSHMEM then has on the device keeps MPS from serving anybody.
-        for cases in "--without errors" "--only errors/timeout" "--only errors/abort"; do
+        for cases in "--skip errors" "--only errors/timeout" "--only errors/abort"; do
             # shellcheck disable=SC2086
             gpu_part "nvshmem_library${cases//[^a-z]/_}_$n" 100 "${self[@]}" shared "$n" with_collectives nvshmem \
-                "$weft" conform nvshmem --ranks "$n" --json --timeout 20 $cases
+                "$weft" conform nvshmem --ranks "$n" --json --comm-timeout 20 $cases
             start_mps
         done
     done

@@ -34,7 +34,7 @@ static bool read_sizes(const struct cli_command *command, const char *list, stru
         out->size_count++;
         if (wf_scan_end(&scan)) return true;
     } while (wf_scan_char(&scan, ','));
-    fprintf(stderr, "weft %s: --sizes is \"%s\"; expected a list such as 64,1024,4096\n",
+    fprintf(stderr, "weft %s: --rows is \"%s\"; expected a list such as 64,1024,4096\n",
             command->name, list);
     return false;
 }
@@ -170,7 +170,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
     int code;
 
     if (!cli_parse(command, argc, argv, false, &args, &code)) return code;
-    sizes = cli_value(command, &args, "sizes");
+    sizes = cli_value(command, &args, "rows");
     if (!read_sizes(command, sizes != NULL ? sizes : "64,1024,4096", &bench) ||
         !rank_bench_read(command, &args, 1, 200, &bench.on))
         return CLI_USAGE;
@@ -186,12 +186,12 @@ const struct cli_command bench_redistribute = {
     .name = "bench redistribute",
     .summary = "measure five redistributions of square tensors, and memcpy",
     .arguments = "[options]",
-    .example = "weft bench redistribute --ranks 4 --sizes 64,4096",
+    .example = "weft bench redistribute --ranks 4 --rows 64,4096",
     .page = "performance.md",
     .options =
         (const struct cli_option[]){
             CLI_LOCAL_RANKS,
-            {"sizes", "LIST", "rows and columns (default: 64,1024,4096)", 0},
+            {"rows", "LIST", "rows, and columns, of square tensors (default: 64,1024,4096)", 0},
             CLI_BACKEND,
             CLI_BUDGET_MS("milliseconds of measuring for each row (default: 200)"),
             CLI_JSON,

@@ -234,7 +234,7 @@ static bool read_options(const struct cli_command *command, const struct cli_arg
     if (!cli_int(command, args, "ranks", 1, KIT_MAX_RANKS, 4, &ranks) ||
         !cli_int(command, args, "hosts", 1, ranks, 1, &hosts) ||
         !cli_int(command, args, "seed", 0, INT64_MAX, 1, &seed) ||
-        !cli_int(command, args, "timeout", 1, 3600, 10, &timeout) ||
+        !cli_int(command, args, "comm-timeout", 1, 3600, 10, &timeout) ||
         !cli_int(command, args, "patience", 1, 100, 1, &patience))
         return false;
     *out = (struct kit_options){.backend = args->rest[0],
@@ -243,14 +243,13 @@ static bool read_options(const struct cli_command *command, const struct cli_arg
                                 .threads = cli_has(command, args, "threads"),
                                 .level = cli_value(command, args, "level"),
                                 .only = cli_value(command, args, "only"),
-                                .without = cli_value(command, args, "without"),
+                                .skip = cli_value(command, args, "skip"),
                                 .rank_env = cli_value(command, args, "rank-env"),
                                 .seed = (uint64_t)seed,
                                 .timeout_ns = timeout * KIT_SECOND,
                                 .patience = patience};
     if (!check_level(command, "--level", out->level) ||
-        !check_level(command, "--only", out->only) ||
-        !check_level(command, "--without", out->without))
+        !check_level(command, "--only", out->only) || !check_level(command, "--skip", out->skip))
         return false;
     if (out->rank_env == NULL || is_assignment(out->rank_env)) return true;
     fprintf(stderr, "weft %s: --rank-env is \"%s\"; expected NAME=VALUE of at most 200 bytes\n",
@@ -301,9 +300,9 @@ const struct cli_command cli_conform = {
             {"level", "L", "run this level only", 0},
             {"levels", NULL, "list the levels", 0},
             {"only", "CASE", "run the cases under this name; * stands for any one part", 0},
-            {"without", "NAME", "leave out the cases under this name", 0},
+            {"skip", "CASE", "leave out the cases under this name; * stands for any one part", 0},
             CLI_SEED,
-            {"timeout", "SECONDS", "time limit of communicators (default: 10)", 0},
+            {"comm-timeout", "SECONDS", "time limit of communicators (default: 10)", 0},
             {"patience", "TIMES", "factor of the time after which a case is a hang (default: 1)",
              0},
             {"rank-env", "NAME=VALUE", "set this in each rank; {rank} stands for its number", 0},

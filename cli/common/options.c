@@ -50,9 +50,15 @@ static int option_index(const struct cli_command *command, const char *name, siz
 /* Options of earlier versions and of other launchers, with their names today. */
 static const struct {
     const char *old, *now;
-} renamed[] = {
-    {"ms", "budget-ms"},        {"n", "ranks"},       {"np", "ranks"}, {"nproc", "ranks"},
-    {"memory", "memory-limit"}, {"memory", "buffers"}};
+} renamed[] = {{"ms", "budget-ms"},
+               {"n", "ranks"},
+               {"np", "ranks"},
+               {"nproc", "ranks"},
+               {"memory", "memory-limit"},
+               {"memory", "buffers"},
+               {"timeout", "comm-timeout"},
+               {"without", "skip"},
+               {"sizes", "rows"}};
 
 static const char *suggest_option(const struct cli_command *command, const char *word)
 {

@@ -19,8 +19,7 @@ bool kit_begin(struct kit *kit, const char *format, ...)
     if (kit->over) return false;
     if (kit->options->only != NULL && !kit->any_case && !kit_case_matches(kit->options->only, name))
         return false;
-    if (kit->options->without != NULL && kit_case_matches(kit->options->without, name))
-        return false;
+    if (kit->options->skip != NULL && kit_case_matches(kit->options->skip, name)) return false;
     kit->case_number++;
     if (kit->case_number <= kit->progress->resume_after) return false;
     if (kit_is_avoided(kit->progress, name)) {

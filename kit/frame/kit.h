@@ -28,7 +28,7 @@ struct kit_options {
     bool threads;
     const char *level;    /* NULL: all */
     const char *only;     /* NULL: all cases */
-    const char *without;  /* NULL: no case is excluded */
+    const char *skip;     /* NULL: no case is excluded */
     const char *rank_env; /* NAME=VALUE with {rank} in it, set in each rank; or NULL */
     uint64_t seed;
     int64_t timeout_ns; /* time limit of communicators, unless a case sets its own */

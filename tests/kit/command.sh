@@ -19,7 +19,7 @@ expect()
 
 expect 0 '^load +7 passed$' "$example" --level load
 expect 0 '^passed: 1 case in' "$example" --only load/probe --ranks 2
-expect 0 '^passed: 6 cases' "$example" --only load --without load/probe --ranks 2
+expect 0 '^passed: 6 cases' "$example" --only load --skip load/probe --ranks 2
 expect 0 '^passed: ' "$example" --level memory --threads
 expect 0 '^stress ' --levels
 expect 1 'no case was run; no case has the name load/nothing' "$example" --only load/nothing
@@ -28,7 +28,7 @@ expect 1 'libweft_plugin_nosuch.so is not in' nosuch
 expect 1 'ended by signal|ended the process' "$wrong/libweft_plugin_wrong-crashes.so" --only collectives/gather/i8
 expect 1 'ended the process, with exit code 3' "$wrong/libweft_plugin_wrong-exits.so" --only p2p/plain/c64
 expect 1 'hangs: after .* rank 0, 1, 2 had not returned' "$wrong/libweft_plugin_wrong-ignores-timeout.so" \
-    --only errors/timeout/collective --timeout 1
+    --only errors/timeout/collective --comm-timeout 1
 expect 1 'run one alone: weft conform .* --only' "$wrong/libweft_plugin_wrong-sum.so" \
     --only collectives/all_reduce/f32
 expect 1 'rank 0: 100 all_reduces in a row: WEFT_ERR_INVALID .this thread opened no device' \
@@ -38,8 +38,10 @@ expect 2 'there is no level "memry"; did you mean "memory"\?' "$example" --level
 expect 2 'there is no level "foo"; the levels are load, claims, .* pull and stress' "$example" --level foo
 expect 2 'did you mean "memory"\? the levels are load, ' "$example" --level memry
 expect 2 'there is no level "colectives"; did you mean' "$example" --only colectives/all_reduce
-expect 2 'there is no level "errrs"; did you mean' "$example" --without errrs/killed
+expect 2 'there is no level "errrs"; did you mean' "$example" --skip errrs/killed
 expect 2 'expected a number from 1 to 32' "$example" --ranks 0
+expect 2 'unknown option --timeout; did you mean --comm-timeout\?' "$example" --timeout 1
+expect 2 'unknown option --without; did you mean --skip\?' "$example" --without load
 expect 2 'expected NAME=VALUE' "$example" --rank-env '{rank}=x'
 
 # A crash in the middle does not end the run: what comes after it is run by a new team.

@@ -66,7 +66,7 @@ check=$((check + 1))
 axes=$(python3 -c 'print(",".join(31 * name + "=" + ("2" if name < "d" else "1") for name in "abcdefgh"))')
 json "$weft" redistribute --mesh "$axes" --shape 16x16x16 --from "S(0),S(1),P,P,P,P,P,P" --to "S(1),S(0),S(1),R,R,R,R,R" \
     --without exchange --iters 1 --json -- 'len(text) > 4096 and it["right"] and it["ranks"] == 8' 'len(it["steps"]) > 1'
-json "$weft" bench redistribute --sizes 16 --budget-ms 1 --json -- \
+json "$weft" bench redistribute --rows 16 --budget-ms 1 --json -- \
     'it["bench"] == "redistribute" and len(it["rows"]) == 5' \
     'all(r["median_ns"] > 0 and r["limit_ns"] > 0 and r["ranks"] == 2 for r in it["rows"])' \
     'all(r["mesh"] == "2" and r["shape"] == [16, 16] for r in it["rows"])' \
@@ -83,11 +83,11 @@ json "$weft" bench apply --budget-ms 1 --json -- \
 expect 0 "besides the kernel" "$weft" bench apply --budget-ms 1
 expect 0 "more than weft_redistribute" "$weft" bench move --budget-ms 1
 expect 0 "as one plan" "$weft" bench batch --tensors 3 --ranks 3 --budget-ms 1
-expect 0 "P -> S(0)" "$weft" bench redistribute --sizes 16,17 --budget-ms 1 --ranks 3
+expect 0 "P -> S(0)" "$weft" bench redistribute --rows 16,17 --budget-ms 1 --ranks 3
 # Rows are printed as they are measured: those before a failure are there.
-WEFT_CPU_HEAP=8M expect 3 "R -> S(1)      16x16" "$weft" bench redistribute --sizes 16,65536 --budget-ms 1
+WEFT_CPU_HEAP=8M expect 3 "R -> S(1)      16x16" "$weft" bench redistribute --rows 16,65536 --budget-ms 1
 check=$((check + 1)) # a name that is nothing is told of by the first job of several
-((1 == $(WEFT_BACKEND=nothing,gloo-cpu "$weft" bench redistribute --sizes 16 --budget-ms 1 2>&1 >/dev/null |
+((1 == $(WEFT_BACKEND=nothing,gloo-cpu "$weft" bench redistribute --rows 16 --budget-ms 1 2>&1 >/dev/null |
     grep -c "gloo-cpu serves"))) || not_so "the choice of the backend is told once"
 
 # Files as NumPy reads them: a header that ends on a multiple of 64, then the elements.
@@ -126,7 +126,7 @@ doubled=$("$weft" redistribute --mesh 4 --shape 4 --from R --to "S(0)" --backend
 if [[ $doubled =~ rank\ [0-9]+:\ rank ]]; then not_so "a rank named once: $doubled"; fi
 expect 2 "--ranks is \"0\"; expected a number" "$weft" redistribute -n 0 --mesh 2 --shape 4 --from R --to R
 expect 0 "  -n, --ranks N  " "$weft" redistribute --help
-expect 2 "--sizes is \"0\"; expected a list" "$weft" bench redistribute --sizes 0
+expect 2 "--rows is \"0\"; expected a list" "$weft" bench redistribute --rows 0
 expect 0 "example:" "$weft" redistribute --help
 expect 0 "one run: operations of 4 ranks together:" "$weft" redistribute --mesh dp=2,tp=2 --shape 8x8 --from "S(0),R" \
     --to "R,S(1)" --iters 1 --counts

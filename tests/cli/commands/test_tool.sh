@@ -30,6 +30,14 @@ while read -r name; do
     kinds=$(sed -n "s/^\(-., \)\?--$name\( [^ ]*\)\? .*/\2/p" "$here/options" | sort -u | wc -l)
     if [[ $kinds != 1 ]]; then not_so "--$name has one meaning: $(grep -- "--$name " "$here/options")"; fi
 done < <(sed -n 's/^\(-., \)\?--\([a-z-]*\) .*/\2/p' "$here/options" | sort -u)
+# What an option means is said in one text, but for its default and what it depends on the command.
+texts() { sed -n "s/^\(-., \)\?--$1 \([^ ]* \)\? *//p" "$here/options" | sed 's/ (default: .*//' | sort -u; }
+while read -r name; do
+    case $name in
+    budget-ms | counts | hosts | layout | max-bytes | memory-limit | output | rank | ranks | threads) continue ;;
+    esac
+    if [[ $(texts "$name" | wc -l) != 1 ]]; then not_so "--$name has one meaning: $(texts "$name")"; fi
+done < <(sed -n 's/^\(-., \)\?--\([a-z-]*\) .*/\2/p' "$here/options" | sort -u)
 fails 2 'unknown option --memory; did you mean --memory-limit?' "$weft" reshard a b --memory 1M
 fails 2 'unknown option --memory; did you mean --buffers?' "$weft" bench coll --memory malloc
 if grep -qE -- '^--(ms|n|np|nranks|nproc|procs|devices|type|source|target|src|dst|plugin|format|file) ' "$here/options"; then not_so "an old option is back"; fi

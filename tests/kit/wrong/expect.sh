@@ -19,7 +19,7 @@ named=$(sed -n 's/^FAILED //p' <<<"$report" | grep -E "^$wanted(/|\$)") || {
 named=${named%%$'\n'*} # the first, if several are under it
 
 timeout=()
-if [[ $4 == *--timeout* ]]; then timeout=(--timeout "${4##*--timeout }"); fi
+if [[ $4 == *--comm-timeout* ]]; then timeout=(--comm-timeout "${4##*--comm-timeout }"); fi
 status=0
 report=$("$weft" conform "$plugin" --only "$named" "${timeout[@]}") || status=$?
 if ((status != 1)) || ! grep -q "^FAILED $named" <<<"$report"; then

@@ -1,5 +1,5 @@
 /* wrong_ignores_groups.c - starts each operation at once, so that a ring of sends deadlocks.
- * Runs: --only groups/ring --timeout 1
+ * Runs: --only groups/ring --comm-timeout 1
  * Fails: groups/ring */
 #include "wrong.h"
 

@@ -1,5 +1,5 @@
 /* wrong_ignores_timeout.c - waits without a limit for a missing rank.
- * Runs: --only errors/timeout/collective --timeout 1
+ * Runs: --only errors/timeout/collective --comm-timeout 1
  * Fails: errors/timeout/collective */
 #include "wrong.h"
 

@@ -1,5 +1,5 @@
 /* wrong_lost_signals.c - adds to a signal by reading and writing it.
- * Runs: --only symm/signal_add --timeout 2
+ * Runs: --only symm/signal_add --comm-timeout 2
  * Fails: symm/signal_add */
 #include "wrong.h"
 

@@ -1,5 +1,5 @@
 /* wrong_mixes_messages.c - counts peers in the job, not in the communicator.
- * Runs: --only p2p/pair --timeout 1
+ * Runs: --only p2p/pair --comm-timeout 1
  * Fails: p2p/pair/f32/count=5/from=0/to=1/ranks=3,1 */
 #include "wrong.h"
 

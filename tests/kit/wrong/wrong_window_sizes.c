@@ -1,5 +1,5 @@
 /* wrong_window_sizes.c - only the rank that differs gets the error.
- * Runs: --only symm/mismatch/bytes --timeout 1
+ * Runs: --only symm/mismatch/bytes --comm-timeout 1
  * Fails: symm/mismatch/bytes */
 #include "wrong.h"
 
