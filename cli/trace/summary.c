@@ -26,8 +26,8 @@ struct track {
 };
 
 /* A step of a plan, or the whole plan, in the runs with one label.  Tensors with equal layouts have
- * equal plans, and labels of their own.  The plans of a batch's tensors run inside the
- * plan of the batch. */
+ * equal plans and different labels.  The plans of a batch's tensors run inside the plan of the
+ * batch. */
 struct group {
     struct proto batch, plan, name, label;
     uint64_t step, predicted_ns;

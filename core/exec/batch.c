@@ -237,7 +237,7 @@ weft_status wf_batch_run(weft_bound *bound, const void *const *sources, void *co
         return wf_run_one(bound, sources[0], targets[0], room, stream, work, function);
     if (bound->team->group_depth > 0) return wf_run_refuse_group(bound, function);
     if (trace != NULL) {
-        wf_drafts_name(trace, bound);
+        wf_drafts_label_batch(trace, bound);
         record = wf_record_run(trace, bound, stream);
     }
     wf_runs_begin(&bound->team->runs, bound->runs,

@@ -118,7 +118,9 @@ struct weft_bound {
     const weft_kernel_table *kernel;     /* the plugin's, or the host's: see host/host.h */
     void *kernel_device;                 /* the DEVICE that its functions take */
     weft_record draft;                   /* what is constant in the records of its runs */
-    bool is_named;                       /* the label of DRAFT is the caller's name for it */
+    uint32_t label;                      /* text: the caller's name for it, or that of the plan */
+    bool is_named;                       /* LABEL is the caller's name */
+    bool is_labelled;                    /* the label of DRAFT is another one: a tensor's name */
     uint32_t binding;                    /* its number on TEAM, the same on all ranks; from 1 */
     uint64_t scratch_bytes;
     void *given_scratch;     /* the caller's; NULL: of the context */
@@ -358,7 +360,8 @@ struct wf_batch {
     weft_bound **alone; /* by tensor; NULL: part of the common exchange */
     struct wf_memory *memory;
     const weft_move_item *named; /* the tensors of the current call, which has names; may be NULL */
-    bool is_labelled;            /* the records of the steps have these names */
+    const char *made_for;        /* the operator that needs the current call; NULL: none */
+    bool is_labelled;            /* the records of the steps have these names, and no operator */
 };
 
 /* The memory of tensor TENSOR of BOUND, which may be the only one. */

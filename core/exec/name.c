@@ -106,7 +106,7 @@ weft_status wf_fail_tensor(weft_status status, const char *function, const char 
 
 const char *wf_bound_name(const weft_bound *bound)
 {
-    return bound->is_named ? wf_trace_text(bound->context->trace, bound->draft.label) : "";
+    return bound->is_named ? wf_trace_text(bound->context->trace, bound->label) : "";
 }
 
 /* A group starts its operations at its end, but a step uses what the step before has received. */

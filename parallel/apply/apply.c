@@ -184,7 +184,8 @@ static weft_status make_targets(struct application *a, weft_tensor **from, weft_
 
 static weft_status move_inputs(struct application *a)
 {
-    static const weft_move_options implicit = {.struct_size = sizeof implicit, .implicit = true};
+    const weft_move_options implicit = {
+        .struct_size = sizeof implicit, .implicit = true, .made_for = a->call.name};
     weft_tensor *few[2 * FEW], **from = few, **to;
     uint32_t count = 0;
     weft_status status;

@@ -25,6 +25,7 @@ struct wf_moving {
     weft_plan_options plan;
     bool is_chosen; /* PLAN is not the common one, which the context's costs decide */
     bool is_implicit;
+    const char *made_for; /* the operator that needs the move; NULL: not known */
 };
 
 /* Read OPTIONS of FUNCTION to ROOM, and set *OUT to ROOM or, without OPTIONS, to NULL. */

@@ -220,8 +220,16 @@ extern const struct wf_module wf_exec_module;
 /* BOUND, which has its binding, sets what is constant in its records.  NAME is the caller's for it,
  * or NULL. */
 void wf_drafts_set(struct weft_bound *bound, const char *name);
-/* Give the steps of a batch the names of the tensors of the current call. */
-void wf_drafts_name(struct wf_trace *trace, struct weft_bound *bound);
+/* The label of a move of the tensor NAME that the operator MADE_FOR needs: "weights",
+ * "matmul: weights", "matmul" or, if both are NULL, 0. */
+uint32_t wf_label_intern(struct wf_trace *trace, const char *made_for, const char *name);
+/* Give the records of BOUND and its steps the name of the tensor that it moves now, behind
+ * MADE_FOR, the operator that needs the move.  Either may be NULL.  BOUND is no batch. */
+void wf_drafts_label(struct wf_trace *trace, struct weft_bound *bound, const char *made_for,
+                     const char *name);
+/* Give the steps of a batch the names of the tensors of the current call, and what it is made for.
+ */
+void wf_drafts_label_batch(struct wf_trace *trace, struct weft_bound *bound);
 
 /* CALL begins to bind PLAN, which may be NULL. */
 struct wf_submitted wf_record_bind(struct wf_trace *trace, const weft_plan *plan,

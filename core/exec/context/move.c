@@ -101,6 +101,16 @@ static weft_status find_other(weft_context *context, const weft_move_item *item,
     return wf_moves_find(context, 1, item, how, what, out);
 }
 
+/* The next records of BOUND are of the tensor NAME, which may be NULL. */
+static inline void label(weft_bound *bound, const struct wf_moving *how, const char *name)
+{
+    const char *made_for = how != NULL ? how->made_for : NULL;
+    struct wf_trace *trace = wf_tracing(bound);
+
+    if (name == NULL && made_for == NULL && !bound->is_labelled) return;
+    if (trace != NULL) wf_drafts_label(trace, bound, made_for, name);
+}
+
 static inline __attribute__((always_inline)) weft_status
 move_one(weft_context *context, const weft_move_item *item, const struct wf_moving *how,
          weft_stream *stream, weft_work **work, const char *what)
@@ -126,6 +136,7 @@ move_one(weft_context *context, const weft_move_item *item, const struct wf_movi
         WF_TRY(change_stream(context, kept, stream, what));
     WF_TRY(wf_scratch_enter(bound, stream,
                             source != target ? 0 : wf_run_room(bound, source, target), what));
+    label(bound, how, item->name);
     status = wf_run_one(bound, source, target, wf_scratch_extra(bound), stream, work, what);
     wf_scratch_leave(bound);
     return status;
@@ -291,11 +302,17 @@ static weft_status move_batch(weft_context *context, uint32_t count, const weft_
                             in_place ? batch_room(bound, kept->sources, kept->targets) : 0, what));
     if (bound->batch != NULL) {
         bound->batch->named = items;
-        if (!again) bound->batch->is_labelled = false;
+        bound->batch->made_for = how != NULL ? how->made_for : NULL;
+        if (!again || how != NULL) bound->batch->is_labelled = false;
+    } else {
+        label(bound, how, items->name);
     }
     status = wf_batch_run(bound, kept->sources, kept->targets, wf_scratch_extra(bound), stream,
                           work, what);
-    if (bound->batch != NULL) bound->batch->named = NULL;
+    if (bound->batch != NULL) {
+        bound->batch->named = NULL;
+        bound->batch->made_for = NULL;
+    }
     wf_scratch_leave(bound);
     return status;
 }
@@ -334,7 +351,8 @@ weft_status wf_moving_read(const weft_move_options *options, const char *functio
                                         .memory_limit = given.memory_limit,
                                         .costs = given.costs,
                                         .without = given.without},
-                               .is_implicit = given.implicit};
+                               .is_implicit = given.implicit,
+                               .made_for = given.made_for};
     room->is_chosen = given.minimize != 0 || given.planner != 0 || given.memory_limit != 0 ||
                       given.costs != NULL || given.without != 0;
     *out = room;

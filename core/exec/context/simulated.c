@@ -100,8 +100,9 @@ static weft_status run(struct wf_kept_move *kept, const weft_move_item *items,
 
 /* The record of a move is complete when the call returns.  It has the bytes of all ranks. */
 static struct wf_submitted record(weft_context *context, const struct wf_kept_move *kept,
-                                  const weft_move_item *items)
+                                  const weft_move_item *items, const struct wf_moving *how)
 {
+    const char *made_for = how != NULL ? how->made_for : NULL;
     struct wf_trace *trace = context->trace;
     weft_record draft = {
         .comm = context->world->number,
@@ -111,7 +112,8 @@ static struct wf_submitted record(weft_context *context, const struct wf_kept_mo
         .flags = wf_exec_state(context)->moves.implicit ? WEFT_RECORD_IMPLICIT : 0,
         .peer = -1,
         .comm_name = context->world->name_text,
-        .label = wf_trace_intern(trace, items[0].name),
+        .label = wf_label_intern(trace, made_for,
+                                 kept->count == 1 || made_for == NULL ? items[0].name : NULL),
     };
 
     for (uint32_t i = 0; i < kept->count; i++) {
@@ -135,7 +137,7 @@ static weft_status move_all(weft_context *context, uint32_t count, const weft_mo
     WF_TRY(context->plugin->device->stream_wait(context->device, stream, WEFT_FOREVER));
     copies = wf_calloc(count, sizeof *copies);
     if (copies == NULL) return wf_fail_memory(count * sizeof *copies);
-    submitted = record(context, kept, items);
+    submitted = record(context, kept, items, how);
     status = run(kept, items, copies);
     wf_trace_return(context->trace);
     if (status == WEFT_OK)

@@ -123,8 +123,8 @@ void wf_drafts_set(struct weft_bound *bound, const char *name)
         .step_kind = WEFT_NO_STEP_KIND,
         .peer = -1,
         .comm_name = bound->team->name_text,
-        .label = label != 0 ? label : wf_trace_intern(trace, text),
     };
+    bound->label = bound->draft.label = label != 0 ? label : wf_trace_intern(trace, text);
     bound->is_named = label != 0;
     add_bytes(bound, &bound->draft);
     if (trace->export != NULL)
@@ -138,28 +138,74 @@ void wf_drafts_set(struct weft_bound *bound, const char *name)
         if (bound->batch->alone[i] != NULL) set_steps(bound->batch->alone[i], label);
 }
 
-/* In the steady state the name is that of the run before, and nothing is locked. */
-static void relabel(struct wf_trace *trace, struct weft_bound *alone, const char *name)
+/* ---- labels of moves ---- */
+
+/* True if LABEL is what wf_label_intern makes of MADE_FOR and NAME. */
+static bool is_label(const char *label, const char *made_for, const char *name)
+{
+    if (made_for != NULL) {
+        size_t length = strlen(made_for);
+
+        if (strncmp(label, made_for, length) != 0) return false;
+        label += length;
+        if (name == NULL || name[0] == '\0') return label[0] == '\0';
+        if (label[0] != ':' || label[1] != ' ') return false;
+        label += 2;
+    }
+    return strcmp(label, name != NULL ? name : "") == 0;
+}
+
+uint32_t wf_label_intern(struct wf_trace *trace, const char *made_for, const char *name)
+{
+    bool has_name = name != NULL && name[0] != '\0';
+    char text[512];
+
+    if (made_for == NULL) return wf_trace_intern(trace, name);
+    snprintf(text, sizeof text, "%.127s%s%s", made_for, has_name ? ": " : "", has_name ? name : "");
+    return wf_trace_intern(trace, text);
+}
+
+/* In the steady state the label is that of the run before, and nothing is locked. */
+static void relabel_steps(struct wf_trace *trace, struct weft_bound *bound, const char *made_for,
+                          const char *name)
 {
     uint32_t label;
 
-    if (alone == NULL || alone->action_count == 0) return;
-    if (name == NULL && alone->actions[0].draft.label == 0) return;
-    if (strcmp(wf_trace_text(trace, alone->actions[0].draft.label), name != NULL ? name : "") == 0)
-        return;
-    label = wf_trace_intern(trace, name);
-    for (uint32_t i = 0; i < alone->action_count; i++)
-        alone->actions[i].draft.label = label;
+    if (bound == NULL || bound->action_count == 0) return;
+    if (is_label(wf_trace_text(trace, bound->actions[0].draft.label), made_for, name)) return;
+    label = wf_label_intern(trace, made_for, name);
+    for (uint32_t i = 0; i < bound->action_count; i++)
+        bound->actions[i].draft.label = label;
 }
 
-void wf_drafts_name(struct wf_trace *trace, struct weft_bound *bound)
+void wf_drafts_label(struct wf_trace *trace, struct weft_bound *bound, const char *made_for,
+                     const char *name)
 {
-    const weft_move_item *named = bound->batch->named;
+    bool is_own = made_for == NULL && (name == NULL || name[0] == '\0');
 
-    if (named == NULL || bound->batch->is_labelled) return;
+    relabel_steps(trace, bound, made_for, name);
+    if (is_own)
+        bound->draft.label = bound->label;
+    else if (!is_label(wf_trace_text(trace, bound->draft.label), made_for, name))
+        bound->draft.label = wf_label_intern(trace, made_for, name);
+    bound->is_labelled = !is_own;
+}
+
+void wf_drafts_label_batch(struct wf_trace *trace, struct weft_bound *bound)
+{
+    struct wf_batch *batch = bound->batch;
+    const weft_move_item *named = batch->named;
+
+    if (named == NULL || batch->is_labelled) return;
     for (uint32_t i = 0; i < bound->plan->member_count; i++)
-        relabel(trace, bound->batch->alone[i], named[i].name);
-    bound->batch->is_labelled = true;
+        relabel_steps(trace, batch->alone[i], batch->made_for, named[i].name);
+    if (batch->made_for == NULL)
+        bound->draft.label = bound->label;
+    else if (!is_label(wf_trace_text(trace, bound->draft.label), batch->made_for, NULL))
+        bound->draft.label = wf_label_intern(trace, batch->made_for, NULL);
+    if (batch->fused.member && batch->fused.comm != NULL)
+        batch->fused.draft.label = batch->made_for != NULL ? bound->draft.label : 0;
+    batch->is_labelled = batch->made_for == NULL;
 }
 
 /* ---- runs and steps ---- */
@@ -174,6 +220,9 @@ static void place(weft_record *draft, const weft_bound *bound, const void *strea
 struct wf_submitted wf_record_bind(struct wf_trace *trace, const weft_plan *plan,
                                    const struct wf_bind_call *call)
 {
+    bool is_one = call->named != NULL && plan != NULL && plan->members == NULL;
+    const char *name = is_one ? call->named[0].name : call->given.name;
+
     return wf_trace_submit(trace, NULL, WF_CALL_PLANNED,
                            &(weft_record){
                                .comm = call->team->number,
@@ -183,7 +232,7 @@ struct wf_submitted wf_record_bind(struct wf_trace *trace, const weft_plan *plan
                                .flags = call->is_cached ? WEFT_RECORD_CACHED : 0,
                                .peer = -1,
                                .comm_name = call->team->name_text,
-                               .label = wf_trace_intern(trace, call->given.name),
+                               .label = wf_trace_intern(trace, name),
                            });
 }
 

@@ -41,7 +41,7 @@ typedef struct weft_move_item {
     void *target;
 } weft_move_item;
 
-/* All ranks pass the same options, apart from `implicit`. */
+/* All ranks pass the same options, apart from `implicit` and `made_for`. */
 typedef struct weft_move_options {
     size_t struct_size;
     /* How the plan is chosen, as in weft_plan_options.  The limit is for the scratch of the plan.
@@ -54,6 +54,9 @@ typedef struct weft_move_options {
     /* The user of the program did not ask for this move: a library makes it.  Its records have
      * WEFT_RECORD_IMPLICIT (trace.h). */
     bool implicit;
+    /* The operator, say, that needs the move.  Labels of its records are "MADE_FOR: TENSOR"
+     * (trace.h).  NULL: the tensor's name alone. */
+    const char *made_for;
 } weft_move_options;
 
 /* Post the moves of the COUNT tensors ITEMS, at least 1, to STREAM.  Several tensors are one batch:

@@ -108,7 +108,8 @@ typedef struct weft_record {
     uint32_t axes;      /* text: the mesh axes along which data is sent, such as "tp"; of a
                            creation or release by some ranks of the communicator: their
                            world ranks, "0-3,8"; 0: none, or all ranks of the communicator */
-    uint32_t label;     /* text: the name of the tensor, or of the bound plan; of a creation,
+    uint32_t label;     /* text: the name of the tensor, of the bound plan or of the FSDP group;
+                           of a move that an operator needs: "matmul: weights"; of a creation,
                            release, load or save: the function, such as "weft_comm_split" */
     int32_t status;     /* weft_status of a failed operation */
     uint32_t parent;    /* low 32 bits of the id of the redistribution that contains it; 0: none */

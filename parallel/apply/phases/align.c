@@ -35,7 +35,8 @@ static weft_status consider(const struct wf_phases *p, uint32_t input, const wef
 /* Move input INPUT to SPEC, which has its dtype. */
 static weft_status move(struct wf_phases *p, uint32_t input, const weft_spec *spec)
 {
-    static const weft_move_options implicit = {.struct_size = sizeof implicit, .implicit = true};
+    const weft_move_options implicit = {
+        .struct_size = sizeof implicit, .implicit = true, .made_for = p->call.name};
     const weft_plan_options other = {.struct_size = sizeof other,
                                      .costs = p->options.strategy.costs};
     weft_tensor *tensor = p->inputs[input], *moved = NULL;

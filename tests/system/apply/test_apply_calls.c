@@ -38,6 +38,43 @@ static weft_status end_factors(weft_context *context, weft_tensor **inputs)
     return WEFT_OK;
 }
 
+struct labels {
+    weft_context *context;
+    char text[64]; /* of the last redistribution */
+};
+
+static void note_label(void *user, const weft_record *record)
+{
+    struct labels *labels = user;
+
+    snprintf(labels->text, sizeof labels->text, "%s",
+             weft_trace_text(labels->context, record->label));
+}
+
+TEST_ON_RANKS(2, records_of_a_move_name_the_operator_and_the_tensor)
+{
+    weft_op_call mm = call_of("mm", 2, NULL, 0);
+    weft_op_apply_options options = {.struct_size = sizeof options, .moves = WEFT_OP_MOVES_MADE};
+    struct labels labels = {0};
+    const weft_observer observer = {
+        .struct_size = sizeof observer, .user = &labels, .redistributes = note_label};
+    weft_observation *observation = NULL;
+    weft_tensor *inputs[2], *out = NULL;
+    weft_context *context;
+
+    WF_TRY(weft_init(NULL, &context));
+    labels.context = context;
+    WF_TRY(make_factors(context, inputs));
+    WF_TRY(weft_observe(context, &observer, &observation));
+    WF_TRY(weft_op_apply(context, &mm, inputs, &options, plain_kernel, NULL, NULL, 1, &out));
+    HOLDS(strcmp(labels.text, "mm") == 0);
+    WF_TRY(weft_tensors_move_into(1, &inputs[0], &inputs[0], NULL, NULL, NULL));
+    HOLDS(strstr(labels.text, "mm") == NULL);
+    weft_observation_release(&observation);
+    weft_tensor_release(&out);
+    return end_factors(context, inputs);
+}
+
 TEST_ON_RANKS(2, inputs_move_only_if_it_is_permitted)
 {
     weft_op_call mm = call_of("mm", 2, NULL, 0);

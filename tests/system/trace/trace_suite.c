@@ -324,18 +324,68 @@ static void check_moves(struct rank *self, const struct specs *s)
           counts.operations[WEFT_RECORD_PLAN] == 1);
 }
 
+/* Moves with equal layouts share a bound plan, and each has its own tensor's name. */
+static void check_names(struct rank *self, const struct specs *s)
+{
+    static const struct {
+        const char *tensor, *made_for, *label; /* NULL: the plan's */
+    } moves[] = {{"wq", NULL, "wq"},
+                 {"wk", NULL, "wk"},
+                 {"wk", NULL, "wk"},
+                 {"wk", "matmul", "matmul: wk"},
+                 {"wq", "matmul", "matmul: wq"},
+                 {NULL, "matmul", "matmul"},
+                 {"wk", "mat", "mat: wk"},
+                 {"wk", NULL, "wk"},
+                 {NULL, NULL, NULL}};
+
+    for (size_t i = 0; i < sizeof moves / sizeof moves[0]; i++) {
+        const weft_move_options options = {.struct_size = sizeof options,
+                                           .made_for = moves[i].made_for};
+        const weft_move_item item = {moves[i].tensor, s->rows, self->source, s->columns,
+                                     self->target};
+
+        WORKS(weft_move(self->context, 1, &item, sizeof item, &options, NULL, NULL));
+        expect_run(self, moves[i].label, WEFT_RECORD_CACHED);
+    }
+}
+
+/* The next move, of a batch, has LABEL, and a step of it has that of its tensor. */
+static void expect_batch(struct rank *self, const weft_move_item *items,
+                         const weft_move_options *options, const char *label, const char *second)
+{
+    const weft_record *run;
+    bool found = false;
+
+    WORKS(weft_move(self->context, 2, items, sizeof *items, options, NULL, NULL));
+    run = NEXT(REDISTRIBUTES, WEFT_RECORD_REDISTRIBUTE);
+    HOLDS(strcmp(text(self, run->label), label) == 0);
+    for (; self->next + 1 < self->count; self->next++) {
+        const weft_record *step = &self->seen[self->next].record;
+
+        HOLDS(step->parent == (uint32_t)run->id);
+        found = found || (strcmp(text(self, step->label), second) == 0 &&
+                          step->step_kind == WEFT_STEP_SLICE);
+    }
+    HOLDS(found);
+    HOLDS(NEXT(FINISHED, WEFT_RECORD_REDISTRIBUTE)->id == run->id);
+}
+
 static void check_batch(struct rank *self, const struct specs *s)
 {
     weft_move_item items[] = {
         {"first", s->rows, self->source, s->columns, self->target},
         {"second", s->whole, self->source + 16384, s->rows, self->target + 16384}};
+    const weft_move_options options = {.struct_size = sizeof options, .made_for = "linear"};
     const weft_record *run;
+    const char *plan;
     int found = 0;
 
     WORKS(move_items(self->context, 2, items, NULL, NULL));
     (void)NEXT(PLANNED, WEFT_RECORD_PLAN);
     (void)NEXT(FINISHED, WEFT_RECORD_PLAN);
     run = NEXT(REDISTRIBUTES, WEFT_RECORD_REDISTRIBUTE);
+    plan = text(self, run->label);
     for (; self->next + 1 < self->count; self->next++) {
         const weft_record *step = &self->seen[self->next].record;
 
@@ -345,6 +395,8 @@ static void check_batch(struct rank *self, const struct specs *s)
     }
     HOLDS(found);
     HOLDS(NEXT(FINISHED, WEFT_RECORD_REDISTRIBUTE)->id == run->id);
+    expect_batch(self, items, &options, "linear", "linear: second");
+    expect_batch(self, items, NULL, plan, "second");
 }
 
 /* All records since the last check are those of one run and its steps, and are finished. */
@@ -456,6 +508,7 @@ static weft_status run_rank(void *argument)
     check_messages(self);
     check_creations(self, specs.mesh);
     check_moves(self, &specs);
+    check_names(self, &specs);
     check_batch(self, &specs);
     check_streams(self, &specs);
     check_failure(self);

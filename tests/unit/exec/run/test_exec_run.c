@@ -27,7 +27,7 @@ TEST(messages_have_the_name_of_the_tensor)
     lone.bound->memory.source = (struct wf_extent){16, 64, false, WEFT_DTYPE_I8};
     check_refused(weft_redistribute(lone.bound, NULL, NULL, NULL, NULL), WEFT_ERR_INVALID,
                   "weft_redistribute: source is NULL");
-    lone.bound->draft.label = wf_trace_intern(lone.context->trace, "W");
+    lone.bound->label = wf_trace_intern(lone.context->trace, "W");
     lone.bound->is_named = true;
     check_refused(weft_redistribute(lone.bound, NULL, NULL, NULL, NULL), WEFT_ERR_INVALID,
                   "weft_redistribute: tensor W: source is NULL");
