@@ -237,24 +237,49 @@ tsan_runs() { try_sanitizer thread "$@"; }
 # What random tests draw from (tests/support/seed.h); ci/lanes/soak draws others.
 export WEFT_TEST_SEED=${WEFT_TEST_SEED:-20261115}
 
-# run_tests CTEST-OPTIONS: most tests wait for ranks and time limits, so more of them run than there are cores.
+# run_tests CTEST-OPTIONS: most tests wait for ranks and time limits, so more of them run than there are cores.  With
+# TRY_AGAIN, tests that fail run again.
 run_tests()
 {
+    local code=0 output
     echo "seed of the random tests: WEFT_TEST_SEED=$WEFT_TEST_SEED"
-    ctest --output-on-failure --no-tests=error -j "$((2 * jobs))" "$@"
+    output=$(mktemp)
+    ctest --output-on-failure --no-tests=error -j "$((2 * jobs))" --output-log "$output" "$@" || code=$?
+    if ((code != 0)) && [[ -n ${TRY_AGAIN:-} ]]; then
+        code=0
+        try_again "$output" "$@" || code=$?
+    fi
+    rm -f "$output"
+    return $code
 }
 
-# count_tests LOG PARTS_FAILED: "N passed, N failed", added up from the summaries of CTest and pytest in LOG.  Where a
-# part failed without a test that did, the parts count.
+# try_again OUTPUT CTEST-OPTIONS: run the tests that failed, as OUTPUT says, one after the other on a machine that then is
+# idle.  What a sanitizer reports stays an error, and so do more than five failures.
+most_again=5
+try_again()
+{
+    local output=$1 failed
+    shift
+    failed=$(grep -cE '^[[:space:]]+[0-9]+ - .* \((Failed|Timeout|SEGFAULT|Subprocess aborted)\)' "$output") || return 1
+    if ((failed > most_again)) || grep -qE '(Address|Leak|Thread)Sanitizer|runtime error:' "$output"; then return 1; fi
+    say "$failed failed on the busy machine; again, alone"
+    ctest --output-on-failure --rerun-failed "$@" | sed -uE 's/^[0-9]+% tests passed/again, alone: &/'
+}
+
+# count_tests LOG PARTS_FAILED: "N passed, N failed", added up from the summaries of CTest and pytest in LOG, and how many
+# passed only when they ran alone.  Where a part failed without a test that did, the parts count.
 count_tests()
 {
     awk -v parts="$2" '
         /^[0-9]+% tests passed, [0-9]+ tests? failed out of [0-9]+/ { failed += $4; all += $NF }
+        /^again, alone: [0-9]+% tests passed, [0-9]+ tests? failed out of [0-9]+/ { alone += $NF - $6 }
         /^([0-9]+ failed, )?[0-9]+ passed(, [0-9]+ skipped)?.* in [0-9.]+s/ {
             if ($2 == "failed,") { failed += $1; all += $1 + $3 } else { all += $1 }
         }
         END {
+            failed -= alone
             if (failed == 0) { failed = parts; all += parts }
+            if (alone > 0) { printf "%d passed only alone\n", alone }
             printf "%d passed, %d failed\n", all - failed, failed
         }' "$1"
 }
