@@ -39,7 +39,6 @@
     F(ucp_worker_arm)                                                                              \
     F(ucp_ep_create)                                                                               \
     F(ucp_ep_close_nbx)                                                                            \
-    F(ucp_ep_flush_nbx)                                                                            \
     F(ucp_am_send_nbx)                                                                             \
     F(ucp_am_recv_data_nbx)                                                                        \
     F(ucp_am_data_release)                                                                         \
@@ -62,7 +61,7 @@ void ucx_library_is_used(void);
 #define UCX_MESSAGE_ID 1u
 
 /* Kinds beside enum net_kind. */
-enum { UCX_HELLO = 16, UCX_NOTICE, UCX_GOODBYE };
+enum { UCX_HELLO = 16, UCX_NOTICE, UCX_GOODBYE, UCX_HEARD };
 
 struct ucx_header {
     uint64_t key, bytes;
@@ -83,14 +82,15 @@ struct ucx_peer {
     struct net_group *group;
     int32_t rank;
     bool wanted, said_hello, departed, has_notice;
+    bool has_heard;  /* it has received this rank's notice or goodbye */
     bool is_strange; /* a hello in its name had another key */
     ucp_ep_h endpoint;
     struct ucx_op *ops;                   /* unfinished, oldest first */
     struct ucx_arrival *arrivals, *early; /* oldest first; in any order */
     uint32_t sent, received;
     struct net_failure cause; /* why it departed */
-    struct ucx_header hello, farewell;
-    void *flush, *close; /* requests of UCX */
+    struct ucx_header hello, farewell, answer;
+    void *close; /* request of UCX */
     unsigned char notice[NET_NOTICE_BYTES];
 };
 
@@ -181,7 +181,9 @@ void ucx_abort(struct net_group *group);
 
 /* ---- ucx_ending.c ---- */
 
-/* Send a message of KIND to every peer that is left, and wait a moment until all has left. */
+/* Send a message of KIND to every peer that is left, and wait a moment until each has received it.
+ * The peers say so themselves: a flush of UCX 1.13 over TCP is an empty put, and UCX ends the
+ * process if that is confirmed after the connection has failed. */
 void ucx_say_farewell(struct net_group *group, uint32_t kind, size_t bytes);
 /* End the connection to PEER at once. */
 void ucx_break_off(struct ucx_peer *peer);

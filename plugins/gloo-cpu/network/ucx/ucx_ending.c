@@ -54,13 +54,16 @@ static bool has_ended(void **request)
     return true;
 }
 
-static bool all_flushed(const void *argument)
+static bool all_have_heard(const void *argument)
 {
-    struct net_group *group = *(struct net_group *const *)argument;
+    const struct net_group *group = argument;
     bool all = true;
 
-    for (int32_t rank = 0; rank < group->size; rank++)
-        if (!has_ended(&group->peers[rank].flush) && !group->peers[rank].departed) all = false;
+    for (int32_t rank = 0; rank < group->size; rank++) {
+        const struct ucx_peer *peer = &group->peers[rank];
+
+        if (peer->endpoint != NULL && !peer->departed && !peer->has_heard) all = false;
+    }
     return all;
 }
 
@@ -69,28 +72,20 @@ static bool all_closed(const void *argument)
     struct net_group *group = *(struct net_group *const *)argument;
     bool all = true;
 
-    for (int32_t rank = 0; rank < group->size; rank++) {
-        bool flushed = has_ended(&group->peers[rank].flush);
-
-        all = has_ended(&group->peers[rank].close) && flushed && all;
-    }
+    for (int32_t rank = 0; rank < group->size; rank++)
+        all = has_ended(&group->peers[rank].close) && all;
     return all && group->controls == 0;
 }
 
 void ucx_say_farewell(struct net_group *group, uint32_t kind, size_t bytes)
 {
-    const ucp_request_param_t none = {0};
-
     for (int32_t rank = 0; rank < group->size && !group->is_dead; rank++) {
         struct ucx_peer *peer = &group->peers[rank];
-        ucs_status_ptr_t request;
 
         if (peer->endpoint == NULL || peer->departed) continue;
         ucx_control(peer, &peer->farewell, kind, group->farewell, bytes);
-        request = ucx.ucp_ep_flush_nbx(peer->endpoint, &none);
-        if (UCS_PTR_IS_PTR(request)) peer->flush = request;
     }
-    (void)ucx_wait(group, all_flushed, &group, ucx_deadline(FAREWELL_NS));
+    (void)ucx_wait(group, all_have_heard, group, ucx_deadline(FAREWELL_NS));
 }
 
 void ucx_end_connections(struct net_group *group)

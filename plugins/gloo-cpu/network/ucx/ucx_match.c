@@ -184,7 +184,12 @@ static bool deliver(struct ucx_peer *peer, const struct content *content)
         peer->has_notice = true;
     }
     if (header->kind == UCX_NOTICE || header->kind == UCX_GOODBYE) {
+        if (peer->endpoint != NULL) ucx_control(peer, &peer->answer, UCX_HEARD, NULL, 0);
         ucx_depart(peer, WEFT_ERR_PEER, "it has closed the connection");
+        return false;
+    }
+    if (header->kind == UCX_HEARD) {
+        peer->has_heard = true;
         return false;
     }
     for (struct ucx_op *op = peer->ops; op != NULL; op = op->next)
