@@ -163,7 +163,8 @@ weft_status listen_group(const net_ranks *ranks, net_group **out, net_failure *f
         group->address.resize(static_cast<size_t>(ranks->size) * sizeof(Address));
         group->device = tcp::CreateDevice(tcp::attr(ranks->address));
         auto inner = group->device->createContext(ranks->rank, ranks->size);
-        inner->setTimeout(group->timeout);
+        // Gloo waits five times as long for a connection; other waits are given their limit.
+        inner->setTimeout(std::max(group->timeout / 5, milliseconds(1)));
         group->transport = std::make_shared<Transport>(inner);
         for (int32_t peer = 0; peer < ranks->size; peer++) {
             Address address = {};

@@ -78,6 +78,7 @@ struct world {
     void (*rank_main)(struct world *world, int32_t rank, struct net_group *group);
     weft_status connected[RANKS];
     struct net_failure failure[RANKS];
+    bool is_absent[2]; /* by rank: it does not connect, and stays until the other has failed */
 };
 
 struct thread {
@@ -110,9 +111,12 @@ static void *rank_thread(void *argument)
     carrier()->address(group, world->addresses + (size_t)ADDRESS_MOST * (size_t)rank);
     pthread_barrier_wait(&world->barrier);
     world->connected[rank] =
-        carrier()->connect(group, world->addresses, ADDRESS_MOST, world->key[rank], failure);
+        rank < 2 && world->is_absent[rank]
+            ? WEFT_ERR_PEER
+            : carrier()->connect(group, world->addresses, ADDRESS_MOST, world->key[rank], failure);
     if (world->connected[rank] == WEFT_OK && world->rank_main != NULL)
         world->rank_main(world, rank, group);
+    if (world->is_absent[0] || world->is_absent[1]) pthread_barrier_wait(&world->barrier);
     carrier()->close(group);
     return NULL;
 }
@@ -204,8 +208,8 @@ TEST(messages_of_all_sizes_arrive)
     run(RANKS, 300 * SECOND_NS, everyone_writes_to_everyone);
 }
 
-/* UCX 1.13 ended the process if data that it had put into a peer's memory was confirmed after the
- * connection had been ended. */
+/* UCX 1.13 ended the process if a put was confirmed after the connection had ended.  Large messages
+ * and flushes are puts, so neither is used over TCP. */
 TEST(connections_end_right_after_large_messages)
 {
     for (int i = 0; i < 20; i++)
@@ -390,6 +394,20 @@ static void silence(struct world *world, int32_t rank, struct net_group *group)
 TEST(a_silent_peer_is_named_when_the_time_is_up)
 {
     run(2, 3 * SECOND_NS, silence);
+}
+
+TEST(a_peer_that_does_not_connect_is_named_when_the_time_is_up)
+{
+    for (int32_t absent = 0; absent < 2; absent++) {
+        struct world world = {.size = 2, .timeout_ns = 2 * SECOND_NS};
+        int64_t before_ns = (int64_t)plug_now();
+
+        world.is_absent[absent] = true;
+        world_run(&world);
+        ck_assert_int_eq(world.connected[1 - absent], WEFT_ERR_TIMEOUT);
+        ck_assert_int_eq(world.failure[1 - absent].peer, absent);
+        ck_assert_int_lt((int64_t)plug_now() - before_ns, 8 * SECOND_NS);
+    }
 }
 
 static void departure(struct world *world, int32_t rank, struct net_group *group)
