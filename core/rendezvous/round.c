@@ -29,13 +29,14 @@ static uint64_t living(const struct wf_round_server *server)
     return server->members & ~server->lost;
 }
 
+/* The process that serves is the lowest of those that live, and may end because of the message. */
 static void send_to(const struct wf_round_server *server, uint64_t processes, uint32_t kind,
                     wf_round_send *send, void *user)
 {
     struct wf_round_message message = {
         .kind = kind, .round = server->round, .members = server->decided, .step = server->step};
 
-    for (int32_t i = 0; i < WF_ROUND_MOST; i++)
+    for (int32_t i = WF_ROUND_MOST - 1; i >= 0; i--)
         if (processes & bit(i)) send(user, i, &message);
 }
 
