@@ -54,6 +54,7 @@ void wf_elastic_free(struct wf_server *s)
 {
     if (s->elastic == NULL) return;
     wf_free(s->elastic->heard_ns);
+    wf_free(s->elastic->questions);
     wf_free(s->elastic->now);
     wf_free(s->elastic);
     s->elastic = NULL;
@@ -68,9 +69,10 @@ static bool begin(struct wf_server *s, const struct wf_elastic_terms *terms)
         e = wf_calloc(1, sizeof *e);
         if (e == NULL) return false;
         e->heard_ns = wf_calloc((size_t)s->options.size, sizeof *e->heard_ns);
+        e->questions = wf_calloc((size_t)s->options.size, sizeof *e->questions);
         e->now = wf_calloc((size_t)s->options.size, sizeof *e->now);
         s->elastic = e;
-        if (e->heard_ns == NULL || e->now == NULL) {
+        if (e->heard_ns == NULL || e->questions == NULL || e->now == NULL) {
             wf_elastic_free(s);
             return false;
         }
@@ -79,14 +81,64 @@ static bool begin(struct wf_server *s, const struct wf_elastic_terms *terms)
     e->is_over = e->gave_way = false;
     e->apart = 0;
     e->waited_round = e->opened_round = 0;
+    e->checked_ns = wf_now_ns();
     wf_round_open(&e->round, generation, s->options.size, terms->ranks_min);
     for (int32_t rank = 0; rank < s->options.size; rank++) {
         bool may_come = s->options.standby && !s->came[rank];
 
-        e->heard_ns[rank] = wf_now_ns();
+        e->heard_ns[rank] = e->checked_ns;
+        e->questions[rank] = 0;
         if (s->members[rank] == NULL && !may_come) lose(s, rank);
     }
     return true;
+}
+
+/* ---- signs of life ---- */
+
+/* RANK may have moved to another server while this one did not hear it.  Its beats of before may
+ * still arrive, but it answers no beat any more. */
+static void question(struct wf_server *s, int32_t rank)
+{
+    struct wf_elastic *e = s->elastic;
+
+    if (s->members[rank] == NULL) return;
+    e->questions[rank] = ++e->last_question;
+    wf_connection_send(s->members[rank], WF_FRAME_BEAT, e->last_question, NULL);
+    wf_connection_write(s->members[rank]);
+}
+
+static bool has_been_silent(const struct wf_elastic *e, int32_t rank, uint64_t now_ns)
+{
+    uint64_t heard_ns = e->heard_ns[rank];
+
+    return now_ns > heard_ns && now_ns - heard_ns >= e->terms.silent_ns / 2;
+}
+
+static void heard(struct wf_server *s, int32_t rank, uint64_t now_ns)
+{
+    if (s->elastic->terms.silent_ns > 0 && has_been_silent(s->elastic, rank, now_ns))
+        question(s, rank);
+    s->elastic->heard_ns[rank] = now_ns;
+}
+
+void wf_elastic_beat(struct wf_server *s, int32_t rank, uint64_t answered, uint64_t now_ns)
+{
+    if (s->elastic == NULL) return;
+    heard(s, rank, now_ns);
+    if (answered != 0 && answered == s->elastic->questions[rank]) s->elastic->questions[rank] = 0;
+}
+
+/* If this process did not run for a while, nothing is known about the others. */
+static void forgive(struct wf_server *s, uint64_t now_ns)
+{
+    struct wf_elastic *e = s->elastic;
+    bool has_slept = now_ns - e->checked_ns > e->terms.silent_ns / 2;
+
+    for (int32_t rank = 0; rank < s->options.size && has_slept; rank++) {
+        e->heard_ns[rank] = now_ns;
+        question(s, rank);
+    }
+    e->checked_ns = now_ns;
 }
 
 bool wf_elastic_take_terms(struct wf_server *s, struct wf_connection *c,
@@ -101,7 +153,7 @@ bool wf_elastic_take_terms(struct wf_server *s, struct wf_connection *c,
     if (s->elastic == NULL || s->elastic->is_over) {
         if (!begin(s, &terms)) return false;
     }
-    wf_elastic_heard(s, c->rank, wf_now_ns());
+    heard(s, c->rank, wf_now_ns());
     return true;
 }
 
@@ -119,6 +171,7 @@ static struct wf_round_silence listen_for(const struct wf_server *s, uint64_t no
                                        .may_be_cut = s->options.serving_rank >= 0};
 
     for (int32_t rank = 0; rank < s->options.size; rank++) {
+        if (e->questions[rank] != 0) silence.doubtful |= UINT64_C(1) << rank;
         if (s->members[rank] == NULL) continue;
         silence.present |= UINT64_C(1) << rank;
         if (!wf_address_same_host(s->members[rank]->fd)) silence.far |= UINT64_C(1) << rank;
@@ -127,15 +180,15 @@ static struct wf_round_silence listen_for(const struct wf_server *s, uint64_t no
 }
 
 /* RANK's connection FD has closed.  Beyond a cut, the other server may have decided for RANK, so
- * that the end of a silent connection arrives when the network is whole again. */
+ * that the end of its connection arrives when the network is whole again. */
 static bool may_have_moved(struct wf_server *s, int32_t rank, int fd)
 {
     struct wf_elastic *e = s->elastic;
-    uint64_t now_ns = wf_now_ns(), quiet_ns = now_ns - e->heard_ns[rank];
+    uint64_t now_ns = wf_now_ns();
+    bool was_heard = e->questions[rank] == 0 && !has_been_silent(e, rank, now_ns);
     struct wf_round_silence silence;
 
-    if (e->terms.silent_ns == 0 || quiet_ns < e->terms.silent_ns / 2 || wf_address_same_host(fd))
-        return false;
+    if (e->terms.silent_ns == 0 || was_heard || wf_address_same_host(fd)) return false;
     e->apart |= UINT64_C(1) << rank;
     silence = listen_for(s, now_ns);
     if (wf_round_is_cut_off(&silence)) return true;
@@ -184,7 +237,7 @@ bool wf_elastic_take(struct wf_server *s, const struct wf_connection *c,
         (message.kind != WF_ROUND_WANT && message.kind != WF_ROUND_ANSWER &&
          message.kind != WF_ROUND_CONFIRM && message.kind != WF_ROUND_MOVED))
         return false;
-    wf_elastic_heard(s, c->rank, wf_now_ns());
+    heard(s, c->rank, wf_now_ns());
     if (has_met(s)) return true; /* the frame of a rank that has not left yet */
     if (message.kind == WF_ROUND_MOVED) give_way(s);
     if (e->gave_way) send_away(s, c->rank);
@@ -228,22 +281,6 @@ void wf_elastic_ended(struct wf_server *s, int32_t rank, const char *text)
 }
 
 /* ---- silence ---- */
-
-void wf_elastic_heard(struct wf_server *s, int32_t rank, uint64_t now_ns)
-{
-    if (s->elastic != NULL) s->elastic->heard_ns[rank] = now_ns;
-}
-
-/* If this process did not run for a while, nothing is known about the others. */
-static void forgive(struct wf_server *s, uint64_t now_ns)
-{
-    struct wf_elastic *e = s->elastic;
-    bool has_slept = now_ns - e->checked_ns > e->terms.silent_ns / 2;
-
-    for (int32_t rank = 0; rank < s->options.size && has_slept; rank++)
-        e->heard_ns[rank] = now_ns;
-    e->checked_ns = now_ns;
-}
 
 static void expel(struct wf_server *s, int32_t rank, const char *why, uint64_t limit_ns)
 {

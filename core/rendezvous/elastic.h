@@ -8,7 +8,9 @@
 struct wf_elastic {
     struct wf_round_server round;
     struct wf_elastic_terms terms;
-    uint64_t *heard_ns;               /* by rank */
+    uint64_t *heard_ns;  /* by rank */
+    uint64_t *questions; /* by rank: the beat that it has not answered since it was silent, or 0 */
+    uint64_t last_question;
     uint64_t checked_ns;              /* when silence was last looked for */
     uint64_t waited_round, waited_ns; /* since when ranks wait for others in that round */
     uint64_t opened_round, number;    /* what the successor was opened for, and its address */

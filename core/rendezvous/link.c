@@ -134,6 +134,14 @@ static void handle_ask(struct wf_client *client, int link, struct wf_reader *rea
     wf_text_free(&payload);
 }
 
+static void answer_beat(struct wf_client *client, int link, uint64_t id)
+{
+    pthread_mutex_lock(&client->lock);
+    if (!client->links[link].over)
+        wf_connection_send(client->links[link].connection, WF_FRAME_BEAT, id, NULL);
+    pthread_mutex_unlock(&client->lock);
+}
+
 /* LINK takes no more requests; TEXT is the reason. */
 static void end(struct wf_client *client, int link, const char *text)
 {
@@ -232,6 +240,9 @@ void wf_client_handle(struct wf_client *client, int link, const struct wf_frame 
     case WF_FRAME_ROUND:
         wf_client_handle_round(client, link, &reader);
         break;
+    case WF_FRAME_BEAT:
+        answer_beat(client, link, frame->id);
+        break;
     default:
         break;
     }
@@ -283,7 +294,7 @@ static bool ask_other(struct wf_client *client, int link)
     struct wf_link *l = &client->links[link];
 
     /* Only this thread sets `over`. */
-    return !l->over &&
+    return !l->over && l->rank != client->options.rank &&
            wf_client_look(client, WF_LINKS - 1 - link, l->rank, LOOK_ID + (uint64_t)link);
 }
 

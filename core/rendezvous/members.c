@@ -468,7 +468,7 @@ static void handle_frame(struct wf_server *s, struct wf_connection *c, const str
     } else if (frame->type == WF_FRAME_ROUND) {
         if (!wf_elastic_take(s, c, frame)) reject_contents(c, frame);
     } else if (frame->type == WF_FRAME_BEAT) {
-        wf_elastic_heard(s, c->rank, now_ns);
+        wf_elastic_beat(s, c->rank, frame->id, now_ns);
     } else {
         (void)wf_fail(WEFT_ERR_PARSE,
                       "a frame of type %u, which only servers send, came from a client",

@@ -127,7 +127,7 @@ enum wf_frame_type {
     WF_FRAME_CLOCK,       /* client: asks for the time.  server: its time, and the identity of its
                              clock */
     WF_FRAME_ELASTIC,     /* client: the terms of its elastic job */
-    WF_FRAME_BEAT,        /* client: it runs */
+    WF_FRAME_BEAT,        /* client: it runs.  server: asks for a beat with its id */
     WF_FRAME_ROUND,       /* both: a message of round.h.  client: also the ranks that it knows to be
                              lost.  server: also where the next generation meets */
     WF_FRAME_TYPES

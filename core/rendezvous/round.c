@@ -177,7 +177,8 @@ static uint64_t silent_for(const struct wf_round_silence *silence, uint64_t limi
 
 bool wf_round_is_cut_off(const struct wf_round_silence *silence)
 {
-    uint64_t beyond = silent_for(silence, silence->limit_ns / 2) & silence->far;
+    uint64_t unheard = silent_for(silence, silence->limit_ns / 2) | silence->doubtful;
+    uint64_t beyond = unheard & silence->far;
     uint64_t lowest = silence->present & -silence->present;
     int32_t more = 2 * count(beyond) - count(silence->present);
 

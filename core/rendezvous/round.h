@@ -85,7 +85,8 @@ void wf_round_take(struct wf_round_server *server, int32_t process,
 /* What a server has heard of the processes that are connected to it. */
 struct wf_round_silence {
     uint64_t present;
-    uint64_t far;             /* of PRESENT: a network lies between them and the server */
+    uint64_t far;      /* of PRESENT: a network lies between them and the server */
+    uint64_t doubtful; /* heard again after a silence, in which another server may have decided */
     const uint64_t *heard_ns; /* by process */
     uint64_t now_ns, limit_ns;
     bool may_be_cut; /* another server may decide for the processes that this one does not hear */
@@ -94,7 +95,7 @@ struct wf_round_silence {
 /* True if the server may be on the side of a cut that does not go on.  Of the two sides, one goes
  * on: that with more processes or, if both have the same number, that with the lowest process.  The
  * limit passes for one process after the other, so those that have been silent for half of it count
- * as beyond the cut. */
+ * as beyond the cut.  So do doubtful ones. */
 bool wf_round_is_cut_off(const struct wf_round_silence *silence);
 /* The processes that have been silent for the limit, and are not members any more; none if the
  * server may be cut off. */

@@ -168,8 +168,8 @@ bool wf_elastic_take(struct wf_server *server, const struct wf_connection *c,
                      const struct wf_frame *frame);
 /* RANK, whose connection was FD, does nothing any more. */
 void wf_elastic_lost(struct wf_server *server, int32_t rank, int fd, const char *text);
-/* RANK runs. */
-void wf_elastic_heard(struct wf_server *server, int32_t rank, uint64_t now_ns);
+/* RANK runs.  QUESTION is 0 or the beat that it answers. */
+void wf_elastic_beat(struct wf_server *server, int32_t rank, uint64_t question, uint64_t now_ns);
 /* Expel ranks that are silent, or that others wait for.  Returns the earliest time at which one may
  * have to be. */
 uint64_t wf_elastic_expire(struct wf_server *server, uint64_t now_ns);

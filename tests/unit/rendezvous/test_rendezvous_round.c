@@ -425,3 +425,23 @@ TEST(a_cut_off_process_does_not_expel_the_others_one_by_one)
     silence.may_be_cut = false; /* a launcher's server is alone */
     ck_assert_uint_eq(wf_round_silent(&silence), 0x2);
 }
+
+/* When the network is whole again, the last frames of the processes beyond the cut arrive one after
+ * the other. */
+TEST(doubtful_processes_count_as_beyond_the_cut)
+{
+    uint64_t heard_ns[WF_ROUND_MOST] = {NOW, NOW - LIMIT - 1, NOW};
+    struct wf_round_silence silence = {.present = 0x7,
+                                       .far = 0x6,
+                                       .doubtful = 0x4,
+                                       .heard_ns = heard_ns,
+                                       .now_ns = NOW,
+                                       .limit_ns = LIMIT,
+                                       .may_be_cut = true};
+
+    ck_assert(wf_round_is_cut_off(&silence));
+    silence.doubtful = 0;
+    ck_assert(!wf_round_is_cut_off(&silence));
+    silence.doubtful = 0x1; /* no network lies between */
+    ck_assert(!wf_round_is_cut_off(&silence));
+}
