@@ -44,10 +44,24 @@ static void variables_are_set_while_no_thread_reads_them(struct rank *self)
 
 enum { LATER = 1 }; /* the rank without a window */
 
+/* Rank LATER goes on when all others have called this.  They do not wait: what happens to rank
+ * LATER afterwards may end their waits. */
+static void tell_later(struct rank *self, void *byte)
+{
+    for (int32_t rank = 0; rank < self->size; rank++) {
+        if (rank == LATER) continue;
+        if (self->number == rank)
+            OK(weft_send(self->world, byte, 1, WEFT_DTYPE_U8, LATER, 0, NULL));
+        if (self->number == LATER)
+            OK(weft_receive(self->world, byte, 1, WEFT_DTYPE_U8, rank, 0, NULL));
+    }
+    if (self->number == LATER) finish(self, NULL);
+}
+
 static void a_group_without_host_memory_fails_on_all_ranks(struct rank *self)
 {
     weft_comm *comm = spare_comm(self);
-    void *memory = take(self, 64);
+    void *memory = take(self, 64), *begun = take(self, 64);
     weft_status status = WEFT_OK;
 
     if (comm == NULL) return;
@@ -55,8 +69,12 @@ static void a_group_without_host_memory_fails_on_all_ranks(struct rank *self)
     if (self->number == LATER) OK(weft_send(comm, memory, 16, WEFT_DTYPE_U8, 0, 0, NULL));
     if (self->number == 0) OK(weft_receive(comm, memory, 16, WEFT_DTYPE_U8, LATER, 0, NULL));
     finish(self, NULL);
-    meet_all(self); /* the failure of the group must not end a wait for the first message */
+    /* The failure must not end a wait for the first message, and the groups of the others must have
+     * begun. */
+    meet_all(self);
     OK(weft_group_begin(comm));
+    if (self->number == 0) OK(weft_receive(comm, memory, 16, WEFT_DTYPE_U8, LATER, 0, NULL));
+    tell_later(self, begun);
     if (self->number == LATER) {
         wf_mem_fail_at(1);
         refused(self, "a send", weft_send(comm, memory, 16, WEFT_DTYPE_U8, 0, 0, NULL),
@@ -65,7 +83,6 @@ static void a_group_without_host_memory_fails_on_all_ranks(struct rank *self)
         refused(self, "the group", weft_group_end(comm), WEFT_ERR_NO_MEMORY,
                 "rank 1 had no memory for its group");
     } else {
-        if (self->number == 0) OK(weft_receive(comm, memory, 16, WEFT_DTYPE_U8, LATER, 0, NULL));
         status = weft_group_end(comm);
         if (status == WEFT_OK && self->number == 0)
             status = weft_context_wait(self->context, NULL, WEFT_FOREVER);
@@ -78,6 +95,7 @@ static void a_group_without_host_memory_fails_on_all_ranks(struct rank *self)
     }
     meet_all(self);
     weft_comm_release(&comm);
+    give(self, begun);
     give(self, memory);
 }
 

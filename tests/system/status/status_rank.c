@@ -4,8 +4,8 @@
  *     status_rank behind FOLDER    after three collectives rank 1 waits for FOLDER/end outside weft
  *     status_rank receive FOLDER   after three collectives rank 1 receives what rank 2 sends later
  *     status_rank threads FOLDER   as behind, with four ranks as threads
- *     status_rank split FOLDER     three collectives on halves of the world and one more on the
- *                                  second half, for which rank 3 is late
+ *     status_rank split FOLDER     three collectives on halves of the world, a barrier, and one
+ *                                  more on the second half, for which rank 3 is late
  *     status_rank create FOLDER    collective creations and releases, before each of which rank 1
  *                                  waits for FOLDER/NAME; weft_comm_create is one of ranks 0 and 1
  *
@@ -95,6 +95,8 @@ static weft_status split(weft_context *context, float *memory)
     TRY(weft_comm_split(weft_world(context), weft_rank(context) / 2, 0, &options, &half));
     for (int i = 0; i < 3; i++)
         TRY(reduce(half, memory));
+    TRY(weft_barrier(weft_world(context), NULL));
+    TRY(weft_context_wait(context, NULL, WEFT_FOREVER));
     while (weft_rank(context) != 2 && !exists("end"))
         usleep(10000);
     if (weft_rank(context) >= 2) TRY(reduce(half, memory));

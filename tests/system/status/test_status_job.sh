@@ -24,17 +24,17 @@ end() { # end CODE: lets the job end
     check=$((check + 1))
     ((code == $1)) || not_so "exit code $code of the job, not $1: $(cat "$folder/log")"
 }
-shows() { # shows TEXT [PID]: weft status says it of the job, at last
+shows() { # shows TEXT [PID [OPTION...]]: weft status says it of the job, at last
     local text=$1 have='' tries
     shift
     check=$((check + 1))
     (($# > 0)) || set -- "$(cat "$folder/pid.0")"
     for ((tries = 0; tries < 600; tries++)); do
-        have=$(status "$1" 2>&1)
+        have=$(status "$@" 2>&1)
         [[ $have == *"$text"* ]] && return
         sleep 0.05
     done
-    not_so "\"$text\" in what weft status $1 says: $have"
+    not_so "\"$text\" in what weft status $* says: $have"
 }
 
 # A rank that is stopped, and goes on.
@@ -70,8 +70,8 @@ end 0
 # Parts of a split have one number; each has its own ranks and its own cause.
 begin "$weft" run -n 4 "$rank" split "$folder"
 shows 'rank 3 holds up rank 2: it is behind at #3 of halves#'
-contains '/0 (2 ranks: 0-1)
-    ranks 0-1: all-reduce #3 of 1.0 MiB, finished' status "$job" --all
+shows '/0 (2 ranks: 0-1)
+    ranks 0-1: all-reduce #3 of 1.0 MiB, finished' "$job" --all
 lacks '/0 (2 ranks: 0-1)' status "$job"
 contains 'idle; --all shows' status "$job"
 json status "$job" --json -- '[c["idle"] for c in it["jobs"][0]["communicators"] if c["name"].startswith("halves")] == [True, False]'
