@@ -350,12 +350,14 @@ static bool is_behind(const weft_comm *comm, const struct wf_runs_answer *answer
                                         !(newest == last && number == load(&last->begun))));
 }
 
-/* The other rank may wait for this one in a step, before the run in which this one waits. */
+/* The other rank may wait for this one in a step, before the run in which this one waits.  If that
+ * run has begun since the question, the other rank may have waited for this one to come to it. */
 static void compare_step(const weft_comm *comm, const struct wf_runs_answer *answer,
                          struct wf_text *out)
 {
     const struct wf_plan_runs *last = find_last(&comm->runs);
 
+    if (load(&comm->runs.begun) != comm->runs.seen) return;
     if (answer->waits_in[0] == '\0' || last == NULL || !is_behind(comm, answer, last)) return;
     wf_text_add(out, "%s on %s: ", last->function, comm->name);
     add_run(out, comm->context->rank, last,

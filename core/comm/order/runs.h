@@ -52,7 +52,7 @@ struct wf_runs {
     _Atomic uint64_t noted; /* runs so far; run N's note is recent[N % WF_RUNS_RECENT] */
     struct wf_run_note recent[WF_RUNS_RECENT];
     /* The client's thread has these: */
-    uint64_t seen;    /* `begun`, when it looked last */
+    uint64_t seen;    /* `begun`, when it looked last; also when it asked last */
     uint64_t next_ns; /* when it asks again, if nothing begins until then */
     uint64_t gap_ns;  /* between that and the question after it */
     uint64_t asked;   /* ranks since the last run began */

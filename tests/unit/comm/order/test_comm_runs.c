@@ -102,6 +102,7 @@ static bool differs_cut(const char *order, size_t bytes)
 
 static bool differs(const char *order)
 {
+    comm->runs.seen = atomic_load(&comm->runs.begun); /* the question was asked after the runs */
     return differs_cut(order, 0);
 }
 
@@ -218,6 +219,20 @@ TEST(a_rank_that_waits_in_a_step_before_the_run_is_found)
     ck_assert(!differs_at_a_step("", ""));
     ck_assert(!differs_at_a_step("ab", "ab"));
     ck_assert(!differs_at_a_step("ab", "abab"));
+}
+
+/* The other rank has waited for this one to bind the plan that has begun since. */
+TEST(an_answer_that_is_older_than_the_run_names_no_step)
+{
+    begin();
+    waits_in = "weft_move on world (binding): the first";
+    run(&second);
+    comm->runs.seen = atomic_load(&comm->runs.begun);
+    run(&first);
+    ck_assert(!differs_cut("b", 0));
+    ck_assert(differs("b"));
+    waits_in = "";
+    end();
 }
 
 /* The other rank has dropped plan 'a', which all ranks run. */
