@@ -95,16 +95,20 @@ static weft_status add_joined(struct wf_directories *list, const char *base, siz
 
     wf_text_add(&text, "%.*s%s", (int)length, base, below);
     WF_TRY(wf_text_take(&text, &path));
-    for (size_t i = 0; i < list->count; i++)
-        if (list->items[i].origin == beside && strcmp(list->items[i].path, path) == 0) {
-            wf_free(path); /* libweft's own folder is the prefix's library folder, as a rule */
-            return WEFT_OK;
-        }
     return add_directory(list, path, beside);
 }
 
-/* libweft lies in PREFIX/LIBDIR and the plugins in PREFIX/LIBDIR/weft; a program that the core is
- * linked into lies in PREFIX/bin. */
+/* True if the path PATH, of LENGTH bytes, ends with "/" and NAME. */
+static bool ends_with(const char *path, size_t length, const char *name)
+{
+    size_t bytes = strlen(name);
+
+    return length > bytes && path[length - bytes - 1] == '/' &&
+           memcmp(path + length - bytes, name, bytes) == 0;
+}
+
+/* libweft lies in PREFIX/LIBDIR, in the build tree in BUILD/lib, and the plugins in the folder
+ * weft beside it; a program that the core is linked into lies in PREFIX/bin. */
 static weft_status add_beside(struct wf_directories *list, const char *own_file)
 {
     const char *slash = strrchr(own_file, '/');
@@ -118,6 +122,8 @@ static weft_status add_beside(struct wf_directories *list, const char *own_file)
         parent--;
     if (parent > 0) parent--;
     if (strcmp(slash, "/weft") != 0) WF_TRY(add_joined(list, own_file, folder, "/weft"));
+    if (ends_with(own_file, folder, WEFT_LIBDIR) || ends_with(own_file, folder, "lib"))
+        return WEFT_OK;
     WF_TRY(add_joined(list, own_file, parent, "/" WEFT_LIBDIR "/weft"));
     if (strcmp(WEFT_LIBDIR, "lib") == 0) return WEFT_OK;
     return add_joined(list, own_file, parent, "/lib/weft"); /* the build tree */
