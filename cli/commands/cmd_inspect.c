@@ -198,7 +198,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
 {
     struct wf_text text = {0};
     struct cli_args args;
-    struct cli_checkpoint opened = {NULL, NULL};
+    struct cli_checkpoint opened = {NULL, NULL, false};
     const weft_checkpoint *in = NULL;
     weft_layout_file *layout = NULL;
     weft_checkpoint_rules *rules = NULL;
@@ -219,7 +219,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
         exit_code = cli_print(command, stdout, &text);
         warn_unlisted(command, in);
     } else {
-        exit_code = cli_fail(command, status);
+        exit_code = cli_checkpoint_fail(command, &opened, status);
     }
     wf_text_free(&text);
     cli_checkpoint_close(&opened);

@@ -66,6 +66,7 @@ struct request {
     weft_checkpoint_rules *rules; /* NULL: none */
     weft_reshard_options options;
     bool dry_run;
+    struct cli_checkpoint opened; /* closed, but after a failure it says whether it was missing */
     struct state state;
     int exit_code; /* of printing the plan */
 };
@@ -116,10 +117,9 @@ static weft_status print_plan(struct request *request, weft_reshard *plan,
 
 static weft_status reshard(struct request *request, weft_reshard_info *info, uint64_t *nanoseconds)
 {
-    struct cli_checkpoint opened;
     const weft_checkpoint *in = NULL;
     weft_reshard *plan = NULL;
-    weft_status status = cli_checkpoint_open(request->from, request->rules, &opened, &in);
+    weft_status status = cli_checkpoint_open(request->from, request->rules, &request->opened, &in);
 
     request->options.user = &request->state;
     request->state.report.is_silent = request->state.launched.rank != 0;
@@ -134,7 +134,7 @@ static weft_status reshard(struct request *request, weft_reshard_info *info, uin
         if (status == WEFT_OK) status = told;
     }
     weft_reshard_release(&plan);
-    cli_checkpoint_close(&opened);
+    cli_checkpoint_close(&request->opened);
     return status;
 }
 
@@ -183,7 +183,7 @@ static int report_failure(const struct cli_command *command, const struct reques
         fprintf(stderr, "weft %s: interrupted; there is nothing new at %s\n", command->name,
                 request->to);
     else
-        exit_code = cli_fail(command, status);
+        exit_code = cli_checkpoint_fail(command, &request->opened, status);
     explain_resume(command, request, info);
     return exit_code;
 }

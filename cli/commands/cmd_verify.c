@@ -337,7 +337,7 @@ static int print_answer(const struct cli_command *command, const struct pair *pa
 
 static int run(const struct cli_command *command, int argc, char **argv)
 {
-    struct cli_checkpoint in[2] = {{NULL, NULL}, {NULL, NULL}};
+    struct cli_checkpoint in[2] = {{NULL, NULL, false}, {NULL, NULL, false}};
     weft_checkpoint_rules *rules = NULL;
     struct pair pair = {0};
     weft_status status;
@@ -365,7 +365,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
     cli_progress_begin();
     if (status == WEFT_OK) status = args.rest_count == 2 ? compare(&pair) : compare_sums(&pair);
     cli_progress_end();
-    exit_code = status != WEFT_OK ? cli_fail(command, status)
+    exit_code = status != WEFT_OK ? cli_checkpoint_fail(command, &in[in[1].missing ? 1 : 0], status)
                                   : print_answer(command, &pair, cli_has(command, &args, "json"));
     for (int side = 0; side < 2; side++) {
         wf_free(pair.buffer[side]);

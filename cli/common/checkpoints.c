@@ -1,6 +1,8 @@
 /* checkpoints.c - see checkpoints.h. */
 #include "common/checkpoints.h"
 
+#include <unistd.h>
+
 weft_status cli_layout_open(const struct cli_command *command, const struct cli_args *args,
                             weft_layout_file **out)
 {
@@ -32,11 +34,23 @@ weft_status cli_rules(const struct cli_command *command, const struct cli_args *
 weft_status cli_checkpoint_open(const char *path, const weft_checkpoint_rules *rules,
                                 struct cli_checkpoint *out, const weft_checkpoint **used)
 {
-    *out = (struct cli_checkpoint){NULL, NULL};
-    WF_TRY(weft_checkpoint_open(path, &out->files));
+    weft_status status;
+
+    *out = (struct cli_checkpoint){NULL, NULL, false};
+    status = weft_checkpoint_open(path, &out->files);
+    out->missing = status == WEFT_ERR_NOT_FOUND && access(path, F_OK) != 0;
+    if (status != WEFT_OK) return status;
     if (rules != NULL) WF_TRY(weft_checkpoint_map(out->files, rules, &out->mapped));
     *used = rules != NULL ? out->mapped : out->files;
     return WEFT_OK;
+}
+
+int cli_checkpoint_fail(const struct cli_command *command, const struct cli_checkpoint *checkpoint,
+                        weft_status status)
+{
+    int exit_code = cli_fail(command, status);
+
+    return checkpoint->missing ? CLI_ENVIRONMENT : exit_code;
 }
 
 void cli_checkpoint_close(struct cli_checkpoint *checkpoint)

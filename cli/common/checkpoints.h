@@ -8,6 +8,7 @@
 struct cli_checkpoint {
     weft_checkpoint *files;  /* at the path */
     weft_checkpoint *mapped; /* what the rules make of it; NULL without rules */
+    bool missing;            /* nothing is at the path */
 };
 
 /* clang-format off: a list of options */
@@ -29,6 +30,10 @@ weft_status cli_rules(const struct cli_command *command, const struct cli_args *
  * after a failure too. */
 weft_status cli_checkpoint_open(const char *path, const weft_checkpoint_rules *rules,
                                 struct cli_checkpoint *out, const weft_checkpoint **used);
+/* As cli_fail, of a command that works with CHECKPOINT: CLI_ENVIRONMENT if it is missing. */
+int cli_checkpoint_fail(const struct cli_command *command, const struct cli_checkpoint *checkpoint,
+                        weft_status status);
+/* `missing` stays. */
 void cli_checkpoint_close(struct cli_checkpoint *checkpoint);
 
 #endif

@@ -209,9 +209,12 @@ fails 1 'a file per rank needs a folder' "$weft" reshard hf new.safetensors --la
 fails 3 'nowhere/new: its folder does not exist' "$weft" reshard hf nowhere/new
 fails 2 'must have as many' "$weft" reshard hf new --layout "$layouts/llama.layout" --mesh 2x2
 fails 2 'the source or the target is missing' "$weft" reshard hf
+fails 3 'weft_checkpoint_open: nowhere: No such file or directory' "$weft" reshard nowhere new
+fails 3 'weft_checkpoint_open: nowhere: No such file or directory' "$weft" inspect nowhere
+fails 3 'weft_checkpoint_open: nowhere: No such file or directory' "$weft" verify nowhere
+fails 3 'weft_checkpoint_open: nowhere: No such file or directory' "$weft" verify hf nowhere
 fails 2 'one or two checkpoints are needed' "$weft" verify
 fails 2 'the checkpoint is missing' "$weft" inspect
-fails 1 'No such file' "$weft" inspect none
 printf 'mesh tp=2\n*_proj.weight S(0)\n' >short.layout
 fails 1 'no pattern of the layout matches tensor "lm_head.weight"' "$weft" reshard hf new --layout short.layout
 printf 'mesh tp=2\n* P\n' >partial.layout
