@@ -6,9 +6,13 @@ import json
 import pathlib
 import re
 
-NAMES = r"(?:WEFT_(?:ERR_\w+|IN_PROGRESS)|Errors)(?:(?:, | or |, and | and )WEFT_\w+)*"
+NAMES = r"(?:WEFT_(?:ERR_\w+|IN_PROGRESS)|Errors|Other errors)(?:(?:, | or |, and | and )WEFT_\w+)*"
 ERROR = re.compile(rf"(?:(?<=[.:;\])]\s)|(?<=[.\])]\s\s)|^)({NAMES})(?: also)?(?:: | (?=(?:lists|names|gives|as)\b))", re.M)
-MARK = re.compile(r"\s*\[any thread\]")
+MARK = re.compile(r"\s*\[(?:any thread|[A-Z][A-Z_, ]*: [^\]]*)\]")  # facts, which a page has elsewhere
+# A sentence behind an error that is not about it, as are those that follow.
+AFTER = re.compile(r"(?<=\.)\s+(?=(?:The caller|OPTIONS may|TEXT, SIZE|Linear in|Takes constant|After an?|The call|A call|Not collective|"
+                   r"If (?:reading|only this|KERNEL|a communicator|a rank|files)|`release`|An empty shard|The first|A step that|It goes|"
+                   r"With uneven|weft_\w+ checks)\b)")
 LIBRARIES = {"weft": "weft", "weft_file": "weft-file", "weft_parallel": "weft-parallel"}  # their names in pkg-config
 DIRECTIONS = {"in": "read", "out": "written", "in out": "read and written", "released": "released, and set to NULL"}
 
@@ -18,11 +22,15 @@ def load(path):
 
 
 def split(text):
-    """(contract, errors): errors are (names, text), in the order of the contract."""
-    text = MARK.sub("", text).strip()
-    parts = ERROR.split(text)
-    errors = [(parts[at], parts[at + 1].strip()) for at in range(1, len(parts), 2)]
-    return parts[0].strip(), errors
+    """(contract, errors): errors are (names, text), in the order of the contract.  Sentences behind an error that are
+    not about it are a part of the contract."""
+    parts = ERROR.split(MARK.sub("", text).strip())
+    contract, errors = [parts[0].strip()], []
+    for at in range(1, len(parts), 2):
+        said, *rest = AFTER.split(parts[at + 1].strip(), maxsplit=1)
+        errors.append((parts[at], said.strip()))
+        contract += rest
+    return "  ".join(part for part in contract if part), errors
 
 
 def declared(type_, name):

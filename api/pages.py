@@ -102,7 +102,7 @@ class Writer:
         if errors:
             made += ["## Errors", ""]
             for names, said in errors:
-                made += [", ".join(f"[`{word}`](../errors.md)" if word.startswith("WEFT") else word for word in re.findall(r"WEFT_\w+|Errors", names)),
+                made += [", ".join(f"[`{word}`](../errors.md)" if word.startswith("WEFT") else word for word in re.findall(r"WEFT_\w+|Errors|Other errors", names)),
                          ":   " + self.prose(said, arguments, name).replace("\n", "\n    "), ""]
         calls = self.callers.get(name, [])
         if calls:

@@ -12,6 +12,7 @@ import unittest
 
 folder, description_path, libraries = map(pathlib.Path, sys.argv[1:4])
 sys.path.insert(0, str(folder))
+import contract  # noqa: E402
 import describe  # noqa: E402
 import headers  # noqa: E402
 
@@ -114,6 +115,21 @@ class TheWholeApi(unittest.TestCase):
         included = set(re.findall(r'#include "(\w+\.h)"', (CORE / "weft.h").read_text(encoding="utf-8")))
         stable = {one["header"] for one in DESCRIPTION["functions"].values() if one["tier"] == "stable"}
         self.assertEqual(included, stable - {"extend.h"})  # which is for libraries on top of weft
+
+
+class Pages(unittest.TestCase):
+    def test_an_error_has_only_what_is_about_it(self):
+        text, errors = contract.split("Open BOXES.  WEFT_ERR_INVALID: a box is open; the text names it.  The error text is one line.  "
+                                      "The caller releases *OUT.  WEFT_ERR_SYSTEM: it is nailed.  Other errors: as weft_box_look.  "
+                                      "[BOXES: COUNT entries]  [any thread]")
+        self.assertEqual(text, "Open BOXES.  The caller releases *OUT.")
+        self.assertEqual(errors, [("WEFT_ERR_INVALID", "a box is open; the text names it.  The error text is one line."),
+                                  ("WEFT_ERR_SYSTEM", "it is nailed."), ("Other errors", "as weft_box_look.")])
+
+    def test_no_error_ends_with_a_heading(self):
+        for name, one in DESCRIPTION["functions"].items():
+            for names, said in contract.split(one["text"])[1]:
+                self.assertFalse(said.endswith(":"), f"{name}: {names}: {said}")
 
 
 class Mistakes(unittest.TestCase):

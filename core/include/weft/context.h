@@ -94,10 +94,11 @@ typedef struct weft_init_options {
  * it once.  OPTIONS may be NULL.  The caller releases *OUT.
  * A failure of one rank is the same error on all ranks.  WEFT_ERR_TIMEOUT lists the ranks that did
  * not join.  WEFT_ERR_MISMATCH lists the settings that differ, by rank.  WEFT_ERR_NO_BACKEND gives
- * the reason of every candidate.  With simulated ranks, WEFT_ERR_INVALID: there are less than 1 or
- * more than WEFT_SIMULATED_MAX, or this process is a rank of a job; WEFT_ERR_UNSUPPORTED: the host
- * cannot read the backend's memory.  For an elastic job, WEFT_ERR_UNSUPPORTED: the ranks are
- * threads, simulated, too many or of another backend.  [any thread] */
+ * the reason of every candidate.  WEFT_ERR_INVALID: there are less than 1 or more than
+ * WEFT_SIMULATED_MAX simulated ranks, or this process is also a rank of a job.
+ * WEFT_ERR_UNSUPPORTED: the ranks are simulated, and the host cannot read the backend's memory; or
+ * the job is elastic, and its ranks are threads, simulated, too many or of another backend.
+ * [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_init(const weft_init_options *options, weft_context **out);
 
 /* Leave the job and set *CONTEXT to NULL.  Accepts NULL and a pointer to NULL.  The call reports

@@ -59,14 +59,13 @@ typedef struct weft_plan_options {
  * Reductions are computed in the wider dtype, and narrowed once, after the last of them.  OPTIONS
  * may be NULL.  The caller releases *OUT.  Not collective: equal arguments give equal plans on all
  * ranks.
- * WEFT_ERR_INVALID: the shapes differ, or every plan exceeds the memory limit.
+ * WEFT_ERR_INVALID: the shapes differ; every plan exceeds the memory limit; or OPTIONS->holders
+ * does not have every rank of FROM's mesh, or names a rank twice.
  * WEFT_ERR_UNSUPPORTED: the cast is not offered, every plan needs a step that OPTIONS excludes, a
- * partial placement would have to become a partial of another reduction, or contributions would
- * have to be narrowed before their reduction.  The error text names the alternatives.
- * With OPTIONS->holders also: WEFT_ERR_INVALID: HOLDERS does not have every rank of FROM's mesh, or
- * names a rank twice.  WEFT_ERR_NOT_FOUND: no living rank holds some of the elements; the text
- * names the first one and their number.  WEFT_ERR_UNSUPPORTED: a rank is lost and the dtypes
- * differ. */
+ * partial placement would have to become a partial of another reduction, contributions would have
+ * to be narrowed before their reduction, or a rank is lost and the dtypes differ.  The error text
+ * names the alternatives.  WEFT_ERR_NOT_FOUND: OPTIONS->holders leaves no rank that holds some of
+ * the elements; the text names the first one and their number. */
 WEFT_API WEFT_NODISCARD weft_status weft_plan_create(const weft_spec *from, const weft_spec *to,
                                                      const weft_plan_options *options,
                                                      weft_plan **out);
