@@ -54,7 +54,9 @@ static weft_status fourth_corner(const weft_mesh *within, int32_t cross, int32_t
     if (!wf_mesh_coord(within, cross, from)) return refuse_outside(cross, "first");
     for (int32_t i = 0; i < within->axes; i++)
         at[i] += to[i] - from[i];
-    return weft_mesh_rank(within, at, out);
+    WF_TRY(wf_fail_named(wf_mesh_check_coord(within, at), "weft_mesh_concatenate"));
+    *out = wf_mesh_rank(within, at);
+    return WEFT_OK;
 }
 
 static weft_status list_corners(const weft_mesh *within, const weft_mesh *first,

@@ -83,16 +83,22 @@ weft_status weft_mesh_coord_of(const weft_mesh *mesh, int32_t rank, int32_t *coo
     return wf_fail(WEFT_ERR_NOT_FOUND, "weft_mesh_coord_of: rank %d is not in the mesh", rank);
 }
 
-weft_status weft_mesh_rank(const weft_mesh *mesh, const int32_t *coord, int32_t *rank)
+weft_status wf_mesh_check_coord(const weft_mesh *mesh, const int32_t *coord)
 {
-    WF_TRY(wf_require_kind(mesh, WF_KIND_MESH, "weft_mesh_rank: mesh"));
-    WF_TRY(wf_require(coord, "weft_mesh_rank: coord"));
-    WF_TRY(wf_require(rank, "weft_mesh_rank: rank"));
     for (int32_t i = 0; i < mesh->axes; i++)
         if (coord[i] < 0 || coord[i] >= mesh->axis[i].size)
             return wf_fail(WEFT_ERR_INVALID,
                            "coordinate %d on mesh axis %d is out of range: the axis has size %d",
                            coord[i], i, mesh->axis[i].size);
+    return WEFT_OK;
+}
+
+weft_status weft_mesh_rank(const weft_mesh *mesh, const int32_t *coord, int32_t *rank)
+{
+    WF_TRY(wf_require_kind(mesh, WF_KIND_MESH, "weft_mesh_rank: mesh"));
+    WF_TRY(wf_require(coord, "weft_mesh_rank: coord"));
+    WF_TRY(wf_require(rank, "weft_mesh_rank: rank"));
+    WF_TRY(wf_fail_named(wf_mesh_check_coord(mesh, coord), "weft_mesh_rank"));
     *rank = wf_mesh_rank(mesh, coord);
     return WEFT_OK;
 }

@@ -104,7 +104,7 @@ weft_status weft_mesh_slice(const weft_mesh *mesh, const char *axes, int32_t ran
     WF_TRY(wf_require_kind(mesh, WF_KIND_MESH, "weft_mesh_slice: mesh"));
     WF_TRY(wf_require(axes, "weft_mesh_slice: axes"));
     WF_TRY(wf_require(out, "weft_mesh_slice: out"));
-    WF_TRY(wf_mesh_read_axes(mesh, axes, list, &count));
+    WF_TRY(wf_fail_named(wf_mesh_read_axes(mesh, axes, list, &count), "weft_mesh_slice"));
     return wf_fail_named(wf_mesh_slice(mesh, count, list, rank, out), "weft_mesh_slice");
 }
 
@@ -121,8 +121,8 @@ static const char *joined_name(const weft_mesh *mesh, int32_t count, const int32
     return buffer;
 }
 
-weft_status weft_mesh_flatten(const weft_mesh *mesh, const char *axes, const char *name,
-                              weft_mesh **out)
+static weft_status flatten(const weft_mesh *mesh, const char *axes, const char *name,
+                           weft_mesh **out)
 {
     static const int32_t origin[WEFT_MAX_AXES];
     char buffer[WEFT_MAX_AXES * (WEFT_MAX_AXIS_NAME + 1) + 1];
@@ -130,8 +130,6 @@ weft_status weft_mesh_flatten(const weft_mesh *mesh, const char *axes, const cha
     int32_t list[WEFT_MAX_AXES] = {0, 1, 2, 3, 4, 5, 6, 7}, count;
     bool listed[WEFT_MAX_AXES] = {false};
 
-    WF_TRY(wf_require_kind(mesh, WF_KIND_MESH, "weft_mesh_flatten: mesh"));
-    WF_TRY(wf_require(out, "weft_mesh_flatten: out"));
     count = mesh->axes;
     if (axes != NULL) WF_TRY(wf_mesh_read_axes(mesh, axes, list, &count));
     if (name != NULL && !is_named(mesh) && count < mesh->axes)
@@ -151,6 +149,14 @@ weft_status weft_mesh_flatten(const weft_mesh *mesh, const char *axes, const cha
         }
     }
     return regroup_axes(mesh, &to, origin, out);
+}
+
+weft_status weft_mesh_flatten(const weft_mesh *mesh, const char *axes, const char *name,
+                              weft_mesh **out)
+{
+    WF_TRY(wf_require_kind(mesh, WF_KIND_MESH, "weft_mesh_flatten: mesh"));
+    WF_TRY(wf_require(out, "weft_mesh_flatten: out"));
+    return wf_fail_named(flatten(mesh, axes, name, out), "weft_mesh_flatten");
 }
 
 /* Divide the digits of old axis AXIS, fastest first, among the COUNT new ones with SIZES; false if
@@ -258,7 +264,7 @@ weft_status wf_mesh_reshape(const weft_mesh *mesh, int32_t axes, const int32_t *
     weft_mesh *flat = NULL;
     weft_status status;
 
-    WF_TRY(weft_mesh_flatten(mesh, NULL, "all", &flat));
+    WF_TRY(flatten(mesh, NULL, "all", &flat));
     status = take_apart(flat, 0, axes, sizes, names, out);
     weft_mesh_release(&flat);
     return status;

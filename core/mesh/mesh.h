@@ -46,6 +46,8 @@ struct weft_mesh {
 int32_t wf_mesh_rank(const weft_mesh *mesh, const int32_t *coord);
 /* Write the coordinate of RANK to COORD[axes]; false, with COORD unchanged, for a non-member. */
 bool wf_mesh_coord(const weft_mesh *mesh, int32_t rank, int32_t *coord);
+/* WEFT_ERR_INVALID if COORD is outside of MESH; the text does not name a function. */
+weft_status wf_mesh_check_coord(const weft_mesh *mesh, const int32_t *coord) WF_NODISCARD;
 /* Coordinate of POSITION in row-major order. */
 void wf_mesh_coord_at(const weft_mesh *mesh, int32_t position, int32_t *coord);
 /* Position of RANK in row-major order, or -1. */

@@ -369,7 +369,11 @@ static weft_status fill_batch(struct batch *batch, const weft_spec *const *from,
         if (from[i] == NULL || to[i] == NULL)
             return wf_fail(WEFT_ERR_INVALID, "weft_plan_create_batch: %s[%u] is NULL",
                            from[i] == NULL ? "from" : "to", i);
-        status = weft_plan_create(from[i], to[i], batch->options, &member->alone);
+        status = wf_require_kind(from[i], WF_KIND_SPEC, "weft_plan_create_batch: from");
+        if (status == WEFT_OK)
+            status = wf_require_kind(to[i], WF_KIND_SPEC, "weft_plan_create_batch: to");
+        if (status == WEFT_OK)
+            status = wf_plan_create(from[i], to[i], batch->options, &member->alone);
         if (status != WEFT_OK) return wf_fail_context(status, "tensor %u of the batch", i);
         member->from = weft_spec_retain(from[i]);
         member->to = weft_spec_retain(to[i]);

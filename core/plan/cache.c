@@ -162,7 +162,7 @@ weft_status wf_plan_cache_find(struct wf_plan_cache *cache, const weft_spec *fro
         *out = weft_plan_retain(cache->kept[at].plan);
         return WEFT_OK;
     }
-    WF_TRY(weft_plan_create(from, to, options, out));
+    WF_TRY(wf_plan_create(from, to, options, out));
     keep_plan(cache, &question, hash, *out);
     return WEFT_OK;
 }

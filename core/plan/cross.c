@@ -93,8 +93,8 @@ static weft_status add_side(struct sides *sides, const weft_spec *given, weft_sp
                             bool source, const weft_plan_options *options)
 {
     weft_plan *plan = NULL;
-    weft_status status = source ? weft_plan_create(given, spec, options, &plan)
-                                : weft_plan_create(spec, given, options, &plan);
+    weft_status status = source ? wf_plan_create(given, spec, options, &plan)
+                                : wf_plan_create(spec, given, options, &plan);
 
     if (status != WEFT_OK) {
         weft_spec_release(&spec);
@@ -456,7 +456,7 @@ static weft_status plan_as_one(const weft_spec *from, const weft_spec *to, const
                                weft_plan **out)
 {
     weft_plan *inner = NULL, *plan = NULL;
-    weft_status status = weft_plan_create(a, b, options, &inner);
+    weft_status status = wf_plan_create(a, b, options, &inner);
 
     if (status == WEFT_OK) status = wf_plan_make(from, to, inner->step_count, &plan);
     if (status == WEFT_OK) {

@@ -193,14 +193,11 @@ static weft_status find_plan_of_holders(const weft_spec *from, const weft_spec *
     return status;
 }
 
-weft_status weft_plan_create(const weft_spec *from, const weft_spec *to,
-                             const weft_plan_options *options, weft_plan **out)
+weft_status wf_plan_create(const weft_spec *from, const weft_spec *to,
+                           const weft_plan_options *options, weft_plan **out)
 {
     weft_plan_options given = {0};
 
-    WF_TRY(wf_require_kind(from, WF_KIND_SPEC, "weft_plan_create: from"));
-    WF_TRY(wf_require_kind(to, WF_KIND_SPEC, "weft_plan_create: to"));
-    WF_TRY(wf_require(out, "weft_plan_create: out"));
     WF_TRY(wf_options_read("weft_plan_options", options, &given, sizeof given));
     given.struct_size = sizeof given;
     WF_TRY(check_request(from, to, &given));
@@ -210,6 +207,15 @@ weft_status weft_plan_create(const weft_spec *from, const weft_spec *to,
         WF_TRY(find_plan(from, to, &given, out));
     wf_plan_set_costs(*out, given.costs);
     return WEFT_OK;
+}
+
+weft_status weft_plan_create(const weft_spec *from, const weft_spec *to,
+                             const weft_plan_options *options, weft_plan **out)
+{
+    WF_TRY(wf_require_kind(from, WF_KIND_SPEC, "weft_plan_create: from"));
+    WF_TRY(wf_require_kind(to, WF_KIND_SPEC, "weft_plan_create: to"));
+    WF_TRY(wf_require(out, "weft_plan_create: out"));
+    return wf_fail_named(wf_plan_create(from, to, options, out), "weft_plan_create");
 }
 
 const weft_cost_table *weft_plan_costs(const weft_plan *plan)

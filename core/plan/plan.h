@@ -65,6 +65,9 @@ struct weft_plan {
 
 /* ---- plan.c ---- */
 
+/* As weft_plan_create, of valid arguments.  Error texts do not name a function. */
+weft_status wf_plan_create(const weft_spec *from, const weft_spec *to,
+                           const weft_plan_options *options, weft_plan **out) WF_NODISCARD;
 /* Refuse numbers that are not of enum weft_minimize and enum weft_planner.  OPTIONS names their
  * struct. */
 weft_status wf_plan_check_choice(const char *options, uint32_t minimize,

@@ -49,7 +49,7 @@ weft_status weft_plan_create_runner_up(const weft_plan *plan, const weft_plan_op
         return WEFT_OK;
     }
     given.without |= UINT32_C(1) << costliest_kind(plan);
-    status = weft_plan_create(plan->from, plan->to, &given, out);
+    status = wf_plan_create(plan->from, plan->to, &given, out);
     if (status != WEFT_ERR_UNSUPPORTED) return status;
     return wf_fail(WEFT_ERR_NOT_FOUND, "no plan exists without %s",
                    weft_step_name(costliest_kind(plan)));

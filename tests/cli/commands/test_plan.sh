@@ -133,7 +133,7 @@ done
 expect 1 "within memory_limit, 7340032 bytes" plan "${rows[@]}" --memory-limit 7MiB
 expect 1 "no plan between the meshes stays within memory_limit, 1 byte of scratch; " \
     plan --from "P,R" --to "R,R" --to-mesh dp=2,tp=4@8-15 --memory-limit 1
-expect 1 "P(max) cannot become P(sum); go through R or a shard" plan --from "P(max),R" --to "P,R"
+expect 1 "weft_plan_create: axis 0: P(max) cannot become P(sum); go through R or a shard" plan --from "P(max),R" --to "P,R"
 expect 2 "it cannot be combined with P(max)" plan --from "P(max),P" --to "R,R"
 expect 2 "1 placement, but the mesh dp=2,tp=4 has 2 axes (dp, tp); write one placement for each axis" plan --from "S(0)" --to "R,R"
 expect 2 "--to: placements \"R,S(0),R\", position 8: 3 placements, but the mesh dp=2,tp=4 has 2 axes (dp, tp)" plan --from "R,R" --to "R,S(0),R"

@@ -51,7 +51,7 @@ TEST(what_does_not_cross_in_one_rank_is_refused)
         {NULL, "2/4", "2@1-2", "4 and 0 devices per host"},
         {NULL, "1x1x1x1", "1x1x1x1x1", "the mesh has 9 axes"},
         {"2x2@0,5,3,9", "2@0,3", "2@0-1", "rank 1 of the second mesh is not in WITHIN"},
-        {"2x2@0,5,3,9", "2@0,3", "2@0,9", "coordinate 2 on mesh axis 0"},
+        {"2x2@0,5,3,9", "2@0,3", "2@0,9", "weft_mesh_concatenate: coordinate 2 on mesh axis 0"},
         {"4", "2@0,3", "2@0,8", "is not in WITHIN"},
         {NULL, "2@0,5", "2@1,5", "ranks 0 and 1 would give rank -4"},
     };

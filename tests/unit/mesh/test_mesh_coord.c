@@ -44,8 +44,9 @@ TEST(a_coordinate_outside_has_no_rank)
     OWNED(weft_mesh) *mesh = mesh_of("2x4");
     int32_t rank = -7;
 
-    check_refused(weft_mesh_rank(mesh, (const int32_t[]){0, 4}, &rank), WEFT_ERR_INVALID,
-                  "coordinate 4 on mesh axis 1 is out of range: the axis has size 4");
+    check_refused(
+        weft_mesh_rank(mesh, (const int32_t[]){0, 4}, &rank), WEFT_ERR_INVALID,
+        "weft_mesh_rank: coordinate 4 on mesh axis 1 is out of range: the axis has size 4");
     check_refused(weft_mesh_rank(mesh, (const int32_t[]){-1, 0}, &rank), WEFT_ERR_INVALID,
                   "coordinate -1 on mesh axis 0");
     ck_assert_int_eq(rank, -7);

@@ -181,8 +181,9 @@ TEST(unknown_planners_are_refused)
 
     open_pair(&pair, "2", NULL, "8", "S(0)", "R");
     ck_assert_int_eq(weft_plan_create(pair.from, pair.to, &options, &plan), WEFT_ERR_INVALID);
-    ck_assert_str_eq(weft_last_error(), "weft_plan_options.planner is 2; expected "
-                                        "WEFT_PLANNER_SEARCH (0) or WEFT_PLANNER_EXCHANGE (1)");
+    ck_assert_str_eq(weft_last_error(),
+                     "weft_plan_create: weft_plan_options.planner is 2; expected "
+                     "WEFT_PLANNER_SEARCH (0) or WEFT_PLANNER_EXCHANGE (1)");
 }
 
 TEST(null_is_refused_by_every_accessor)
