@@ -20,9 +20,9 @@ import values
 LIMIT = 12  # CALL_ARGUMENTS, and OPTION_NAME
 PLACES = ("CONTEXT", "ARRAY", "BYTES", "STREAM")  # kinds that set_places of call.c sets
 QUICK = {"weft_mesh", "weft_spec"}
-SHARD_FACTS = {"memory": ".data = one->memory", "dims": ".dims = one->dims", "shape": ".shape = one->shape",
+SHARD_FACTS = {"memory": ".data = one->memory",
                "shard": ".dims = one->shard->dims, .shape = one->shard->shape, .offset = one->shard->offset",
-               "strides": ".strides = one->strides", "dtype": ".dtype = one->dtype",
+               "strides": ".strides = one->strides",
                "spec": ".spec = one->spec, .dtype = weft_spec_dtype(one->spec)", "is_written": ".is_read_only = !one->is_written"}
 
 
@@ -172,10 +172,10 @@ class Generator:
                 f"const struct choices choices_{enum} = {{{len(pairs)}, texts_{enum}, values_{enum}, objects_{enum}}};", ""]
 
     def shard_of(self, struct):
-        """What makes a weft.Shard of a struct: None without a layout or, if it has none, without memory."""
+        """What makes a weft.Shard of a struct: None without a layout."""
         names = [field["name"] for field in self.api["structs"][struct]["fields"]]
         return [f"static PyObject *make_{struct}(const void *memory, PyObject *frame)", "{", f"    const {struct} *one = memory;", "",
-                f"    if (one->{'spec' if 'spec' in names else 'memory'} == NULL) Py_RETURN_NONE;",
+                "    if (one->spec == NULL) Py_RETURN_NONE;",
                 f"    return frame_shard(frame, &(struct shard_facts){{{', '.join(SHARD_FACTS[name] for name in names if name in SHARD_FACTS)}}});",
                 "}", ""]
 

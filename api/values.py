@@ -239,7 +239,7 @@ class Maker:
             row.handle = base
             return "HANDLE"
         if base in self.api["structs"] and pointers == 1:
-            lends = out == "call" and self.is_shard(base) and "without memory" not in row.facts["text"]
+            lends = out == "call" and self.is_shard(base)
             row.record = self.shard(base) if lends else self.record(base, out)
             return "RECORD"
         if base in NUMBERS and pointers == 1:
@@ -253,9 +253,9 @@ class Maker:
     # ---- callbacks ----
 
     def is_shard(self, struct):
-        """Does it describe memory, with a shape or a weft_shard?"""
+        """Does it describe memory, with a layout and a weft_shard?"""
         names = {field["name"] for field in self.api["structs"][struct]["fields"]}
-        return "memory" in names and bool(names & {"shape", "shard"})
+        return {"memory", "spec", "shard"} <= names
 
     def shard(self, struct):
         self.shards.add(struct)

@@ -156,7 +156,7 @@ static weft_status compute_inside(struct model *model, const weft_pipeline_call 
         first++;
     next = first;
     batch_fill(batch, model->sequence + (int64_t)call->microbatch * batch->count);
-    if (call->stage > 0) memcpy(batch->inputs[first], call->inputs[0].memory, bytes);
+    if (call->stage > 0) memcpy(batch->inputs[first], weft_tensor_memory(call->inputs[0]), bytes);
     for (; next < sizes.blocks - 1 && stage_of(model, next) == call->stage; next++) {
         double begun = seconds_now();
 
@@ -171,7 +171,8 @@ static weft_status compute_inside(struct model *model, const weft_pipeline_call 
 static weft_status compute_forward(void *user, const weft_pipeline_call *call)
 {
     /* The head computes in its backward pass. */
-    return compute_inside(user, call, call->output_count > 0 ? call->outputs[0].memory : NULL);
+    return compute_inside(user, call,
+                          call->output_count > 0 ? weft_tensor_memory(call->outputs[0]) : NULL);
 }
 
 /* The kernels compute gradients of inputs and of weights at once.  If only one of them is asked
@@ -186,7 +187,7 @@ static weft_status compute_backward(void *user, const weft_pipeline_call *call)
     float *gradients[MOST_PARAMETERS];
 
     TRY(compute_inside(model, call, NULL));
-    if (call->output_count > 0) memcpy(batch->slope, call->d_outputs[0].memory, bytes);
+    if (call->output_count > 0) memcpy(batch->slope, weft_tensor_memory(call->d_outputs[0]), bytes);
     batch->loss_scale = (float)call->loss_scale;
     for (int b = sizes.blocks - 1; b >= 0; b--) {
         double begun = seconds_now();
@@ -199,8 +200,25 @@ static weft_status compute_backward(void *user, const weft_pipeline_call *call)
         if (wanted) model->loss += loss;
         note_time(call, b, begun, false);
     }
-    if (call->d_inputs != NULL) memcpy(call->d_inputs[0].memory, batch->slope, bytes);
+    if (call->d_inputs != NULL) memcpy(weft_tensor_memory(call->d_inputs[0]), batch->slope, bytes);
     return WEFT_OK;
+}
+
+/* Every stage but the last passes on the activations of one microbatch, whose sequences the
+ * pipelines share. */
+static weft_spec *passed_on(const struct model *model)
+{
+    const int64_t shape[] = {model->batch->count * model->shares, sizes.length, sizes.width};
+    int32_t axes = weft_mesh_axes(model->all), dp;
+    char placements[8 * WEFT_MAX_AXES] = "";
+    weft_spec *spec;
+
+    MUST(weft_mesh_find_axis(model->all, "dp", &dp));
+    for (int32_t a = 0; a < axes; a++)
+        snprintf(placements + strlen(placements), sizeof placements - strlen(placements), "%s%s",
+                 a > 0 ? "," : "", a == dp ? "S(0)" : "R");
+    MUST(weft_spec_parse_placements(model->all, WEFT_DTYPE_F32, 3, shape, placements, &spec));
+    return spec;
 }
 
 static weft_status shapes(void *user, int32_t stage, const weft_pipeline_values *in,
@@ -209,10 +227,6 @@ static weft_status shapes(void *user, int32_t stage, const weft_pipeline_values 
     struct model *model = user;
 
     (void)stage, (void)in;
-    model->passed =
-        (weft_pipeline_tensor){.dtype = WEFT_DTYPE_F32,
-                               .dims = 3,
-                               .shape = {model->batch->count, sizes.length, sizes.width}};
     *out = (weft_pipeline_values){1, &model->passed, sizeof model->passed};
     return WEFT_OK;
 }
@@ -312,10 +326,13 @@ int pipeline_main(const struct arguments *given)
     int32_t coord[WEFT_MAX_AXES];
     weft_pipeline *pipeline;
     weft_schedule *schedule;
+    weft_spec *spec;
 
     MUST(weft_init(NULL, &ctx));
     make_mesh(&model, given->mesh);
     schedule = make_schedule(&model, given);
+    spec = passed_on(&model);
+    model.passed.spec = spec;
     MUST(weft_fsdp_create(ctx, mesh, "dp", NULL, &fsdp));
     for (int b = 0; b < sizes.blocks; b++)
         if (has_block(&model, schedule, b)) {
@@ -338,6 +355,7 @@ int pipeline_main(const struct arguments *given)
         fprintf(stderr, "%s cannot be written\n", given->times);
     weft_pipeline_release(&pipeline);
     weft_schedule_release(&schedule);
+    weft_spec_release(&spec);
     for (int b = 0; b < sizes.blocks; b++) {
         end_block(&blocks[b]);
         for (int i = 0; i < MOST_PARAMETERS; i++)

@@ -24,6 +24,9 @@ static void free_resources(weft_pipeline *pipeline)
 static void free_pipeline(weft_pipeline *pipeline)
 {
     wf_boundaries_free(pipeline);
+    weft_mesh_release(&pipeline->stage);
+    weft_mesh_release(&pipeline->alone);
+    weft_mesh_release(&pipeline->mesh);
     wf_free(pipeline->steps);
     weft_schedule_release(&pipeline->schedule);
     wf_free(pipeline);
@@ -73,6 +76,16 @@ struct common {
     char name[20];
 };
 
+static uint64_t hash_boundary(uint64_t hash, const struct wf_boundary *boundary)
+{
+    hash = wf_hash_mix(hash, boundary->values.count);
+    for (size_t i = 0; i < boundary->values.count; i++) {
+        hash = wf_hash_mix(hash, weft_spec_hash(boundary->tensors[i].spec));
+        hash = wf_hash_mix(hash, boundary->tensors[i].without_gradient);
+    }
+    return hash;
+}
+
 static struct common common_of(const weft_pipeline *pipeline, const weft_schedule_info *info)
 {
     const weft_pipeline_options *o = &pipeline->options;
@@ -88,10 +101,7 @@ static struct common common_of(const weft_pipeline *pipeline, const weft_schedul
     common.reduces = o->reduce != NULL;
     snprintf(common.name, sizeof common.name, "%s", info->name);
     for (int32_t s = 0; o->values != NULL && s + 1 < info->stages; s++)
-        common.values =
-            wf_hash(wf_hash_mix(common.values, pipeline->boundaries[s].values.count),
-                    pipeline->boundaries[s].tensors,
-                    pipeline->boundaries[s].values.count * sizeof(weft_pipeline_tensor));
+        common.values = hash_boundary(common.values, &pipeline->boundaries[s]);
     return common;
 }
 
@@ -127,7 +137,7 @@ static weft_status compare(const weft_comm *comm, const struct common *mine,
                            function, rank, i, name);
         if (theirs.values != mine->values)
             return wf_fail(WEFT_ERR_MISMATCH,
-                           "%s: ranks %d and %d of %s state different shapes between stages",
+                           "%s: ranks %d and %d of %s state different layouts between stages",
                            function, rank, i, name);
         if (theirs.loss_scale != mine->loss_scale)
             return wf_fail(WEFT_ERR_MISMATCH,
@@ -230,30 +240,47 @@ static weft_status take_given(weft_pipeline *pipeline)
 
     WF_TRY(wf_items_read("weft_pipeline_values", pipeline->options.value_count, given,
                          pipeline->options.value_size, sizeof *given, &copy));
-    if (copy != NULL) pipeline->options.values = copy;
-    status = wf_pipeline_shapes(pipeline);
-    pipeline->options.values = given;
+    status = wf_pipeline_shapes_take(pipeline, copy != NULL ? copy : given);
     wf_free(copy);
     return status;
 }
 
+/* Set the meshes of this rank and of its stages. */
+static weft_status take_mesh(weft_pipeline *pipeline, const weft_mesh *mesh, const char *axis)
+{
+    const int32_t one = 1, rank = weft_rank(pipeline->context);
+    const weft_mesh_options here = {.struct_size = sizeof here, .ranks = &rank};
+    char axes[4 * WEFT_MAX_AXES] = "";
+
+    pipeline->mesh = weft_mesh_retain(mesh);
+    WF_TRY(weft_mesh_find_axis(mesh, axis, &pipeline->axis));
+    WF_TRY(weft_mesh_create(1, &one, &here, &pipeline->alone));
+    for (int32_t a = 0; a < weft_mesh_axes(mesh); a++)
+        if (a != pipeline->axis)
+            snprintf(axes + strlen(axes), sizeof axes - strlen(axes), "%s%d",
+                     axes[0] != '\0' ? "," : "", a);
+    if (axes[0] != '\0') return weft_mesh_slice(mesh, axes, rank, &pipeline->stage);
+    pipeline->stage = weft_mesh_retain(pipeline->alone);
+    return WEFT_OK;
+}
+
 /* Check and compute all that needs no other rank. */
 static weft_status read_options(weft_pipeline *pipeline, const weft_comm *comm,
-                                const weft_schedule *schedule, const weft_pipeline_options *options)
+                                const weft_pipeline_options *options)
 {
     weft_schedule_info info = {.struct_size = sizeof info};
     weft_pipeline_options *o = &pipeline->options;
 
     WF_TRY(wf_options_read("weft_pipeline_options", options, o, sizeof *o));
     WF_TRY(weft_stream_check(pipeline->context, o->compute, function));
-    WF_TRY(weft_schedule_get(schedule, &info));
+    WF_TRY(weft_schedule_get(o->schedule, &info));
     if (info.ranks != weft_comm_size(comm))
         return wf_fail(WEFT_ERR_INVALID,
                        "the schedule has %d ranks, and %s has %d; create "
                        "the schedule for the ranks of the axis",
                        info.ranks, weft_comm_name(comm), weft_comm_size(comm));
     WF_TRY(wf_messages_require(comm, function, "a pipeline"));
-    WF_TRY(lower(pipeline, schedule));
+    WF_TRY(lower(pipeline, o->schedule));
     pipeline->ranks = info.ranks;
     pipeline->stages = info.stages;
     pipeline->microbatches = info.microbatches;
@@ -310,12 +337,15 @@ static weft_status prepare(weft_pipeline *pipeline)
                                  &pipeline->system.dependent);
 }
 
-static weft_status make(weft_pipeline *pipeline, weft_comm *parent, const weft_schedule *schedule,
-                        const weft_pipeline_options *options)
+static weft_status make(weft_pipeline *pipeline, weft_comm *parent, const weft_mesh *mesh,
+                        const char *axis, const weft_pipeline_options *options)
 {
-    WF_TRY(agree_on_schedule(parent, pipeline, read_options(pipeline, parent, schedule, options)));
+    weft_status status = take_mesh(pipeline, mesh, axis);
+
+    if (status == WEFT_OK) status = read_options(pipeline, parent, options);
+    WF_TRY(agree_on_schedule(parent, pipeline, status));
     WF_TRY(make_comm(parent, &pipeline->comm));
-    if (pipeline->options.values == NULL) WF_TRY(wf_pipeline_shapes(pipeline));
+    if (pipeline->options.values == NULL) WF_TRY(wf_pipeline_shapes_learn(pipeline));
     pipeline->options.values = NULL;
     WF_TRY(wf_agree_on_status(pipeline->comm, function, prepare(pipeline)));
     return wf_agree_on_status(pipeline->comm, function, wf_channels_open(pipeline));
@@ -342,7 +372,7 @@ weft_status weft_pipeline_create(weft_context *context, const weft_mesh *mesh, c
     weft_object_begin(&pipeline->system.object, "weft_pipeline");
     pipeline->context = context;
     pipeline->rank = weft_comm_rank(comm);
-    status = make(pipeline, comm, wanted.schedule, options);
+    status = make(pipeline, comm, mesh, axis, options);
     if (status != WEFT_OK) {
         weft_pipeline_release(&pipeline);
         return status;

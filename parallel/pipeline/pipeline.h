@@ -16,8 +16,9 @@
 
 /* What a stage passes to the next one, and its layout in memory. */
 struct wf_boundary {
-    weft_pipeline_values values;   /* without memory */
-    weft_pipeline_tensor *tensors; /* those of VALUES */
+    weft_pipeline_values values;
+    weft_pipeline_tensor *tensors; /* those of VALUES, with references to their layouts */
+    weft_spec **specs;             /* of these on the ranks of a stage, by tensor */
     uint64_t *offsets;
     uint64_t bytes;      /* of all tensors, at least 1 */
     uint64_t grad_bytes; /* of those with a gradient, which come first; at least 1 */
@@ -42,11 +43,12 @@ static inline const struct wf_places *wf_places_of(const struct wf_order *order,
 
 /* A piece of memory that holds one microbatch of a boundary, or its gradients, at a time. */
 struct wf_slot {
-    void *memory;
+    weft_tensor *all; /* its bytes, which the other tensors keep */
     int32_t boundary; /* of equal ones, the first */
-    weft_pipeline_tensor *values, *gradients;
-    weft_work *arriving; /* a receive that is not yet waited for */
-    weft_work *leaving;  /* the last send from it */
+    weft_tensor **values;
+    weft_tensor **gradients; /* the same tensors; NULL: those that have none */
+    weft_work *arriving;     /* a receive that is not yet waited for */
+    weft_work *leaving;      /* the last send from it */
 };
 
 /* An action of this rank, with its memory.  SEND and RECV have it in INPUTS. */
@@ -75,7 +77,10 @@ struct weft_pipeline {
     struct wf_system system;
     enum wf_pipeline_state state;
     weft_context *context;
-    weft_comm *comm; /* of all ranks of the pipeline, its own */
+    weft_mesh *mesh; /* of weft_pipeline_create */
+    int32_t axis;
+    weft_mesh *alone, *stage; /* this rank, and the ranks that have its coordinate along AXIS */
+    weft_comm *comm;          /* of all ranks of the pipeline, its own */
     weft_schedule *schedule;
     int32_t rank, ranks, stages, microbatches;
     const weft_schedule_action *actions; /* of this rank */
@@ -92,12 +97,12 @@ struct weft_pipeline {
 
 /* ---- shapes.c ---- */
 
-/* Set the boundaries from the options, or learn them.  Collective. */
-weft_status wf_pipeline_shapes(weft_pipeline *pipeline) WF_NODISCARD;
+/* Set the boundaries to GIVEN, one for each stage but the last. */
+weft_status wf_pipeline_shapes_take(weft_pipeline *pipeline,
+                                    const weft_pipeline_values *given) WF_NODISCARD;
+/* Ask the callback `shapes` for them.  Collective. */
+weft_status wf_pipeline_shapes_learn(weft_pipeline *pipeline) WF_NODISCARD;
 void wf_boundaries_free(weft_pipeline *pipeline);
-bool wf_pipeline_tensor_fits(const weft_pipeline_tensor *have, const weft_pipeline_tensor *want);
-/* Append "f32[4,8]". */
-void wf_pipeline_tensor_print(struct wf_text *out, const weft_pipeline_tensor *tensor);
 
 /* ---- order.c ---- */
 

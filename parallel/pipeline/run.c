@@ -78,21 +78,22 @@ static weft_status pass_on(weft_pipeline *pipeline, size_t index)
     bool forward = kind == WEFT_SCHEDULE_ACTION_SEND_F || kind == WEFT_SCHEDULE_ACTION_RECV_F;
     uint64_t bytes = forward ? boundary->bytes : boundary->grad_bytes;
     weft_work **work = sends ? &slot->leaving : &slot->arriving;
+    void *memory = weft_tensor_memory(slot->all);
 
     WF_TRY(follow_compute(pipeline, channel));
     WF_TRY(wait_on(channel->stream, &slot->leaving));
     if (sends)
-        WF_TRY(weft_send(channel->comm, slot->memory, bytes, WEFT_DTYPE_U8, channel->peer, 0,
+        WF_TRY(weft_send(channel->comm, memory, bytes, WEFT_DTYPE_U8, channel->peer, 0,
                          channel->stream));
     else
-        WF_TRY(weft_receive(channel->comm, slot->memory, bytes, WEFT_DTYPE_U8, channel->peer, 0,
+        WF_TRY(weft_receive(channel->comm, memory, bytes, WEFT_DTYPE_U8, channel->peer, 0,
                             channel->stream));
     return weft_work_record(pipeline->context, channel->stream, work);
 }
 
 /* ---- callbacks ---- */
 
-static weft_pipeline_tensor *tensors_of(const weft_pipeline *pipeline, uint32_t slot, bool gradient)
+static weft_tensor *const *tensors_of(const weft_pipeline *pipeline, uint32_t slot, bool gradient)
 {
     if (slot == WF_NO_SLOT) return NULL;
     return gradient ? pipeline->slots[slot].gradients : pipeline->slots[slot].values;
@@ -102,17 +103,6 @@ static size_t count_of(const weft_pipeline *pipeline, uint32_t slot)
 {
     return slot == WF_NO_SLOT ? 0
                               : pipeline->boundaries[pipeline->slots[slot].boundary].values.count;
-}
-
-/* The tensors of a slot, which the callback writes or reads. */
-static weft_pipeline_tensor *lend_tensors(const weft_pipeline *pipeline, uint32_t slot,
-                                          bool gradient, bool is_written)
-{
-    weft_pipeline_tensor *tensors = tensors_of(pipeline, slot, gradient);
-
-    for (uint32_t i = 0; i < count_of(pipeline, slot); i++)
-        tensors[i].is_written = is_written;
-    return tensors;
 }
 
 static weft_pipeline_call call_of(const weft_pipeline *pipeline, size_t index)
@@ -134,69 +124,12 @@ static weft_pipeline_call call_of(const weft_pipeline *pipeline, size_t index)
         .is_last = step->is_last,
         .input_count = count_of(pipeline, step->inputs),
         .output_count = count_of(pipeline, step->outputs),
-        .tensor_size = sizeof(weft_pipeline_tensor),
-        .inputs = lend_tensors(pipeline, step->inputs, false, false),
-        .outputs =
-            lend_tensors(pipeline, step->outputs, false, action->kind == WEFT_SCHEDULE_ACTION_F),
-        .d_outputs = lend_tensors(pipeline, step->d_outputs, true, false),
-        .d_inputs = lend_tensors(pipeline, step->d_inputs, true, true),
+        .inputs = tensors_of(pipeline, step->inputs, false),
+        .outputs = tensors_of(pipeline, step->outputs, false),
+        .d_outputs = tensors_of(pipeline, step->d_outputs, true),
+        .d_inputs = tensors_of(pipeline, step->d_inputs, true),
         .loss_scale = pipeline->options.loss_scale,
     };
-}
-
-static weft_status refuse_shape(const weft_pipeline_tensor *have, const weft_pipeline_tensor *want,
-                                const char *what, uint32_t index)
-{
-    struct wf_text had = {0}, wanted = {0};
-    weft_status status;
-
-    wf_pipeline_tensor_print(&had, have);
-    wf_pipeline_tensor_print(&wanted, want);
-    status =
-        wf_fail(WEFT_ERR_MISMATCH,
-                "%s %u is %s; it must be %s, as for all microbatches: shapes do not change", what,
-                index, had.failed ? "another" : had.data, wanted.failed ? "the same" : wanted.data);
-    wf_text_free(&had);
-    wf_text_free(&wanted);
-    return status;
-}
-
-/* The callback has made what was agreed on. */
-static weft_status check_made(weft_pipeline *pipeline, uint32_t slot, bool gradient)
-{
-    weft_pipeline_tensor *made = tensors_of(pipeline, slot, gradient);
-    const struct wf_boundary *boundary;
-
-    if (made == NULL) return WEFT_OK;
-    boundary = &pipeline->boundaries[pipeline->slots[slot].boundary];
-    for (uint32_t i = 0; i < boundary->values.count; i++) {
-        const weft_pipeline_tensor *want = &boundary->values.tensors[i];
-        void *memory = (char *)pipeline->slots[slot].memory + boundary->offsets[i];
-
-        if (!wf_pipeline_tensor_fits(&made[i], want))
-            return refuse_shape(&made[i], want, gradient ? "the gradient of input" : "output", i);
-        if (made[i].absent && gradient && !want->without_gradient) {
-            uint64_t bytes = wf_dtype_bytes(want->dtype);
-
-            for (int32_t d = 0; d < want->dims; d++)
-                bytes *= (uint64_t)want->shape[d];
-            WF_TRY(
-                weft_memory_fill(pipeline->context, memory, 0, bytes, pipeline->options.compute));
-        }
-        made[i].absent = false;
-        made[i].without_gradient = want->without_gradient;
-        made[i].memory = gradient && want->without_gradient ? NULL : memory;
-    }
-    return WEFT_OK;
-}
-
-static weft_status check_results(weft_pipeline *pipeline, size_t index)
-{
-    const struct wf_pipeline_step *step = &pipeline->steps[index];
-
-    if (pipeline->actions[index].kind == WEFT_SCHEDULE_ACTION_F)
-        return check_made(pipeline, step->outputs, false);
-    return check_made(pipeline, step->d_inputs, true);
 }
 
 static weft_status check_released(const weft_pipeline *pipeline)
@@ -226,8 +159,7 @@ static weft_status call_back(weft_pipeline *pipeline, size_t index)
     failures = wf_failure_count();
     status = callbacks[call.kind](o->user, &call);
     if (status != WEFT_OK) return wf_fail_callback(status, failures, "the callback");
-    WF_TRY(check_released(pipeline));
-    return check_results(pipeline, index);
+    return check_released(pipeline);
 }
 
 /* Two actions that may run together. */
@@ -245,9 +177,7 @@ static weft_status call_both(weft_pipeline *pipeline, size_t index)
     failures = wf_failure_count();
     status = o->overlap(o->user, &first, &second);
     if (status != WEFT_OK) return wf_fail_callback(status, failures, "the callback `overlap`");
-    WF_TRY(check_released(pipeline));
-    WF_TRY(check_results(pipeline, index));
-    return check_results(pipeline, index + 1);
+    return check_released(pipeline);
 }
 
 static bool are_together(const weft_pipeline *pipeline, size_t index)

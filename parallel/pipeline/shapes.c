@@ -5,65 +5,77 @@
 
 #include <string.h>
 
+static const char function[] = "weft_pipeline_create";
+
 #define ALIGNMENT 256u /* of each tensor in the memory of a slot, bytes */
 
-bool wf_pipeline_tensor_fits(const weft_pipeline_tensor *have, const weft_pipeline_tensor *want)
-{
-    bool same = have->dtype == want->dtype && have->dims == want->dims;
+/* ---- one layout ---- */
 
-    for (int32_t i = 0; same && i < want->dims; i++)
-        same = have->shape[i] == want->shape[i];
-    return same;
+static weft_status refuse_mesh(int32_t stage, size_t index, const weft_mesh *have,
+                               const weft_mesh *want)
+{
+    char had[128] = "", wanted[128] = "";
+
+    WF_TRY(weft_mesh_print(have, had, sizeof had, NULL));
+    WF_TRY(weft_mesh_print(want, wanted, sizeof wanted, NULL));
+    return wf_fail(WEFT_ERR_INVALID,
+                   "output %zu of stage %d has a layout on the mesh %s; expected one on the mesh "
+                   "of the pipeline, %s",
+                   index, stage, had, wanted);
 }
 
-void wf_pipeline_tensor_print(struct wf_text *out, const weft_pipeline_tensor *tensor)
+static weft_status check_spec(const weft_pipeline *pipeline, int32_t stage, size_t index,
+                              const weft_spec *spec)
 {
-    const char *name = wf_dtype_name(tensor->dtype);
+    char text[160] = "";
 
-    if (name == NULL || tensor->dims < 0 || tensor->dims > WEFT_MAX_DIMS) {
-        wf_text_add(out, "dtype %u with %d dimensions", tensor->dtype, tensor->dims);
-        return;
-    }
-    wf_text_add(out, "%s[", name);
-    for (int32_t i = 0; i < tensor->dims; i++)
-        wf_text_add(out, "%s%lld", i > 0 ? "," : "", (long long)tensor->shape[i]);
-    wf_text_add(out, "]");
+    if (spec == NULL)
+        return wf_fail(WEFT_ERR_INVALID, "output %zu of stage %d has no layout: `spec` is NULL",
+                       index, stage);
+    WF_TRY(weft_object_check(spec, "weft_spec", function, "weft_pipeline_tensor.spec"));
+    if (weft_spec_mesh(spec) != pipeline->mesh)
+        return refuse_mesh(stage, index, weft_spec_mesh(spec), pipeline->mesh);
+    if (weft_spec_placements(spec)[pipeline->axis].kind == WEFT_PLACE_REPLICATE) return WEFT_OK;
+    WF_TRY(weft_spec_print(spec, text, sizeof text, NULL));
+    return wf_fail(WEFT_ERR_INVALID,
+                   "output %zu of stage %d has the layout %s; it must have R on %s, along which "
+                   "the stages are",
+                   index, stage, text, wf_axis_text(pipeline->mesh, pipeline->axis).text);
+}
+
+/* The layout SPEC on the ranks of a stage. */
+static weft_status spec_of_stage(const weft_pipeline *pipeline, const weft_spec *spec,
+                                 weft_spec **out)
+{
+    const weft_placement *all = weft_spec_placements(spec);
+    weft_placement left[WEFT_MAX_AXES] = {{.kind = WEFT_PLACE_REPLICATE}};
+    int32_t count = 0;
+
+    for (int32_t a = 0; a < weft_mesh_axes(pipeline->mesh); a++)
+        if (a != pipeline->axis) left[count++] = all[a];
+    return weft_spec_create(pipeline->stage, weft_spec_dtype(spec), weft_spec_dims(spec),
+                            weft_spec_shape(spec), left, out);
+}
+
+static bool has_gradient(const weft_pipeline_tensor *tensor)
+{
+    enum weft_dtype dtype = weft_spec_dtype(tensor->spec);
+
+    return !tensor->without_gradient && (wf_dtype_is_float(dtype) || wf_dtype_is_complex(dtype));
 }
 
 /* ---- one boundary ---- */
 
-static weft_status check_tensor(int32_t stage, size_t index, const weft_pipeline_tensor *t,
-                                int64_t *bytes)
-{
-    bool valid = true, fits = true;
-    struct wf_text text = {0};
-    weft_status status;
-
-    if (t->dtype >= WEFT_DTYPE_COUNT)
-        return wf_fail(WEFT_ERR_INVALID,
-                       "output %zu of stage %d has dtype %u; expected a value of enum weft_dtype",
-                       index, stage, t->dtype);
-    if (t->dims < 0 || t->dims > WEFT_MAX_DIMS)
-        return wf_fail(WEFT_ERR_INVALID,
-                       "output %zu of stage %d has %d dimensions; expected 0 to %d", index, stage,
-                       t->dims, WEFT_MAX_DIMS);
-    *bytes = (int64_t)wf_dtype_bytes(t->dtype);
-    for (int32_t i = 0; valid && i < t->dims; i++)
-        valid = t->shape[i] >= 0;
-    for (int32_t i = 0; valid && fits && i < t->dims; i++)
-        fits = wf_mul_i64(*bytes, t->shape[i], bytes) && *bytes <= INT64_MAX / 64;
-    if (valid && fits) return WEFT_OK;
-    wf_pipeline_tensor_print(&text, t);
-    status =
-        wf_fail(WEFT_ERR_INVALID, "output %zu of stage %d is %s, which %s", index, stage,
-                text.failed ? "wrong" : text.data, valid ? "is too large" : "has a negative size");
-    wf_text_free(&text);
-    return status;
-}
-
 static void clear_boundary(struct wf_boundary *boundary)
 {
+    for (size_t i = 0; i < boundary->values.count; i++) {
+        weft_spec *whole = (weft_spec *)boundary->tensors[i].spec; /* a reference of its own */
+
+        weft_spec_release(&whole);
+        weft_spec_release(&boundary->specs[i]);
+    }
     wf_free(boundary->tensors);
+    wf_free(boundary->specs);
     wf_free(boundary->offsets);
     memset(boundary, 0, sizeof *boundary);
 }
@@ -94,33 +106,26 @@ static void place(struct wf_boundary *out)
     out->bytes = at > 0 ? at : 1;
 }
 
-/* Copy COUNT tensors without memory and without what is not used, so that equal values have equal
- * bytes. */
-static weft_status take_tensors(int32_t stage, size_t count, const weft_pipeline_tensor *tensors,
-                                struct wf_boundary *out)
+static weft_status take_tensors(const weft_pipeline *pipeline, int32_t stage, size_t count,
+                                const weft_pipeline_tensor *tensors, struct wf_boundary *out)
 {
     uint64_t all = 0;
 
     clear_boundary(out);
     out->tensors = wf_calloc(count + 1, sizeof *out->tensors);
+    out->specs = wf_calloc(count + 1, sizeof *out->specs);
     out->offsets = wf_calloc(count + 1, sizeof *out->offsets);
-    if (out->tensors == NULL || out->offsets == NULL)
+    if (out->tensors == NULL || out->specs == NULL || out->offsets == NULL)
         return wf_fail_memory((count + 1) * sizeof *out->tensors);
     out->values =
         (weft_pipeline_values){count, count > 0 ? out->tensors : NULL, sizeof *out->tensors};
     for (size_t i = 0; i < count; i++) {
-        const weft_pipeline_tensor *from = &tensors[i];
-        weft_pipeline_tensor *to = &out->tensors[i];
-        int64_t bytes = 0;
-
-        WF_TRY(check_tensor(stage, i, from, &bytes));
-        to->dtype = from->dtype;
-        to->dims = from->dims;
-        memcpy(to->shape, from->shape, (size_t)from->dims * sizeof *from->shape);
-        to->without_gradient = from->without_gradient || (!wf_dtype_is_float(from->dtype) &&
-                                                          !wf_dtype_is_complex(from->dtype));
-        out->offsets[i] = (uint64_t)bytes;
-        all += (uint64_t)bytes + ALIGNMENT;
+        WF_TRY(check_spec(pipeline, stage, i, tensors[i].spec));
+        out->tensors[i].spec = weft_spec_retain(tensors[i].spec);
+        out->tensors[i].without_gradient = !has_gradient(&tensors[i]);
+        WF_TRY(spec_of_stage(pipeline, tensors[i].spec, &out->specs[i]));
+        out->offsets[i] = weft_spec_shard_bytes(out->specs[i], weft_rank(pipeline->context));
+        all += out->offsets[i] + ALIGNMENT;
         if (all > INT64_MAX / 2)
             return wf_fail(WEFT_ERR_INVALID, "the outputs of stage %d have 2^62 bytes or more",
                            stage);
@@ -129,8 +134,8 @@ static weft_status take_tensors(int32_t stage, size_t count, const weft_pipeline
     return WEFT_OK;
 }
 
-static weft_status take_values(int32_t stage, const weft_pipeline_values *given,
-                               struct wf_boundary *out)
+static weft_status take_values(const weft_pipeline *pipeline, int32_t stage,
+                               const weft_pipeline_values *given, struct wf_boundary *out)
 {
     void *copy = NULL;
     weft_status status;
@@ -141,7 +146,7 @@ static weft_status take_values(int32_t stage, const weft_pipeline_values *given,
     if (given->count > 0)
         WF_TRY(wf_items_read("weft_pipeline_tensor", given->count, given->tensors,
                              given->tensor_size, sizeof *given->tensors, &copy));
-    status = take_tensors(stage, given->count, copy != NULL ? copy : given->tensors, out);
+    status = take_tensors(pipeline, stage, given->count, copy != NULL ? copy : given->tensors, out);
     wf_free(copy);
     return status;
 }
@@ -150,12 +155,9 @@ static bool is_like(const struct wf_boundary *a, const struct wf_boundary *b)
 {
     bool same = a->values.count == b->values.count;
 
-    for (size_t i = 0; same && i < a->values.count; i++) {
-        const weft_pipeline_tensor *one = &a->tensors[i], *other = &b->tensors[i];
-
-        same =
-            wf_pipeline_tensor_fits(one, other) && one->without_gradient == other->without_gradient;
-    }
+    for (size_t i = 0; same && i < a->values.count; i++)
+        same = a->tensors[i].spec == b->tensors[i].spec &&
+               a->tensors[i].without_gradient == b->tensors[i].without_gradient;
     return same;
 }
 
@@ -175,57 +177,117 @@ static weft_status ask(weft_pipeline *pipeline, int32_t stage)
     if (status != WEFT_OK)
         return wf_fail_context(wf_fail_callback(status, failures, "the callback"),
                                "the shapes of stage %d", stage);
-    return take_values(stage, &out, &pipeline->boundaries[stage]);
+    return take_values(pipeline, stage, &out, &pipeline->boundaries[stage]);
 }
 
-/* Take the tensors that rank OWNER has sent. */
-static weft_status take_stated(int32_t stage, int32_t owner, const weft_answers *got,
-                               struct wf_boundary *out)
+/* What a stage passes on as text: a line for each tensor, which begins with `-` if it has no
+ * gradient. */
+static weft_status write_boundary(const struct wf_boundary *boundary, struct wf_text *out)
 {
-    size_t bytes = weft_answers_bytes(got, owner);
-    weft_pipeline_tensor *tensors; /* an answer need not be aligned */
-    weft_status status;
+    for (size_t i = 0; i < boundary->values.count; i++) {
+        const weft_pipeline_tensor *tensor = &boundary->tensors[i];
+        size_t needed = 0;
 
-    if (bytes % sizeof *tensors != 0)
-        return wf_fail(WEFT_ERR_MISMATCH, "rank %d stated no shapes", owner);
-    tensors = wf_alloc(bytes + 1);
-    if (tensors == NULL) return wf_fail_memory(bytes + 1);
-    if (bytes > 0) memcpy(tensors, weft_answers_data(got, owner), bytes);
-    status = take_tensors(stage, bytes / sizeof *tensors, tensors, out);
+        WF_TRY(weft_spec_print(tensor->spec, NULL, 0, &needed));
+        wf_text_char(out, tensor->without_gradient ? '-' : '+');
+        if (!wf_text_reserve(out, needed + 1)) break;
+        WF_TRY(weft_spec_print(tensor->spec, out->data + out->length, needed + 1, NULL));
+        out->length += needed;
+        wf_text_char(out, '\n');
+    }
+    return wf_text_status(out);
+}
+
+/* Take the COUNT tensors of TEXT, which is changed. */
+static weft_status read_tensors(const weft_pipeline *pipeline, int32_t stage, size_t count,
+                                char *text, struct wf_boundary *out)
+{
+    weft_pipeline_tensor *tensors = wf_calloc(count + 1, sizeof *tensors);
+    weft_status status = WEFT_OK;
+    size_t read = 0;
+
+    if (tensors == NULL) return wf_fail_memory((count + 1) * sizeof *tensors);
+    for (; read < count && status == WEFT_OK; read++) {
+        char *end = strchr(text, '\n');
+        weft_spec *spec = NULL;
+
+        *end = '\0';
+        status = weft_spec_parse(pipeline->mesh, text + 1, &spec);
+        tensors[read] = (weft_pipeline_tensor){spec, text[0] == '-'};
+        text = end + 1;
+    }
+    if (status == WEFT_OK) status = take_tensors(pipeline, stage, count, tensors, out);
+    while (read-- > 0) {
+        weft_spec *spec = (weft_spec *)tensors[read].spec;
+
+        weft_spec_release(&spec);
+    }
     wf_free(tensors);
     return status;
 }
 
-/* Stage STAGE tells all ranks what it passes on. */
-static weft_status learn(weft_pipeline *pipeline, int32_t stage)
+/* Take the tensors that rank OWNER has sent. */
+static weft_status take_stated(const weft_pipeline *pipeline, int32_t stage, int32_t owner,
+                               const weft_answers *got, struct wf_boundary *out)
+{
+    size_t bytes = weft_answers_bytes(got, owner), count = 0;
+    char *text = wf_alloc(bytes + 1);
+    weft_status status;
+
+    if (text == NULL) return wf_fail_memory(bytes + 1);
+    if (bytes > 0) memcpy(text, weft_answers_data(got, owner), bytes);
+    text[bytes] = '\0';
+    for (size_t i = 0; i < bytes; i++)
+        count += text[i] == '\n';
+    status = read_tensors(pipeline, stage, count, text, out);
+    wf_free(text);
+    return status;
+}
+
+/* Stage STAGE tells all ranks what it passes on.  *MINE is how it went on this rank so far. */
+static weft_status learn(weft_pipeline *pipeline, int32_t stage, weft_status *mine)
 {
     struct wf_boundary *boundary = &pipeline->boundaries[stage];
     int32_t owner = weft_schedule_rank_of(pipeline->schedule, stage);
     bool is_mine = owner == pipeline->rank;
-    weft_status status = is_mine ? ask(pipeline, stage) : WEFT_OK;
+    struct wf_text text = {0};
     weft_answers *got = NULL;
+    weft_status status;
 
-    WF_TRY(weft_agree(pipeline->comm, "weft_pipeline_create", status, boundary->tensors,
-                      boundary->values.count * sizeof *boundary->tensors, NULL, &got));
-    if (!is_mine) status = take_stated(stage, owner, got, boundary);
+    if (*mine == WEFT_OK && is_mine) *mine = ask(pipeline, stage);
+    if (*mine == WEFT_OK && is_mine) *mine = write_boundary(boundary, &text);
+    status = weft_agree(pipeline->comm, function, *mine, text.data, text.length, NULL, &got);
+    wf_text_free(&text);
+    if (status == WEFT_OK && !is_mine) *mine = take_stated(pipeline, stage, owner, got, boundary);
     weft_answers_release(&got);
     return status;
 }
 
-weft_status wf_pipeline_shapes(weft_pipeline *pipeline)
+static void find_like(weft_pipeline *pipeline, int32_t stage)
 {
-    const weft_pipeline_options *o = &pipeline->options;
+    int32_t like = 0;
 
+    while (!is_like(&pipeline->boundaries[like], &pipeline->boundaries[stage]))
+        like++;
+    pipeline->boundaries[stage].like = like;
+}
+
+weft_status wf_pipeline_shapes_take(weft_pipeline *pipeline, const weft_pipeline_values *given)
+{
     for (int32_t s = 0; s + 1 < pipeline->stages; s++) {
-        int32_t like = 0;
-
-        if (o->values != NULL)
-            WF_TRY(take_values(s, &o->values[s], &pipeline->boundaries[s]));
-        else
-            WF_TRY(learn(pipeline, s));
-        while (!is_like(&pipeline->boundaries[like], &pipeline->boundaries[s]))
-            like++;
-        pipeline->boundaries[s].like = like;
+        WF_TRY(take_values(pipeline, s, &given[s], &pipeline->boundaries[s]));
+        find_like(pipeline, s);
     }
     return WEFT_OK;
+}
+
+weft_status wf_pipeline_shapes_learn(weft_pipeline *pipeline)
+{
+    weft_status mine = WEFT_OK;
+
+    for (int32_t s = 0; s + 1 < pipeline->stages; s++) {
+        WF_TRY(learn(pipeline, s, &mine));
+        find_like(pipeline, s);
+    }
+    return wf_agree_on_status(pipeline->comm, function, mine);
 }

@@ -258,22 +258,56 @@ static void set_memory(const struct plan *p, const weft_schedule_action *a,
     if (a->kind != WEFT_SCHEDULE_ACTION_W) step->d_inputs = slot_of(p, s - 1, m, true);
 }
 
+/* Make the tensor of the bytes of a slot, which are 0. */
+static weft_status make_bytes(const weft_pipeline *pipeline, uint64_t bytes, weft_tensor **out)
+{
+    const weft_placement whole = {.kind = WEFT_PLACE_REPLICATE};
+    const int64_t size = (int64_t)bytes;
+    weft_spec *spec;
+    weft_status status;
+
+    WF_TRY(weft_spec_create(pipeline->alone, WEFT_DTYPE_U8, 1, &size, &whole, &spec));
+    status = weft_tensor_create(pipeline->context, spec, NULL, out);
+    weft_spec_release(&spec);
+    if (status != WEFT_OK) return status;
+    return weft_tensor_fill(*out, 0, NULL);
+}
+
+static void release_bytes(void *user, void *memory)
+{
+    weft_tensor *all = user;
+
+    (void)memory;
+    weft_tensor_release(&all);
+}
+
+static weft_status make_tensor(const struct wf_boundary *of, size_t index, struct wf_slot *slot)
+{
+    weft_tensor_options options = {.struct_size = sizeof options, .release = release_bytes};
+    char *memory = (char *)weft_tensor_memory(slot->all) + of->offsets[index];
+    weft_context *context = weft_tensor_context(slot->all);
+    weft_tensor *kept = weft_tensor_retain(slot->all);
+    weft_status status;
+
+    options.user = kept;
+    status = weft_tensor_wrap(context, of->specs[index], memory, &options, &slot->values[index]);
+    if (status != WEFT_OK) weft_tensor_release(&kept);
+    return status;
+}
+
 static weft_status make_slot(weft_pipeline *pipeline, int32_t boundary, struct wf_slot *slot)
 {
     const struct wf_boundary *of = &pipeline->boundaries[boundary];
     size_t count = of->values.count;
 
     slot->boundary = boundary;
-    slot->values = wf_calloc(2 * (size_t)count + 1, sizeof *slot->values);
-    if (slot->values == NULL) return wf_fail_memory(2 * (size_t)count * sizeof *slot->values);
+    slot->values = wf_calloc(2 * count + 1, sizeof *slot->values);
+    if (slot->values == NULL) return wf_fail_memory(2 * count * sizeof *slot->values);
     slot->gradients = slot->values + count;
-    WF_TRY(weft_alloc(pipeline->context, of->bytes, WEFT_MEMORY_DEVICE, &slot->memory));
-    WF_TRY(weft_memory_fill(pipeline->context, slot->memory, 0, of->bytes, NULL));
-    for (uint32_t i = 0; i < count; i++) {
-        slot->values[i] = slot->gradients[i] = of->values.tensors[i];
-        slot->values[i].memory = (char *)slot->memory + of->offsets[i];
-        if (!of->values.tensors[i].without_gradient)
-            slot->gradients[i].memory = slot->values[i].memory;
+    WF_TRY(make_bytes(pipeline, of->bytes, &slot->all));
+    for (size_t i = 0; i < count; i++) {
+        WF_TRY(make_tensor(of, i, slot));
+        if (!of->values.tensors[i].without_gradient) slot->gradients[i] = slot->values[i];
     }
     return WEFT_OK;
 }
@@ -354,12 +388,14 @@ void wf_slots_free(weft_pipeline *pipeline)
 {
     for (uint32_t i = 0; i < pipeline->slot_count; i++) {
         struct wf_slot *slot = &pipeline->slots[i];
+        size_t count = pipeline->boundaries[slot->boundary].values.count;
 
         weft_work_release(&slot->arriving);
         weft_work_release(&slot->leaving);
+        for (size_t t = 0; slot->values != NULL && t < count; t++)
+            weft_tensor_release(&slot->values[t]);
+        weft_tensor_release(&slot->all);
         wf_free(slot->values);
-        if (weft_free(pipeline->context, slot->memory) != WEFT_OK)
-            wf_log(WF_LOG_WARNING, "memory of a pipeline is not freed: %s", weft_last_error());
     }
     wf_free(pipeline->slots);
     pipeline->slots = NULL;

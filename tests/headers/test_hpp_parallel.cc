@@ -27,18 +27,23 @@ static void test_styles()
     CHECK(weft::style_layouts::create(row, WEFT_STYLE_OUTPUT, whole, 1).code() == WEFT_ERR_INVALID);
 }
 
+struct stage {
+    int calls;
+    const weft_spec *passed;
+};
+
 static weft_status count_call(void *user, const weft_pipeline_call *call)
 {
-    *static_cast<int *>(user) += call->kind == WEFT_SCHEDULE_ACTION_F ? 1 : 100;
+    static_cast<stage *>(user)->calls += call->kind == WEFT_SCHEDULE_ACTION_F ? 1 : 100;
     return WEFT_OK;
 }
 
-static weft_status state_shapes(void *, int32_t, const weft_pipeline_values *,
+static weft_status state_shapes(void *user, int32_t, const weft_pipeline_values *,
                                 weft_pipeline_values *out)
 {
     static weft_pipeline_tensor tensor = {};
 
-    tensor.dtype = WEFT_DTYPE_F32;
+    tensor.spec = static_cast<stage *>(user)->passed;
     *out = {1, &tensor, sizeof tensor};
     return WEFT_OK;
 }
@@ -47,17 +52,17 @@ static void test_pipeline(const weft::context &ctx)
 {
     weft::schedule schedule = weft::schedule::create("looped-bfs", 1, 2, 3).value();
     weft_pipeline_options options = weft::sized<weft_pipeline_options>();
-    int calls = 0;
-
     weft::mesh mesh = weft::mesh::parse("pp=1").value();
+    weft::spec passed = weft::spec::parse(mesh, "f32[] R").value();
+    stage counted = {0, passed.get()};
 
-    options.user = &calls;
+    options.user = &counted;
     options.schedule = schedule.get();
     CHECK(weft::pipeline::create(ctx, mesh, "pp", options).code() == WEFT_ERR_INVALID);
     options.forward = options.backward = count_call;
     options.shapes = state_shapes;
     weft::pipeline pipeline = weft::pipeline::create(ctx, mesh, "pp", options).value();
-    CHECK(pipeline.run() && calls == 606 && pipeline.info()->directions == 0);
+    CHECK(pipeline.run() && counted.calls == 606 && pipeline.info()->directions == 0);
     CHECK(pipeline.values(0)->count == 1 && pipeline.values(1).code() == WEFT_ERR_INVALID);
     CHECK(weft::pipeline().run().code() == WEFT_ERR_INVALID);
 }

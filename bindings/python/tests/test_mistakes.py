@@ -178,7 +178,7 @@ def test_errors_of_calls_have_no_names_of_c(alone):
         lambda: weft.save("/nope/x", [weft.Tensor(alone, stored.spec)], context=alone),
         lambda: weft.dump(alone),
         lambda: weft.Checkpoint("/nope"),
-        lambda: weft.Pipeline(alone, stored.spec.mesh, "tp", weft.Schedule("gpipe", 2, 2), [["f32[2]"]], print, print),
+        lambda: weft.Pipeline(alone, stored.spec.mesh, "tp", weft.Schedule("gpipe", 2, 2), [["f32[2] R"]], print, print),
         lambda: weft.Context(rank=0, size=2),
         lambda: weft.FSDP(alone, stored.spec.mesh, "tp").group([stored]).reduce([stored]),
     ):

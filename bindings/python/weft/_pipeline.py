@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from . import _weft
-from ._layouts import Mesh
+from ._layouts import Mesh, Spec
 from ._schedules import Schedule
+from ._tensors import Tensor
 from ._texts import fields
-from .ops import _tensors
 
-if TYPE_CHECKING:
-    from ._weft import Shard
-
-_Value = str | tuple[str, bool]  # a tensor that a stage passes on, and True if it has no gradient
+_Value = Spec | str | tuple[Spec | str, bool]  # a tensor that a stage passes on, and True if it has no gradient
+_Given = Spec | tuple[Spec, bool]
 
 
 @fields(
@@ -31,7 +29,10 @@ _Value = str | tuple[str, bool]  # a tensor that a stage passes on, and True if 
     stream="The address of the stream to compute on; 0: the default stream.",
 )
 class Action(NamedTuple):
-    """What a function of a pipeline computes.  Tensors are shards, which from_dlpack makes arrays of."""
+    """What a function of a pipeline computes.
+
+    Tensors are laid out on the ranks of the stage: those with this rank's coordinate along the axis of the pipeline.
+    """
 
     kind: str
     stage: int
@@ -39,40 +40,35 @@ class Action(NamedTuple):
     parts: int
     is_last: bool
     loss_scale: float
-    inputs: tuple[Shard, ...]
-    outputs: tuple[Shard, ...]
-    d_outputs: tuple[Shard | None, ...]
-    d_inputs: tuple[Shard | None, ...]
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    d_outputs: tuple[Tensor | None, ...]
+    d_inputs: tuple[Tensor | None, ...]
     stream: int
 
 
 _Function = Callable[[Action], object]
 
 
-def _stage(values: Sequence[_Value]) -> dict[str, list[tuple[str, tuple[int, ...], bool]]]:
-    """What a stage passes on, as the fields of C's struct: dtype, shape and without_gradient."""
+def _stage(values: Sequence[_Value], mesh: Mesh) -> dict[str, list[tuple[Spec, bool]]]:
+    """What a stage passes on, as the fields of C's struct: layout and without_gradient."""
     found = []
     for value in values:
-        text, without = value if isinstance(value, tuple) and isinstance(value[1], bool) else (value, False)
-        dtype, shape = (_tensors([text]) or [])[0]
-        found.append((dtype, tuple(shape), bool(without)))
+        layout, without = value if isinstance(value, tuple) else (value, False)
+        found.append((Spec(layout, mesh) if isinstance(layout, str) else layout, bool(without)))
     return {"tensors": found}
 
 
-def _texts(stage: dict[str, Any]) -> list[_Value]:
-    """The other way: texts, and pairs of a text and True."""
-    found: list[_Value] = []
-    for tensor in stage["tensors"] or ():
-        text = f"{tensor['dtype']}[{','.join(map(str, tensor['shape']))}]"
-        found.append((text, True) if tensor["without_gradient"] else text)
-    return found
+def _given(stage: dict[str, Any]) -> list[_Given]:
+    """The other way: layouts, and pairs of a layout and True."""
+    return [(tensor["spec"], True) if tensor["without_gradient"] else tensor["spec"] for tensor in stage["tensors"] or ()]
 
 
 class _Functions:
     """The functions of a pipeline as weft calls them."""
 
-    def __init__(self, context: _weft.Context, **functions: Callable[..., Any] | None) -> None:
-        self.context = context
+    def __init__(self, mesh: Mesh, **functions: Callable[..., Any] | None) -> None:
+        self.mesh = mesh
         self.functions = functions
 
     def of_c(self) -> dict[str, Callable[..., object]]:
@@ -86,19 +82,12 @@ class _Functions:
     def _run(self, name: str, calls: Sequence[dict[str, Any]]) -> None:
         function = self.functions[name]
         assert function is not None
-        actions = [_action(call) for call in calls]
-        absent = function(*actions) or ()
-        gradients = next((action for action in actions if action.parts), actions[-1])
-        for number in absent:
-            if not 0 <= number < len(gradients.d_inputs):
-                raise ValueError(f"the stage has no gradient of input {number}")
-            if (target := gradients.d_inputs[number]) is not None:
-                self.context.memory_fill(target, 0, gradients.stream or None)
+        function(*map(_action, calls))
 
     def _shapes(self, stage: int, inputs: dict[str, Any]) -> dict[str, Any]:
         function = self.functions["shapes"]
         assert function is not None
-        return _stage(function(stage, _texts(inputs)))
+        return _stage(function(stage, _given(inputs)), self.mesh)
 
 
 def _action(call: dict[str, Any]) -> Action:
@@ -113,12 +102,12 @@ def _action(call: dict[str, Any]) -> Action:
 class Pipeline(_weft.Pipeline):
     """A schedule that is run: functions compute, and weft moves tensors between stages.  Collective.
 
-    values has, for each stage but the last, the tensors that it passes on, as texts such as "f32[4,8]"; a pair
-    (text, True) has no gradient.  values may be None if shapes is given, which is called as shapes(stage, inputs) on the
-    rank of each stage but the last, and returns what the stage passes on if it gets these inputs.  forward and backward
-    are functions of an Action; a backward may return the numbers of the inputs whose gradients it leaves out.  overlap
-    is a function of two Actions that may run together, a forward and a backward, in the order of the schedule
-    (OVERLAP_F_B), and returns what the backward would.  They must not keep arrays of the shards.
+    values has, for each stage but the last, the layouts of the tensors that it passes on, on the mesh of the pipeline and
+    with R on its axis, or their texts, such as "f32[4,8] R"; a pair (layout, True) has no gradient.  values may be None if
+    shapes is given, which is called as shapes(stage, inputs) on the rank of each stage but the last, and returns what the
+    stage passes on if it gets these inputs.  forward and backward are functions of an Action.  overlap is a function of two
+    Actions that may run together, a forward and a backward, in the order of the schedule (OVERLAP_F_B).  A backward writes
+    all d_inputs: fill(0) sets one that it does not compute.  The tensors get the elements of other microbatches later.
 
     >>> import weft
     >>> with weft.Context() as context:  # a job of one rank, which has the only stage
@@ -149,19 +138,19 @@ class Pipeline(_weft.Pipeline):
         reshard: _Function | None = None,
         reduce: _Function | None = None,
         overlap: Callable[[Action, Action], object] | None = None,
-        shapes: Callable[[int, list[_Value]], Sequence[_Value]] | None = None,
+        shapes: Callable[[int, list[_Given]], Sequence[_Value]] | None = None,
         loss_scale: float = 0,
     ) -> Pipeline:
         for name, function in (("forward", forward), ("backward", backward)):
             if not callable(function):
                 raise TypeError(f"{name} must be a function of an Action, not {function!r}")
         functions = _Functions(
-            context, forward=forward, backward=backward, unshard=unshard, reshard=reshard, reduce=reduce,
+            mesh, forward=forward, backward=backward, unshard=unshard, reshard=reshard, reduce=reduce,
             overlap=overlap, shapes=shapes)  # fmt: skip
-        passed = None if values is None else [_stage(stage) for stage in values]
+        passed = None if values is None else [_stage(stage, mesh) for stage in values]
         return super().__new__(
             cls, context, mesh, axis, schedule=schedule, values=passed, loss_scale=loss_scale, **functions.of_c())
 
-    def values(self, stage: int) -> list[_Value]:  # type: ignore[override]
+    def values(self, stage: int) -> list[_Given]:  # type: ignore[override]
         """What a stage passes on, in the form of the argument `values`."""
-        return _texts(super().values(stage))
+        return _given(super().values(stage))

@@ -20,43 +20,40 @@
 #ifndef WEFT_PIPELINE_H
 #define WEFT_PIPELINE_H
 
-#include "weft/comm.h"
 #include "weft/schedule.h"
+#include "weft/tensor.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* A tensor that a stage passes to the next one, dense, or the gradient of one. */
+/* A tensor that a stage passes to the next one. */
 typedef struct weft_pipeline_tensor {
-    uint32_t dtype; /* enum weft_dtype */
-    int32_t dims;   /* 0 to WEFT_MAX_DIMS */
-    int64_t shape[WEFT_MAX_DIMS];
+    /* The layout, on the mesh of the pipeline and with R on its axis; borrowed.  Each rank passes
+     * its shard to the rank of the next stage that has the same other coordinates. */
+    const weft_spec *spec;
     /* It is sent forward only.  So is a tensor of integers or booleans. */
     bool without_gradient;
-    /* A callback that leaves out the gradient of an input sets it: weft fills the gradient with
-     * zeros. */
-    bool absent;
-    bool is_written; /* by the callback that gets it; ignored elsewhere */
-    void *memory;    /* device memory of weft; NULL: a gradient that does not exist */
 } weft_pipeline_tensor;
 
 /* The tensors that one stage passes to the next one. */
 typedef struct weft_pipeline_values {
     size_t count;
-    const weft_pipeline_tensor
-        *tensors;       /* without memory; NULL if there are none [count entries] */
-    size_t tensor_size; /* sizeof(weft_pipeline_tensor) if TENSORS is set */
+    const weft_pipeline_tensor *tensors; /* NULL if there are none [count entries] */
+    size_t tensor_size;                  /* sizeof(weft_pipeline_tensor) if TENSORS is set */
 } weft_pipeline_values;
 
 /* Parts of a backward action: B has both, I the first, W the second. */
 enum weft_pipeline_part { WEFT_PIPELINE_INPUTS = 1, WEFT_PIPELINE_WEIGHTS = 2 };
 
-/* The arguments of a callback.  Arrays have `input_count` and `output_count` entries.  The structs
- * and arrays are valid until the callback returns.  The memory of tensors stays valid for the work
- * that the callback has posted to `stream`.  The memory of inputs, outputs and output gradients is
- * the same, with the same elements, from the first action of a stage and microbatch that has it to
- * the last. */
+/* The arguments of a callback.  Arrays have `input_count` and `output_count` entries.  The struct
+ * and arrays are valid until the callback returns.  The layout of a tensor is that of
+ * weft_pipeline_tensor without the axis of the pipeline: its mesh has the ranks with this rank's
+ * coordinate along that axis, as weft_mesh_slice makes it of the other axes.  If there is no other
+ * axis, it has this rank alone.  Shards are row-major without gaps.  The inputs, outputs and output
+ * gradients are the same tensors, with the same elements, from the first action of a stage and
+ * microbatch that has them to the last.  Later they have those of other microbatches.  A callback
+ * may keep a tensor (weft_tensor_retain), and with it the memory. */
 typedef struct weft_pipeline_call {
     size_t struct_size;
     /* Inputs are complete in the order of this stream; NULL: the default stream.  The callback
@@ -69,13 +66,13 @@ typedef struct weft_pipeline_call {
     bool is_last;        /* of a stage: its last forward, or its last gradients of weights */
     size_t input_count;  /* 0 in stage 0 */
     size_t output_count; /* 0 in the last stage */
-    size_t tensor_size;  /* sizeof(weft_pipeline_tensor) of weft: the distance of two tensors */
-    const weft_pipeline_tensor *inputs; /* of the stage */
-    weft_pipeline_tensor *outputs;      /* F writes their memory, backward actions may read it */
-    /* Gradients of the outputs; NULL in F [output_count entries] */
-    const weft_pipeline_tensor *d_outputs;
-    /* Gradients of the inputs, whose memory B and I write; otherwise NULL [input_count entries] */
-    weft_pipeline_tensor *d_inputs;
+    weft_tensor *const *inputs;  /* of the stage */
+    weft_tensor *const *outputs; /* F writes them, backward actions may read them */
+    /* Gradients of the outputs, NULL where there is none; NULL in F [output_count entries] */
+    weft_tensor *const *d_outputs;
+    /* Gradients of the inputs, NULL where there is none.  B and I write all of them: a gradient
+     * that is zero is filled (weft_tensor_fill).  Otherwise NULL [input_count entries] */
+    weft_tensor *const *d_inputs;
     /* The last stage multiplies the gradient of the loss of a microbatch by it. */
     double loss_scale;
 } weft_pipeline_call;
@@ -105,15 +102,15 @@ typedef struct weft_pipeline_options {
     weft_pipeline_callback reshard; /* free the gathered parameters */
     weft_pipeline_callback reduce;  /* reduce the gradients of the stage over data-parallel ranks */
     /* What stage s passes to stage s + 1, for each stage but the last; read during the call only.
-     * `memory` and `absent` are ignored.  NULL: SHAPES states it.  One of `values` and SHAPES is
-     * NULL; with one stage, both may be.  [value_count entries] */
+     * NULL: SHAPES states it.  One of `values` and SHAPES is NULL; with one stage, both may be.
+     * [value_count entries] */
     size_t value_count; /* the number of stages - 1; not used if `values` is NULL */
     const weft_pipeline_values *values;
     size_t value_size; /* sizeof(weft_pipeline_values) if VALUES is set */
     /* Set *OUT to what STAGE passes on if it gets *IN, for each stage but the last, in order; only
      * on the rank of the stage.  *OUT is zero before: a stage that sets nothing passes nothing.
-     * The tensors of *OUT are in memory of the callback, which stays valid until it is called again
-     * or weft_pipeline_create returns. */
+     * The array and the layouts of *OUT belong to the callback, and stay valid until it is called
+     * again or weft_pipeline_create returns. */
     weft_status (*shapes)(void *user, int32_t stage, const weft_pipeline_values *in,
                           weft_pipeline_values *out);
 } weft_pipeline_options;
@@ -131,7 +128,8 @@ typedef struct weft_pipeline weft_pipeline;
  * WEFT_ERR_TIMEOUT.  OPTIONS is copied; `user` and `compute` outlive the pipeline.  The caller
  * releases *OUT before CONTEXT.  WEFT_ERR_NOT_FOUND: the mesh has no such axis.  WEFT_ERR_INVALID:
  * this rank is not in MESH; the axis has another number of ranks than the schedule; a callback or
- * the shapes are missing; `values` and `shapes` are both set; or the loss scale is not a number.
+ * the shapes are missing; `values` and `shapes` are both set; a layout is on another mesh than
+ * MESH, or has another placement than R on AXIS; or the loss scale is not a number.
  * WEFT_ERR_MISMATCH: ranks have different schedules, callbacks among those above, shapes or loss
  * scales.  WEFT_ERR_UNSUPPORTED: ranks are simulated. */
 WEFT_API WEFT_NODISCARD weft_status weft_pipeline_create(weft_context *context,
@@ -148,9 +146,7 @@ WEFT_API void weft_pipeline_release(weft_pipeline **pipeline);
  * others WEFT_ERR_ABORTED.  If the status is WEFT_ERR_MISMATCH, all ranks get WEFT_ERR_MISMATCH.
  * The texts name the rank, the stage and, if the action has one, the microbatch.  A lost rank is
  * WEFT_ERR_PEER.  WEFT_ERR_TIMEOUT: a rank does not make the call within the time limit.  After an
- * error PIPELINE can only be released.
- * WEFT_ERR_MISMATCH: a callback has set another dtype or shape of an output or of a gradient of an
- * input; these are the same for all microbatches. */
+ * error PIPELINE can only be released. */
 WEFT_API WEFT_NODISCARD weft_status weft_pipeline_run(weft_pipeline *pipeline);
 
 typedef struct weft_pipeline_info {
@@ -167,7 +163,7 @@ typedef struct weft_pipeline_info {
 /* Copy the properties of PIPELINE on this rank to *OUT, whose struct_size the caller sets. */
 WEFT_API WEFT_NODISCARD weft_status weft_pipeline_get(const weft_pipeline *pipeline,
                                                       weft_pipeline_info *out);
-/* Set *OUT to what STAGE passes on, without memory.  Its tensors are valid as long as PIPELINE.
+/* Set *OUT to what STAGE passes on.  Its array and layouts are valid as long as PIPELINE.
  * WEFT_ERR_INVALID: it is not a stage, or the last one. */
 WEFT_API WEFT_NODISCARD weft_status weft_pipeline_values_get(const weft_pipeline *pipeline,
                                                              int32_t stage,

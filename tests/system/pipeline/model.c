@@ -10,56 +10,148 @@ struct drawn drawn;
 
 /* ---- tensors ---- */
 
-static uint64_t bytes_of(const weft_pipeline_tensor *t)
-{
-    uint64_t bytes = wf_dtype_bytes(t->dtype);
+/* A tensor that a stage of the model passes on. */
+struct shape {
+    enum weft_dtype dtype;
+    int32_t dims;
+    int64_t sizes[2];
+    bool without_gradient;
+};
 
-    for (int32_t d = 0; d < t->dims; d++)
-        bytes *= (uint64_t)t->shape[d];
-    return bytes;
-}
-
-weft_pipeline_values model_values(uint64_t seed, int32_t stage, weft_pipeline_tensor *tensors)
+static size_t shapes_of(uint64_t seed, int32_t stage, struct shape *shapes)
 {
-    static const uint32_t dtypes[] = {WEFT_DTYPE_F32, WEFT_DTYPE_BF16, WEFT_DTYPE_I32,
-                                      WEFT_DTYPE_F64};
+    static const enum weft_dtype dtypes[] = {WEFT_DTYPE_F32, WEFT_DTYPE_BF16, WEFT_DTYPE_I32,
+                                             WEFT_DTYPE_F64};
     uint64_t h = wf_hash_mix(seed, seed % 3 == 0 ? 7 : (uint64_t)stage + 1); /* equal, or not */
-
     size_t count = (h >> 16) % 8 == 0 ? MOST_TENSORS : (h >> 8) % 4;
 
-    memset(tensors, 0, MOST_TENSORS * sizeof *tensors);
+    memset(shapes, 0, MOST_TENSORS * sizeof *shapes);
     for (size_t i = 0; i < count; i++) {
-        weft_pipeline_tensor *t = &tensors[i];
+        struct shape *t = &shapes[i];
 
         h = wf_hash_mix(h, i + 17);
         t->dtype = dtypes[(h >> 4) % 4];
         t->dims = (int32_t)((h >> 12) % 3);
         for (int32_t d = 0; d < t->dims; d++)
-            t->shape[d] = (int64_t)((h >> (20 + 6 * d)) % 19); /* also 0 */
+            t->sizes[d] = (int64_t)((h >> (20 + 6 * d)) % 19); /* also 0 */
         t->without_gradient = (h >> 40) % 4 == 0;
     }
+    return count;
+}
+
+weft_mesh *mesh_of(const weft_comm *comm)
+{
+    int32_t ranks[64], size = weft_comm_size(comm);
+    weft_mesh_options listed = {.struct_size = sizeof listed, .ranks = ranks};
+    weft_mesh *mesh = NULL;
+
+    for (int32_t i = 0; i < size; i++)
+        ranks[i] = weft_comm_world_rank(comm, i);
+    return weft_mesh_create(1, &size, &listed, &mesh) == WEFT_OK ? mesh : NULL;
+}
+
+static const weft_spec *layout_of(const weft_mesh *mesh, const struct shape *shape)
+{
+    weft_spec *spec = NULL;
+    weft_status status =
+        weft_spec_parse_placements(mesh, shape->dtype, shape->dims, shape->sizes, "R", &spec);
+
+    return status == WEFT_OK ? spec : NULL;
+}
+
+weft_pipeline_values model_values(const weft_mesh *mesh, uint64_t seed, int32_t stage,
+                                  weft_pipeline_tensor *tensors)
+{
+    struct shape shapes[MOST_TENSORS];
+    size_t count = shapes_of(seed, stage, shapes);
+
+    for (size_t i = 0; i < count; i++)
+        tensors[i] =
+            (weft_pipeline_tensor){layout_of(mesh, &shapes[i]), shapes[i].without_gradient};
     return (weft_pipeline_values){count, tensors, sizeof *tensors};
 }
 
-static uint64_t mix_bytes(uint64_t h, const weft_pipeline_tensor *t)
+weft_pipeline_values one_value(const weft_mesh *mesh, const char *text,
+                               weft_pipeline_tensor *tensor)
 {
-    return t->memory == NULL ? wf_hash_mix(h, 3) : wf_hash(h, t->memory, (size_t)bytes_of(t));
+    weft_spec *spec = NULL;
+
+    if (weft_spec_parse(mesh, text, &spec) != WEFT_OK) fprintf(stderr, "%s\n", weft_last_error());
+    *tensor = (weft_pipeline_tensor){.spec = spec};
+    return (weft_pipeline_values){1, tensor, sizeof *tensor};
 }
 
-static uint64_t mix_all(uint64_t h, const weft_pipeline_tensor *tensors, size_t count)
+void free_values(weft_pipeline_values *values)
 {
-    for (uint32_t i = 0; i < count; i++)
-        h = mix_bytes(h, &tensors[i]);
+    for (size_t i = 0; i < values->count; i++) {
+        weft_spec *spec = (weft_spec *)values->tensors[i].spec;
+
+        weft_spec_release(&spec);
+    }
+    *values = (weft_pipeline_values){0};
+}
+
+/* The memory of a tensor as the model computes with it. */
+struct piece {
+    uint8_t *memory; /* NULL: the gradient does not exist */
+    uint64_t bytes;
+    weft_tensor *tensor; /* NULL: of the serial model */
+};
+
+/* The tensors of a call. */
+struct pieces {
+    struct piece inputs[MOST_TENSORS], outputs[MOST_TENSORS];
+    struct piece d_inputs[MOST_TENSORS], d_outputs[MOST_TENSORS];
+};
+
+static void take_pieces(weft_tensor *const *tensors, size_t count, struct piece *out)
+{
+    static uint8_t nothing;
+
+    for (size_t i = 0; i < count; i++) {
+        weft_tensor *tensor = tensors != NULL ? tensors[i] : NULL;
+        uint64_t bytes = (uint64_t)(tensor != NULL ? weft_tensor_shard(tensor)->elements : 0) *
+                         wf_dtype_bytes(weft_spec_dtype(weft_tensor_spec(tensor)));
+
+        out[i] = (struct piece){tensor == NULL ? NULL
+                                : bytes == 0   ? &nothing
+                                               : weft_tensor_memory(tensor),
+                                bytes, tensor};
+    }
+}
+
+static void take_all(const weft_pipeline_call *call, struct pieces *out)
+{
+    take_pieces(call->inputs, call->input_count, out->inputs);
+    take_pieces(call->outputs, call->output_count, out->outputs);
+    take_pieces(call->d_inputs, call->input_count, out->d_inputs);
+    take_pieces(call->d_outputs, call->output_count, out->d_outputs);
+}
+
+static uint64_t mix_bytes(uint64_t h, const struct piece *t)
+{
+    return t->memory == NULL ? wf_hash_mix(h, 3) : wf_hash(h, t->memory, (size_t)t->bytes);
+}
+
+static uint64_t mix_all(uint64_t h, const struct piece *pieces, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        h = mix_bytes(h, &pieces[i]);
     return h;
 }
 
-static void write_bytes(uint64_t h, const weft_pipeline_tensor *t)
+static void write_bytes(uint64_t h, const struct piece *t)
 {
-    uint8_t *memory = t->memory;
-    uint64_t bytes = bytes_of(t);
+    for (uint64_t i = 0; i < t->bytes; i++)
+        t->memory[i] = (uint8_t)(wf_hash_mix(h, i) >> 32);
+}
 
-    for (uint64_t i = 0; i < bytes; i++)
-        memory[i] = (uint8_t)(wf_hash_mix(h, i) >> 32);
+/* A gradient that the stage leaves out. */
+static weft_status write_zeros(const struct piece *t, weft_stream *stream)
+{
+    if (t->tensor != NULL) return weft_tensor_fill(t->tensor, 0, stream);
+    memset(t->memory, 0, (size_t)t->bytes);
+    return WEFT_OK;
 }
 
 /* ---- computation ---- */
@@ -77,26 +169,34 @@ static weft_status begin_call(const struct model *model, const weft_pipeline_cal
     return WEFT_OK;
 }
 
-weft_status model_forward(void *user, const weft_pipeline_call *call)
+static weft_status compute_forward(struct model *model, const weft_pipeline_call *call,
+                                   const struct pieces *pieces)
 {
-    struct model *model = user;
     uint64_t h = wf_hash_mix(wf_hash_mix(model->seed, (uint64_t)call->stage + 100),
                              (uint64_t)call->microbatch);
 
     WF_TRY(begin_call(model, call));
     EXPECT(call->kind == WEFT_SCHEDULE_ACTION_F && call->parts == 0);
     EXPECT(call->d_inputs == NULL && call->d_outputs == NULL);
-    h = mix_all(h, call->inputs, call->input_count);
+    h = mix_all(h, pieces->inputs, call->input_count);
     for (uint32_t i = 0; i < call->output_count; i++)
-        write_bytes(wf_hash_mix(h, i), &call->outputs[i]);
+        write_bytes(wf_hash_mix(h, i), &pieces->outputs[i]);
     model->forwards[call->stage]++;
     model->lasts[call->stage] += call->is_last;
     return WEFT_OK;
 }
 
-weft_status model_backward(void *user, const weft_pipeline_call *call)
+weft_status model_forward(void *user, const weft_pipeline_call *call)
 {
-    struct model *model = user;
+    struct pieces pieces;
+
+    take_all(call, &pieces);
+    return compute_forward(user, call, &pieces);
+}
+
+static weft_status compute_backward(struct model *model, const weft_pipeline_call *call,
+                                    const struct pieces *pieces)
+{
     int32_t s = call->stage;
     uint64_t h =
         wf_hash_mix(wf_hash_mix(model->seed, (uint64_t)s + 200), (uint64_t)call->microbatch);
@@ -106,20 +206,19 @@ weft_status model_backward(void *user, const weft_pipeline_call *call)
     WF_TRY(begin_call(model, call));
     EXPECT(call->kind >= WEFT_SCHEDULE_ACTION_B && call->kind <= WEFT_SCHEDULE_ACTION_W);
     EXPECT(call->parts == parts[call->kind]);
-    h = mix_all(h, call->inputs, call->input_count);
-    h = mix_all(h, call->outputs, call->output_count);
+    h = mix_all(h, pieces->inputs, call->input_count);
+    h = mix_all(h, pieces->outputs, call->output_count);
     if (s + 1 < model->stages)
-        h = mix_all(h, call->d_outputs, call->output_count);
+        h = mix_all(h, pieces->d_outputs, call->output_count);
     else
         h = wf_hash(h, &call->loss_scale, sizeof call->loss_scale);
     for (uint32_t i = 0; (call->parts & WEFT_PIPELINE_INPUTS) != 0 && i < call->input_count; i++) {
-        weft_pipeline_tensor *t = &call->d_inputs[i];
+        const struct piece *t = &pieces->d_inputs[i];
         uint64_t own = wf_hash_mix(h, i + 50);
 
-        EXPECT((t->memory == NULL) == t->without_gradient);
         if (t->memory == NULL) continue;
         write_bytes(own, t);
-        if (own % 4 == 0) t->absent = true; /* weft replaces what was written by zeros */
+        if (own % 4 == 0) WF_TRY(write_zeros(t, call->stream));
     }
     model->inputs[s] += (call->parts & WEFT_PIPELINE_INPUTS) != 0;
     if ((call->parts & WEFT_PIPELINE_WEIGHTS) == 0) return WEFT_OK;
@@ -128,6 +227,14 @@ weft_status model_backward(void *user, const weft_pipeline_call *call)
     model->lasts[s] += call->is_last;
     model->gradient[s] += wf_hash_mix(h, 77);
     return WEFT_OK;
+}
+
+weft_status model_backward(void *user, const weft_pipeline_call *call)
+{
+    struct pieces pieces;
+
+    take_all(call, &pieces);
+    return compute_backward(user, call, &pieces);
 }
 
 weft_status model_overlap(void *user, const weft_pipeline_call *first,
@@ -176,23 +283,23 @@ weft_status model_reduce(void *user, const weft_pipeline_call *call)
 
 struct place {
     size_t count;
-    weft_pipeline_tensor values[MOST_TENSORS], gradients[MOST_TENSORS];
+    struct piece values[MOST_TENSORS], gradients[MOST_TENSORS];
 };
 
 static void give_memory(uint64_t seed, int32_t stage, struct place *place)
 {
-    place->count = model_values(seed, stage, place->values).count;
-    for (size_t i = 0; i < place->count; i++) {
-        weft_pipeline_tensor *t = &place->values[i];
+    struct shape shapes[MOST_TENSORS];
 
-        if (t->dtype == WEFT_DTYPE_I32) t->without_gradient = true;
-        t->memory = calloc(1, bytes_of(t) + 1);
-    }
-    memcpy(place->gradients, place->values, sizeof place->gradients);
+    memset(place, 0, sizeof *place);
+    place->count = shapes_of(seed, stage, shapes);
     for (size_t i = 0; i < place->count; i++) {
-        weft_pipeline_tensor *t = &place->gradients[i];
+        uint64_t bytes = wf_dtype_bytes(shapes[i].dtype);
+        bool has_none = shapes[i].without_gradient || shapes[i].dtype == WEFT_DTYPE_I32;
 
-        t->memory = t->without_gradient ? NULL : calloc(1, bytes_of(t) + 1);
+        for (int32_t d = 0; d < shapes[i].dims; d++)
+            bytes *= (uint64_t)shapes[i].sizes[d];
+        place->values[i] = (struct piece){calloc(1, bytes + 1), bytes, NULL};
+        place->gradients[i] = (struct piece){has_none ? NULL : calloc(1, bytes + 1), bytes, NULL};
     }
 }
 
@@ -204,44 +311,47 @@ static void free_memory(struct place *place)
     }
 }
 
-static weft_pipeline_call serial_call(struct place *places, int32_t stages, int32_t stage,
-                                      int32_t microbatch, double loss_scale)
+/* The call of STAGE, without tensors, and its pieces. */
+static weft_pipeline_call serial_call(const struct place *places, int32_t stages, int32_t stage,
+                                      struct pieces *pieces)
 {
-    struct place *in = stage > 0 ? &places[stage - 1] : NULL;
-    struct place *out = stage + 1 < stages ? &places[stage] : NULL;
-    weft_pipeline_call call = {.struct_size = sizeof call,
-                               .stage = stage,
-                               .microbatch = microbatch,
-                               .kind = WEFT_SCHEDULE_ACTION_F,
-                               .loss_scale = loss_scale};
+    const struct place *in = stage > 0 ? &places[stage - 1] : NULL;
+    const struct place *out = stage + 1 < stages ? &places[stage] : NULL;
+    weft_pipeline_call call = {
+        .struct_size = sizeof call, .stage = stage, .kind = WEFT_SCHEDULE_ACTION_F};
 
-    if (in != NULL) call.inputs = in->values, call.input_count = in->count;
-    if (out != NULL) call.outputs = out->values, call.output_count = out->count;
+    if (in != NULL) {
+        call.input_count = in->count;
+        memcpy(pieces->inputs, in->values, sizeof in->values);
+        memcpy(pieces->d_inputs, in->gradients, sizeof in->gradients);
+    }
+    if (out != NULL) {
+        call.output_count = out->count;
+        memcpy(pieces->outputs, out->values, sizeof out->values);
+        memcpy(pieces->d_outputs, out->gradients, sizeof out->gradients);
+    }
     return call;
 }
 
-static weft_status run_microbatch(struct model *model, struct place *places, int32_t microbatch,
-                                  double loss_scale)
+static weft_status run_microbatch(struct model *model, const struct place *places,
+                                  int32_t microbatch, double loss_scale)
 {
-    for (int32_t s = 0; s < model->stages; s++) {
-        weft_pipeline_call call = serial_call(places, model->stages, s, microbatch, loss_scale);
+    struct pieces pieces;
 
-        WF_TRY(model_forward(model, &call));
+    for (int32_t s = 0; s < model->stages; s++) {
+        weft_pipeline_call call = serial_call(places, model->stages, s, &pieces);
+
+        call.microbatch = microbatch;
+        WF_TRY(compute_forward(model, &call, &pieces));
     }
     for (int32_t s = model->stages - 1; s >= 0; s--) {
-        weft_pipeline_call call = serial_call(places, model->stages, s, microbatch, loss_scale);
+        weft_pipeline_call call = serial_call(places, model->stages, s, &pieces);
 
+        call.microbatch = microbatch;
+        call.loss_scale = loss_scale;
         call.kind = WEFT_SCHEDULE_ACTION_B;
         call.parts = WEFT_PIPELINE_INPUTS | WEFT_PIPELINE_WEIGHTS;
-        if (s > 0) call.d_inputs = places[s - 1].gradients;
-        if (s + 1 < model->stages) call.d_outputs = places[s].gradients;
-        WF_TRY(model_backward(model, &call));
-        for (uint32_t i = 0; i < call.input_count; i++) {
-            weft_pipeline_tensor *t = &call.d_inputs[i];
-
-            if (t->absent) memset(t->memory, 0, (size_t)bytes_of(t));
-            t->absent = false;
-        }
+        WF_TRY(compute_backward(model, &call, &pieces));
     }
     return WEFT_OK;
 }
@@ -385,6 +495,15 @@ const char *drawn_text(void)
 
 /* ---- on a rank ---- */
 
+static bool are_equal(const weft_pipeline_values *have, const weft_pipeline_values *want)
+{
+    bool same = have->count == want->count;
+
+    for (size_t i = 0; same && i < want->count; i++)
+        same = have->tensors[i].spec == want->tensors[i].spec;
+    return same;
+}
+
 static weft_status learn(void *user, int32_t stage, const weft_pipeline_values *in,
                          weft_pipeline_values *out)
 {
@@ -392,12 +511,11 @@ static weft_status learn(void *user, int32_t stage, const weft_pipeline_values *
     weft_pipeline_tensor tensors[MOST_TENSORS];
     weft_pipeline_values want = {0};
 
-    if (stage > 0) want = model_values(model->seed, stage - 1, tensors);
-    EXPECT(in->count == want.count);
-    for (uint32_t i = 0; i < want.count; i++)
-        EXPECT(in->tensors[i].dtype == want.tensors[i].dtype &&
-               bytes_of(&in->tensors[i]) == bytes_of(&want.tensors[i]));
-    *out = model_values(model->seed, stage, model->learned);
+    if (stage > 0) want = model_values(model->mesh, model->seed, stage - 1, tensors);
+    EXPECT(are_equal(in, &want));
+    free_values(&want);
+    free_values(&model->stated);
+    *out = model->stated = model_values(model->mesh, model->seed, stage, model->learned);
     return WEFT_OK;
 }
 
@@ -435,11 +553,9 @@ static weft_status check_pipeline(weft_comm *comm, weft_pipeline *pipeline, stru
            (info.pieces > 0 || drawn.stages == 1));
     if (drawn.stages == 1) return WEFT_OK;
     WF_TRY(weft_pipeline_values_get(pipeline, drawn.stages - 2, &have));
-    want = model_values(model->seed, drawn.stages - 2, tensors);
-    EXPECT(have.count == want.count && have.tensor_size == sizeof *tensors);
-    for (size_t i = 0; i < want.count; i++)
-        EXPECT(have.tensors[i].dtype == tensors[i].dtype &&
-               bytes_of(&have.tensors[i]) == bytes_of(&tensors[i]));
+    want = model_values(model->mesh, model->seed, drawn.stages - 2, tensors);
+    EXPECT(are_equal(&have, &want) && have.tensor_size == sizeof *tensors);
+    free_values(&want);
     return WEFT_OK;
 }
 
@@ -470,8 +586,9 @@ weft_status run_drawn(weft_comm *comm)
     weft_status status = WEFT_OK;
 
     model.sharded = sharded;
+    model.mesh = mesh_of(comm);
     for (int32_t s = 0; s + 1 < drawn.stages; s++)
-        values[s] = model_values(drawn.seed, s, tensors[s]);
+        values[s] = model_values(model.mesh, drawn.seed, s, tensors[s]);
     if (drawn.has_stream) status = weft_stream_create(ctx, &stream);
     options.compute = stream;
     if (status == WEFT_OK && drawn.lowers)
@@ -483,5 +600,9 @@ weft_status run_drawn(weft_comm *comm)
     weft_pipeline_release(&pipeline);
     weft_schedule_release(&lowered);
     weft_stream_release(&stream);
+    for (int32_t s = 0; s + 1 < drawn.stages; s++)
+        free_values(&values[s]);
+    free_values(&model.stated);
+    weft_mesh_release(&model.mesh);
     return status;
 }

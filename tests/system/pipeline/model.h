@@ -19,7 +19,9 @@ struct model {
     int32_t reduced[MOST_STAGES];
     int32_t pairs; /* that the callback `overlap` took */
     weft_context *context;
+    weft_mesh *mesh;                            /* of the pipeline, for `shapes` */
     weft_pipeline_tensor learned[MOST_TENSORS]; /* of the last call of `shapes` */
+    weft_pipeline_values stated;                /* those of LEARNED */
 };
 
 /* The callbacks of a pipeline; USER is a struct model. */
@@ -30,8 +32,17 @@ weft_status model_overlap(void *user, const weft_pipeline_call *first,
 weft_status model_unshard(void *user, const weft_pipeline_call *call);
 weft_status model_reshard(void *user, const weft_pipeline_call *call);
 weft_status model_reduce(void *user, const weft_pipeline_call *call);
-/* What STAGE of the model with SEED passes on, in TENSORS, which has room for MOST_TENSORS. */
-weft_pipeline_values model_values(uint64_t seed, int32_t stage, weft_pipeline_tensor *tensors);
+/* What STAGE of the model with SEED passes on, in TENSORS, which has room for MOST_TENSORS.  The
+ * layouts are on MESH.  The caller frees them. */
+weft_pipeline_values model_values(const weft_mesh *mesh, uint64_t seed, int32_t stage,
+                                  weft_pipeline_tensor *tensors);
+/* A value of one tensor, with the layout that TEXT states on MESH.  The caller frees it. */
+weft_pipeline_values one_value(const weft_mesh *mesh, const char *text,
+                               weft_pipeline_tensor *tensor);
+/* Release the layouts of VALUES, which then has no tensors. */
+void free_values(weft_pipeline_values *values);
+/* Create the mesh of the ranks of COMM, in their order, with one axis; NULL: there is no memory. */
+weft_mesh *mesh_of(const weft_comm *comm);
 
 /* One random pipeline, the same on all ranks. */
 struct drawn {
@@ -62,18 +73,13 @@ weft_status run_drawn(weft_comm *comm);
 static inline weft_status create_pipeline(weft_comm *comm, const weft_schedule *schedule,
                                           const weft_pipeline_options *options, weft_pipeline **out)
 {
-    int32_t ranks[64], size = weft_comm_size(comm);
-    weft_mesh_options listed = {.struct_size = sizeof listed, .ranks = ranks};
     weft_pipeline_options given = *options;
-    weft_mesh *mesh = NULL;
+    weft_mesh *mesh = mesh_of(comm);
     weft_status status;
 
-    for (int32_t i = 0; i < size; i++)
-        ranks[i] = weft_comm_world_rank(comm, i);
     given.schedule = schedule;
-    status = weft_mesh_create(1, &size, &listed, &mesh);
-    if (status == WEFT_OK)
-        status = weft_pipeline_create(weft_comm_context(comm), mesh, "0", &given, out);
+    status = mesh != NULL ? weft_pipeline_create(weft_comm_context(comm), mesh, "0", &given, out)
+                          : WEFT_ERR_NO_MEMORY;
     weft_mesh_release(&mesh);
     return status;
 }

@@ -50,13 +50,14 @@ static int lose_rank(weft_context *ctx)
                                      .values = values,
                                      .value_count = RANKS - 1,
                                      .value_size = sizeof *values};
+    weft_mesh *mesh = mesh_of(weft_world(ctx));
     weft_schedule *schedule;
     weft_pipeline *pipeline;
     weft_status status;
     int code;
 
     for (int32_t s = 0; s + 1 < RANKS; s++)
-        values[s] = model_values(model.seed, s, tensors[s]);
+        values[s] = model_values(mesh, model.seed, s, tensors[s]);
     if (weft_schedule_create("1f1b", RANKS, 0, 6, &schedule) != WEFT_OK ||
         create_pipeline(weft_world(ctx), schedule, &options, &pipeline) != WEFT_OK)
         return fail("the pipeline");
@@ -65,6 +66,9 @@ static int lose_rank(weft_context *ctx)
     code = status == WEFT_ERR_PEER && strstr(weft_last_error(), "rank 2") != NULL ? 0 : 1;
     weft_pipeline_release(&pipeline);
     weft_schedule_release(&schedule);
+    for (int32_t s = 0; s + 1 < RANKS; s++)
+        free_values(&values[s]);
+    weft_mesh_release(&mesh);
     return code;
 }
 
@@ -92,8 +96,9 @@ static double action_ns(weft_pipeline *pipeline)
 
 static int time_actions(weft_context *ctx, const char *name)
 {
-    const weft_pipeline_tensor tensor = {.dtype = WEFT_DTYPE_F32, .dims = 1, .shape = {16}};
-    weft_pipeline_values values[2 * RANKS] = {{0}};
+    weft_mesh *mesh = mesh_of(weft_world(ctx));
+    weft_pipeline_tensor tensor;
+    weft_pipeline_values one = one_value(mesh, "f32[16] R", &tensor), values[2 * RANKS];
     weft_pipeline_options options = {.struct_size = sizeof options,
                                      .forward = do_nothing,
                                      .backward = do_nothing,
@@ -105,7 +110,7 @@ static int time_actions(weft_context *ctx, const char *name)
     double ns;
 
     for (int s = 0; s < 2 * RANKS; s++)
-        values[s] = (weft_pipeline_values){1, &tensor, sizeof tensor};
+        values[s] = one;
     if (weft_schedule_create(name, weft_size(ctx), 2, 256, &schedule) != WEFT_OK ||
         create_pipeline(weft_world(ctx), schedule, &options, &pipeline) != WEFT_OK)
         return fail("the pipeline");
@@ -113,6 +118,8 @@ static int time_actions(weft_context *ctx, const char *name)
     if (weft_rank(ctx) == 0) printf("%s, %d ranks: %.0f ns an action\n", name, weft_size(ctx), ns);
     weft_pipeline_release(&pipeline);
     weft_schedule_release(&schedule);
+    free_values(&one);
+    weft_mesh_release(&mesh);
     return ns > 0 ? 0 : fail("weft_pipeline_run");
 }
 

@@ -12,54 +12,26 @@ struct one {
     weft_context *ctx;
     weft_schedule *schedule; /* one rank, two stages, two microbatches */
     struct model model;
+    weft_mesh *mesh; /* of the pipeline */
     weft_pipeline_tensor tensors[2];
     weft_pipeline_values values[1];
     weft_pipeline_options options;
     weft_pipeline *pipeline;
 };
 
-static bool all_written(const weft_pipeline_tensor *tensors, size_t count, bool is_written)
-{
-    for (size_t i = 0; tensors != NULL && i < count; i++)
-        if (tensors[i].is_written != is_written) return false;
-    return true;
-}
-
-/* A callback is told which tensors it writes. */
-static weft_status check_written(const weft_pipeline_call *call)
-{
-    if (all_written(call->inputs, call->input_count, false) &&
-        all_written(call->outputs, call->output_count, call->kind == WEFT_SCHEDULE_ACTION_F) &&
-        all_written(call->d_outputs, call->output_count, false) &&
-        all_written(call->d_inputs, call->input_count, true))
-        return WEFT_OK;
-    return weft_fail(WEFT_ERR_INVALID, "is_written is wrong");
-}
-
-static weft_status forward(void *user, const weft_pipeline_call *call)
-{
-    WF_TRY(check_written(call));
-    return model_forward(user, call);
-}
-
-static weft_status backward(void *user, const weft_pipeline_call *call)
-{
-    WF_TRY(check_written(call));
-    return model_backward(user, call);
-}
-
 static weft_status begin(struct one *one)
 {
     WF_TRY(weft_init(NULL, &one->ctx));
     WF_TRY(weft_schedule_create("looped-bfs", 1, 2, 2, &one->schedule));
     one->model = (struct model){.seed = 5, .stages = 2};
-    one->tensors[0] = (weft_pipeline_tensor){.dtype = WEFT_DTYPE_F32, .dims = 2, .shape = {3, 5}};
-    one->tensors[1] = (weft_pipeline_tensor){.dtype = WEFT_DTYPE_I32, .dims = 1, .shape = {3}};
-    one->values[0] = (weft_pipeline_values){2, one->tensors, sizeof *one->tensors};
+    one->mesh = mesh_of(weft_world(one->ctx));
+    one->values[0] = one_value(one->mesh, "f32[3,5] R", &one->tensors[0]);
+    (void)one_value(one->mesh, "i32[3] R", &one->tensors[1]);
+    one->values[0].count = 2;
     one->options = (weft_pipeline_options){.struct_size = sizeof one->options,
                                            .user = &one->model,
-                                           .forward = forward,
-                                           .backward = backward,
+                                           .forward = model_forward,
+                                           .backward = model_backward,
                                            .values = one->values,
                                            .value_count = 1,
                                            .value_size = sizeof *one->values};
@@ -76,6 +48,8 @@ static weft_status end(struct one *one)
     weft_pipeline_release(NULL);
     WF_TRY(weft_memory_get(one->ctx, &memory));
     HOLDS(memory.pieces == 0 && memory.bytes == 0);
+    free_values(&one->values[0]);
+    weft_mesh_release(&one->mesh);
     weft_schedule_release(&one->schedule);
     weft_context_release(&one->ctx);
     return WEFT_OK;
@@ -90,23 +64,31 @@ static weft_status make(struct one *one)
 
 static weft_status refuse_shapes(struct one *one)
 {
+    const weft_spec *spec;
+    weft_spec *other;
+    weft_mesh *named;
+
     one->options.values = NULL;
     REFUSES(make(one), "set `values` or the callback `shapes`");
     one->options.values = one->values;
     one->options.value_count = 2;
     REFUSES(make(one), "`values` has 2 entries (value_count); expected 1, one for each stage but");
     one->options.value_count = 1;
-    one->tensors[0].dims = 9;
-    REFUSES(make(one), "output 0 of stage 0 has 9 dimensions; expected 0 to");
-    one->tensors[0].dims = 2;
-    one->tensors[1].dtype = 99;
-    REFUSES(make(one), "output 1 of stage 0 has dtype 99; expected a value of enum weft_dtype");
-    one->tensors[1].dtype = WEFT_DTYPE_I32;
-    one->tensors[1].shape[0] = -3;
-    REFUSES(make(one), "output 1 of stage 0 is i32[-3], which has a negative size");
-    one->tensors[1].shape[0] = INT64_MAX;
-    REFUSES(make(one), "output 1 of stage 0");
-    one->tensors[1].shape[0] = 3;
+    spec = one->tensors[1].spec;
+    one->tensors[1].spec = NULL;
+    REFUSES(make(one), "output 1 of stage 0 has no layout: `spec` is NULL");
+    WF_TRY(weft_mesh_parse("pp=1", &named));
+    WF_TRY(weft_spec_parse(named, "i32[3] R", &other));
+    one->tensors[1].spec = other;
+    REFUSES(make(one), "output 1 of stage 0 has a layout on the mesh pp=1; expected one on the "
+                       "mesh of the pipeline, 1");
+    weft_spec_release(&other);
+    WF_TRY(weft_spec_parse(one->mesh, "i32[3] S(0)", &other));
+    one->tensors[1].spec = other;
+    REFUSES(make(one), "output 1 of stage 0 has the layout i32[3] S(0); it must have R on axis 0");
+    weft_spec_release(&other);
+    weft_mesh_release(&named);
+    one->tensors[1].spec = spec;
     one->values[0].tensor_size = 7;
     REFUSES(make(one), "the size of a weft_pipeline_tensor is given as 7; pass "
                        "sizeof(weft_pipeline_tensor)");
@@ -117,6 +99,7 @@ static weft_status refuse_shapes(struct one *one)
     one->options.value_size = sizeof *one->values;
     one->values[0].tensors = NULL;
     REFUSES(make(one), "stage 0 passes on 2 tensors, and `tensors` is NULL");
+    one->values[0].tensors = one->tensors;
     return WEFT_OK;
 }
 
@@ -133,7 +116,7 @@ TEST_ON_RANKS(1, wrong_options_are_refused)
     weft_schedule_release(&two);
     one.options.backward = NULL;
     REFUSES(make(&one), "the callback `backward` is NULL");
-    one.options.backward = backward;
+    one.options.backward = model_backward;
     WF_TRY(weft_schedule_lower(one.schedule, WEFT_LOWER_REDUCE, &lowered));
     REFUSES(create_pipeline(weft_world(one.ctx), lowered, &one.options, &one.pipeline),
             "the callback `reduce` is NULL");
@@ -165,20 +148,6 @@ static weft_status release_inside(void *user, const weft_pipeline_call *call)
     return WEFT_OK;
 }
 
-static weft_status change_dtype(void *user, const weft_pipeline_call *call)
-{
-    (void)user;
-    if (call->microbatch == 1 && call->output_count > 0) call->outputs[1].dtype = WEFT_DTYPE_F64;
-    return WEFT_OK;
-}
-
-static weft_status change_gradient(void *user, const weft_pipeline_call *call)
-{
-    (void)user;
-    if (call->input_count > 0) call->d_inputs[0].shape[1] = 4;
-    return WEFT_OK;
-}
-
 TEST_ON_RANKS(1, a_callback_that_does_wrong_is_named)
 {
     struct one one = {0};
@@ -197,18 +166,112 @@ TEST_ON_RANKS(1, a_callback_that_does_wrong_is_named)
     REFUSES(weft_pipeline_run(one.pipeline),
             "stage 0, microbatch 0 (0F0): the callback has released the pipeline that runs");
     HOLDS(one.pipeline == NULL);
-    one.options.forward = change_dtype;
-    WF_TRY(make(&one));
-    FAILS(weft_pipeline_run(one.pipeline), WEFT_ERR_MISMATCH,
-          "stage 0, microbatch 1 (0F1): output 1 is f64[3]; it must be i32[3]");
-    weft_pipeline_release(&one.pipeline);
-    one.options.user = &one.model;
-    one.options.forward = model_forward;
-    one.options.backward = change_gradient;
-    WF_TRY(make(&one));
-    FAILS(weft_pipeline_run(one.pipeline), WEFT_ERR_MISMATCH,
-          "the gradient of input 0 is f32[3,4]; it must be f32[3,5]");
     return end(&one);
+}
+
+/* ---- tensors ---- */
+
+/* The value of an element that stage 0 passes on for a microbatch. */
+static float value_of(int32_t microbatch, int64_t row, int64_t column)
+{
+    return (float)(100 * microbatch + 10 * row + column);
+}
+
+/* This rank's shard of a tensor f32[4,6] has all rows and half of the columns. */
+static weft_status visit(weft_tensor *tensor, int32_t microbatch, bool writes)
+{
+    const weft_shard *shard = weft_tensor_shard(tensor);
+    float *elements = weft_tensor_memory(tensor);
+
+    HOLDS(shard->shape[0] == 4 && shard->shape[1] == 3);
+    for (int64_t i = 0; i < 12; i++) {
+        float value = value_of(microbatch, i / 3, i % 3 + shard->offset[1]);
+
+        if (writes) elements[i] = value;
+        HOLDS(elements[i] == value);
+    }
+    return WEFT_OK;
+}
+
+struct kept {
+    weft_mesh *tp; /* the ranks of this rank's stage */
+    weft_tensor *input;
+    int32_t microbatch; /* of the elements of INPUT */
+    bool moved;
+};
+
+static weft_status forward_of_shards(void *user, const weft_pipeline_call *call)
+{
+    struct kept *kept = user;
+    weft_tensor *tensor = call->stage == 0 ? call->outputs[0] : call->inputs[0], *whole;
+    weft_spec *replicated;
+
+    HOLDS(weft_spec_mesh(weft_tensor_spec(tensor)) == kept->tp);
+    WF_TRY(visit(tensor, call->microbatch, call->stage == 0));
+    if (call->stage == 0) return WEFT_OK;
+    WF_TRY(weft_spec_with(weft_tensor_spec(tensor), "R", &replicated));
+    WF_TRY(weft_tensor_move(tensor, replicated, NULL, call->stream, &whole));
+    WF_TRY(weft_context_wait(weft_tensor_context(tensor), call->stream, WEFT_FOREVER));
+    for (int64_t i = 0; i < 24; i++)
+        HOLDS(((float *)weft_tensor_memory(whole))[i] == value_of(call->microbatch, i / 6, i % 6));
+    kept->moved = true;
+    weft_spec_release(&replicated);
+    weft_tensor_release(&whole);
+    weft_tensor_release(&kept->input);
+    kept->input = weft_tensor_retain(tensor);
+    kept->microbatch = call->microbatch;
+    return WEFT_OK;
+}
+
+static weft_status backward_of_shards(void *user, const weft_pipeline_call *call)
+{
+    (void)user;
+    if (call->stage == 0) {
+        HOLDS(call->d_inputs == NULL && call->d_outputs[1] == NULL);
+        return visit(call->d_outputs[0], -call->microbatch, false);
+    }
+    HOLDS(call->d_outputs == NULL && call->d_inputs[1] == NULL);
+    HOLDS(weft_tensor_spec(call->d_inputs[0]) == weft_tensor_spec(call->inputs[0]));
+    return visit(call->d_inputs[0], -call->microbatch, true);
+}
+
+TEST_ON_RANKS(4, tensors_have_the_layout_of_their_stage)
+{
+    struct kept kept = {0};
+    weft_pipeline_options options = {.struct_size = sizeof options,
+                                     .user = &kept,
+                                     .forward = forward_of_shards,
+                                     .backward = backward_of_shards,
+                                     .value_count = 1,
+                                     .value_size = sizeof(weft_pipeline_values)};
+    weft_pipeline_tensor tensors[2];
+    weft_pipeline_values values;
+    weft_pipeline *pipeline;
+    weft_schedule *schedule;
+    weft_context *ctx;
+    weft_mesh *mesh;
+
+    WF_TRY(weft_init(NULL, &ctx));
+    WF_TRY(weft_mesh_parse("tp=2,pp=2", &mesh));
+    WF_TRY(weft_mesh_slice(mesh, "tp", weft_rank(ctx), &kept.tp));
+    WF_TRY(weft_schedule_create("1f1b", 2, 0, 3, &schedule));
+    values = one_value(mesh, "f32[4,6] S(1),R", &tensors[0]);
+    (void)one_value(mesh, "i32[] R,R", &tensors[1]);
+    values.count = 2;
+    options.schedule = schedule;
+    options.values = &values;
+    WF_TRY(weft_pipeline_create(ctx, mesh, "pp", &options, &pipeline));
+    WF_TRY(weft_pipeline_run(pipeline));
+    weft_pipeline_release(&pipeline);
+    HOLDS(kept.moved == (weft_rank(ctx) % 2 == 1));
+    if (kept.input != NULL) WF_TRY(visit(kept.input, kept.microbatch, false));
+    weft_tensor_release(&kept.input);
+    free_values(&values);
+    weft_schedule_release(&schedule);
+    weft_mesh_release(&kept.tp);
+    weft_mesh_release(&mesh);
+    weft_context_release(&ctx);
+    return WEFT_OK;
 }
 
 /* ---- memory ---- */
@@ -245,6 +308,8 @@ TEST_ON_RANKS(1, a_pipeline_refuses_calls_after_its_context)
     REFUSES(weft_pipeline_run(one.pipeline), "the pipeline ended with it");
     weft_pipeline_release(&one.pipeline);
     weft_schedule_release(&one.schedule);
+    free_values(&one.values[0]);
+    weft_mesh_release(&one.mesh);
     return WEFT_OK;
 }
 
