@@ -130,7 +130,8 @@ def move_array(
     stream: _StreamLike = None,
 ) -> Any: ...
 def routing_move(
-    routing: Routing, source: _Array, target: _Array, stream: _StreamLike, combine: bool, /
+    routing: Routing, source: _Array, target: _Array, stream: _StreamLike, combine: bool, unused: int = 0,
+    keep_dropped: bool = False, /,
 ) -> None: ...
 def attention_copy(
     attention: Attention, source: _Array, target: _Array, stream: _StreamLike, restore: bool, dim: int, /

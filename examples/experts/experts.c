@@ -71,11 +71,11 @@ static int64_t run_layer(weft_experts *experts, const int64_t *counts, weft_tens
     MUST(weft_routing_get(routing, &info));
     MUST(weft_routing_spec(routing, WEFT_DTYPE_F32, WIDTH, NULL, &spec));
     MUST(weft_tensor_create(ctx, spec, NULL, &received));
-    MUST(weft_routing_dispatch(routing, home, received, NULL, &arrived));
+    MUST(weft_routing_dispatch(routing, home, received, NULL, NULL, &arrived));
     MUST(weft_work_wait(arrived, WEFT_FOREVER)); /* the experts of this example are on the host */
     weft_work_release(&arrived);
     compute(received, &info);
-    MUST(weft_routing_combine(routing, received, home, NULL, NULL));
+    MUST(weft_routing_combine(routing, received, home, NULL, NULL, NULL));
     MUST(weft_context_wait(ctx, NULL, WEFT_FOREVER));
     weft_tensor_release(&received);
     weft_spec_release(&spec);

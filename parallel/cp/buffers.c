@@ -93,6 +93,7 @@ struct request {
     const char *function;
     bool restore;
     int32_t dim;
+    weft_cp_copy_options options;
     weft_stream *stream;
     weft_work **work;
     struct wf_held held[2]; /* source, target */
@@ -131,13 +132,35 @@ static weft_status check_shapes(const weft_cp *cp, const struct request *r,
     return WEFT_OK;
 }
 
+/* Memory of the caller for the whole buffer, TARGET. */
+static weft_status check_staging(const struct request *r)
+{
+    const weft_cp_copy_options *o = &r->options;
+    uint64_t from = wf_held_span(&r->held[0]), to = wf_held_span(&r->held[1]);
+
+    if (o->staging == NULL) return WEFT_OK;
+    if (o->staging_bytes < to)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "%s: staging has %llu bytes, but the whole buffer has %llu", r->function,
+                       (unsigned long long)o->staging_bytes, (unsigned long long)to);
+    if (!wf_ranges_overlap(o->staging, to, r->source, from) &&
+        !wf_ranges_overlap(o->staging, to, r->target, to))
+        return WEFT_OK;
+    return wf_fail(WEFT_ERR_INVALID, "%s: staging (%llu bytes at %p) overlaps source or target",
+                   r->function, (unsigned long long)to, o->staging);
+}
+
 static weft_status check_request(const weft_cp *cp, struct request *r, weft_tensor *source,
-                                 weft_tensor *target, struct wf_cp_shape *out)
+                                 weft_tensor *target, const weft_cp_copy_options *options,
+                                 struct wf_cp_shape *out)
 {
     const struct wf_held *whole = &r->held[r->restore ? 1 : 0],
                          *part = &r->held[r->restore ? 0 : 1];
 
     WF_TRY(wf_cp_check(cp, r->function));
+    WF_TRY(wf_fail_named(
+        wf_options_read("weft_cp_copy_options", options, &r->options, sizeof r->options),
+        r->function));
     WF_TRY(wf_held_of(cp->context, source, false, r->function, "source", &r->held[0]));
     WF_TRY(wf_held_of(cp->context, target, true, r->function, "target", &r->held[1]));
     WF_TRY(check_shapes(cp, r, whole, part));
@@ -146,6 +169,7 @@ static weft_status check_request(const weft_cp *cp, struct request *r, weft_tens
     r->dtype = whole->dtype;
     r->source = r->held[0].memory;
     r->target = r->held[1].memory;
+    if (r->restore) WF_TRY(check_staging(r));
     *out = (struct wf_cp_shape){.outer = 1, .inner = 1};
     out->element = (uint32_t)wf_dtype_bytes(r->dtype);
     for (int32_t d = 0; d < whole->dims; d++)
@@ -164,12 +188,13 @@ static weft_status check_overlap(const struct request *r)
 }
 
 weft_status weft_cp_shard(weft_cp *cp, weft_tensor *source, int32_t dim, weft_tensor *target,
-                          weft_stream *stream, weft_work **work)
+                          const weft_cp_copy_options *options, weft_stream *stream,
+                          weft_work **work)
 {
     struct request r = {.function = "weft_cp_shard", .dim = dim, .stream = stream, .work = work};
     struct wf_cp_shape wanted, *known;
 
-    WF_TRY(check_request(cp, &r, source, target, &wanted));
+    WF_TRY(check_request(cp, &r, source, target, options, &wanted));
     WF_TRY(check_overlap(&r));
     WF_TRY(wf_fail_named(find_shape(cp, &wanted, &known), r.function));
     WF_TRY(wf_fail_named(wf_cp_use(cp, stream), r.function));
@@ -195,23 +220,25 @@ static weft_status gather(weft_cp *cp, const struct wf_cp_shape *known, const st
 }
 
 weft_status weft_cp_restore(weft_cp *cp, weft_tensor *source, int32_t dim, weft_tensor *target,
-                            weft_stream *stream, weft_work **work)
+                            const weft_cp_copy_options *options, weft_stream *stream,
+                            weft_work **work)
 {
     struct request r = {
         .function = "weft_cp_restore", .restore = true, .dim = dim, .stream = stream, .work = work};
     struct wf_cp_shape wanted, *known = NULL;
-    void *staging = NULL;
+    void *staging = NULL; /* NULL: the caller's */
     uint64_t *counts;
     weft_status status;
 
-    WF_TRY(check_request(cp, &r, source, target, &wanted));
+    WF_TRY(check_request(cp, &r, source, target, options, &wanted));
     counts = wf_calloc((size_t)cp->plan->ranks, 2 * sizeof *counts);
     status = counts != NULL ? find_shape(cp, &wanted, &known)
                             : wf_fail_memory((size_t)cp->plan->ranks * 2 * sizeof *counts);
     if (status == WEFT_OK) status = wf_cp_use(cp, stream);
-    if (status == WEFT_OK)
+    if (status == WEFT_OK && r.options.staging == NULL)
         status = weft_alloc_on(cp->context, wf_held_span(&r.held[1]), stream, &staging);
-    if (status == WEFT_OK) status = gather(cp, known, &r, staging, counts);
+    if (status == WEFT_OK)
+        status = gather(cp, known, &r, staging != NULL ? staging : r.options.staging, counts);
     if (status == WEFT_OK) status = wf_held_posted(cp->context, 2, r.held, stream, work);
     if (status != WEFT_OK) status = weft_comm_fail(cp->comm, r.function, status);
     if (staging != NULL && weft_free_on(cp->context, staging, stream) != WEFT_OK)

@@ -206,27 +206,34 @@ static weft_status check(struct travel *t, weft_tensor *source, weft_tensor *tar
     return check_overlap(t, sent, got);
 }
 
-static weft_status run(struct travel *t, weft_tensor *source, weft_tensor *target)
+static weft_status run(struct travel *t, weft_tensor *source, weft_tensor *target,
+                       const weft_routing_call_options *options)
 {
+    weft_routing_call_options o = {0};
+
     WF_TRY(wf_routing_check(t->routing, t->function));
+    WF_TRY(wf_fail_named(wf_options_read("weft_routing_call_options", options, &o, sizeof o),
+                         t->function));
     WF_TRY(check(t, source, target));
     WF_TRY(wf_fail_named(post_together(t), t->function));
-    if (t->back) WF_TRY(wf_fail_named(clear_dropped(t), t->function));
+    if (t->back && !o.keep_dropped) WF_TRY(wf_fail_named(clear_dropped(t), t->function));
     return wf_fail_named(
         wf_held_posted(t->routing->experts->context, 2, t->held, t->stream, t->work), t->function);
 }
 
 weft_status weft_routing_dispatch(weft_routing *routing, weft_tensor *tokens, weft_tensor *received,
-                                  weft_stream *stream, weft_work **work)
+                                  const weft_routing_call_options *options, weft_stream *stream,
+                                  weft_work **work)
 {
     struct travel t = {
         .routing = routing, .function = "weft_routing_dispatch", .stream = stream, .work = work};
 
-    return run(&t, tokens, received);
+    return run(&t, tokens, received, options);
 }
 
 weft_status weft_routing_combine(weft_routing *routing, weft_tensor *outputs, weft_tensor *tokens,
-                                 weft_stream *stream, weft_work **work)
+                                 const weft_routing_call_options *options, weft_stream *stream,
+                                 weft_work **work)
 {
     struct travel t = {.routing = routing,
                        .function = "weft_routing_combine",
@@ -234,5 +241,5 @@ weft_status weft_routing_combine(weft_routing *routing, weft_tensor *outputs, we
                        .stream = stream,
                        .work = work};
 
-    return run(&t, outputs, tokens);
+    return run(&t, outputs, tokens, options);
 }

@@ -91,7 +91,7 @@ static void test_experts(weft::context_ref ctx)
     CHECK(experts.info()->experts == 2 && experts.info()->here == 2);
     weft::routing routing = experts.route(2, counts).value();
     CHECK(routing.info()->received == 2 && routing.info()->tokens == 3);
-    CHECK(routing.dispatch(home, away, {}, &work) && work.wait() && received[2] == 3);
+    CHECK(routing.dispatch(home, away, nullptr, {}, &work) && work.wait() && received[2] == 3);
     CHECK(routing.combine(away, home) && tokens[2] == 3 && tokens[5] == 0);
     CHECK(routing.spec(WEFT_DTYPE_F32, 2).value().shape()[0] == 2);
 }

@@ -8,7 +8,7 @@ struct job {
     void *raw;
     context_object *context;
     int dim;
-    bool reverse;
+    bool reverse, keeps; /* KEEPS: rows of dropped tokens */
     struct array source, target;
 };
 
@@ -48,19 +48,20 @@ static PyObject *post_job(struct job *job, const struct way *way, PyObject *on)
     Py_RETURN_NONE;
 }
 
-/* ARGS: the object, source, target, stream, whether it is the reverse, and a dimension. */
+/* ARGS: the object, source, target, stream, whether back, dimension, whether dropped rows stay. */
 static PyObject *run_pair(PyObject *args, const struct way *way)
 {
     PyObject *object, *from, *to, *on, *result = NULL;
     struct job job = {0};
-    int reverse;
+    int reverse, keeps = 0;
 
-    if (!PyArg_ParseTuple(args, "OOOOp|i", &object, &from, &to, &on, &reverse, &job.dim))
+    if (!PyArg_ParseTuple(args, "OOOOp|ip", &object, &from, &to, &on, &reverse, &job.dim, &keeps))
         return NULL;
     job.raw = handle_of(object, way->class, "self");
     if (job.raw == NULL) return NULL;
     job.context = ((handle_object *)object)->context;
     job.reverse = reverse != 0;
+    job.keeps = keeps != 0;
     ((handle_object *)object)->calls++; /* the arrays cannot close it */
     if (place_open(from, false, "source", job.context, &job.source) == 0) {
         if (place_open(to, true, "target", job.context, &job.target) == 0) {
@@ -95,8 +96,11 @@ static int check_tokens(const struct job *job)
 static weft_status post_tokens(const struct job *job, weft_tensor *source, weft_tensor *target,
                                weft_stream *stream)
 {
+    const weft_routing_call_options options = {.struct_size = sizeof options,
+                                               .keep_dropped = job->keeps};
+
     return (job->reverse ? weft_routing_combine : weft_routing_dispatch)(job->raw, source, target,
-                                                                         stream, NULL);
+                                                                         &options, stream, NULL);
 }
 
 static PyObject *routing_move(PyObject *module, PyObject *args)
@@ -133,7 +137,7 @@ static weft_status post_buffers(const struct job *job, weft_tensor *source, weft
                                 weft_stream *stream)
 {
     return (job->reverse ? weft_cp_restore : weft_cp_shard)(job->raw, source, job->dim, target,
-                                                            stream, NULL);
+                                                            NULL, stream, NULL);
 }
 
 static PyObject *attention_copy(PyObject *module, PyObject *args)

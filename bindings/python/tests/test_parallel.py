@@ -204,6 +204,15 @@ def test_experts_get_their_tokens(ranks):
         routing.combine(received, back)
         assert np.array_equal(back, tokens)
         assert routing.spec("f32", 2).shape == (10, 2)
+        limited = experts.route(counts, capacity=1)
+        some, back = np.empty((limited.info["received"], 2), np.float32), -np.ones_like(tokens)
+        limited.dispatch(tokens, some)
+        limited.combine(some, back, keep_dropped=True)
+        sent = np.concatenate([np.arange(count) == 0 for count in counts])
+        assert np.array_equal(back, np.where(sent[:, None], tokens, -1)) and not sent.all()
+        limited.combine(some, back)
+        assert np.array_equal(back, np.where(sent[:, None], tokens, 0))
+        limited.close()
         for call in (lambda: routing.dispatch(tokens[1:], received), lambda: routing.combine(received, back[:, :1].copy()),
                      lambda: experts.route([1, 2])):
             with pytest.raises(ValueError):

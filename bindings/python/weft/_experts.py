@@ -33,9 +33,9 @@ class Routing(_weft.Routing):
         """Tokens, [tokens, width] ordered by expert, to the ranks of their experts, [received, width].  Collective."""
         _weft.routing_move(self, source, target, stream, False)
 
-    def combine(self, source: _Array, target: _Array, stream: _StreamLike = None) -> None:
-        """The reverse; rows of dropped tokens become 0.  Collective."""
-        _weft.routing_move(self, source, target, stream, True)
+    def combine(self, source: _Array, target: _Array, stream: _StreamLike = None, keep_dropped: bool = False) -> None:
+        """The reverse; rows of dropped tokens become 0, or stay as they are with keep_dropped.  Collective."""
+        _weft.routing_move(self, source, target, stream, True, 0, keep_dropped)
 
 
 _Function = Callable[[_weft.Shard, int, int], object]

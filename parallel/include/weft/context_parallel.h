@@ -8,7 +8,7 @@
  *                               .mask = WEFT_CP_CAUSAL, .balance = WEFT_CP_HEAD_TAIL,
  *                               .batch = 1, .heads = 32, .depth = 128, .dtype = WEFT_DTYPE_BF16};
  *     TRY(weft_cp_create(ctx, mesh, "cp", &causal, &cp));
- *     TRY(weft_cp_shard(cp, tokens, 1, my_tokens, stream, NULL));
+ *     TRY(weft_cp_shard(cp, tokens, 1, my_tokens, NULL, stream, NULL));
  *     TRY(weft_cp_forward(cp, &tensors, attention, engine, stream));
  *     TRY(weft_cp_backward(cp, &tensors, attention, engine, stream));
  *
@@ -273,22 +273,34 @@ WEFT_API WEFT_NODISCARD weft_status weft_cp_backward(weft_cp *cp, const weft_cp_
 
 /* ---- buffers ---------------------------------------------------------------------- */
 
+typedef struct weft_cp_copy_options {
+    size_t struct_size;
+    /* weft_cp_restore: device memory for the whole buffer, in which the parts are gathered.  It
+     * stays the caller's, until the work is complete.  NULL: the call allocates it in the order of
+     * its stream.  weft_cp_shard does not use it. */
+    void *staging;
+    uint64_t staging_bytes; /* at least those of the whole buffer if STAGING is set */
+} weft_cp_copy_options;
+
 /* Copy this rank's indices of dimension DIM of a whole buffer to TARGET, in the order of STREAM.
  * This rank's shard of SOURCE is the whole buffer, whose size in DIM is the length of the plan. The
  * shard of TARGET has the same shape, but in DIM the length of this rank's part.  Both are without
  * gaps and have one dtype.  Not collective.  The first call for a shape prepares a list that CP
- * keeps.  Unless WORK is NULL, *WORK records the copy; the caller releases it.  WEFT_ERR_INVALID: a
- * shape does not fit the plan, or the shards overlap. */
+ * keeps.  OPTIONS may be NULL.  Unless WORK is NULL, *WORK records the copy; the caller releases
+ * it. WEFT_ERR_INVALID: a shape does not fit the plan, or the shards overlap. */
 WEFT_API WEFT_NODISCARD weft_status weft_cp_shard(weft_cp *cp, weft_tensor *source, int32_t dim,
-                                                  weft_tensor *target, weft_stream *stream,
-                                                  weft_work **work);
+                                                  weft_tensor *target,
+                                                  const weft_cp_copy_options *options,
+                                                  weft_stream *stream, weft_work **work);
 /* The reverse: make the whole buffer TARGET, on every rank, of the parts SOURCE.  Collective over
- * the ranks along the axis: one all-gather.  SOURCE may lie in TARGET.  Each call allocates memory
- * for the whole buffer in the order of STREAM.  A failure after the checks of arguments fails the
- * communicator.  Unless WORK is NULL, *WORK records the work; the caller releases it. */
+ * the ranks along the axis: one all-gather.  SOURCE may lie in TARGET.  OPTIONS may be NULL.  A
+ * failure after the checks of arguments fails the communicator.  Unless WORK is NULL, *WORK records
+ * the work; the caller releases it.  WEFT_ERR_INVALID also: `staging` is too small, or overlaps a
+ * shard. */
 WEFT_API WEFT_NODISCARD weft_status weft_cp_restore(weft_cp *cp, weft_tensor *source, int32_t dim,
-                                                    weft_tensor *target, weft_stream *stream,
-                                                    weft_work **work);
+                                                    weft_tensor *target,
+                                                    const weft_cp_copy_options *options,
+                                                    weft_stream *stream, weft_work **work);
 
 #ifdef __cplusplus
 }

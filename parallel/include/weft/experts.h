@@ -6,9 +6,9 @@
  *     ... per step: the router orders this rank's tokens by expert, and counts them ...
  *     TRY(weft_experts_route(experts, count, counts, NULL, stream, &routing));
  *     TRY(weft_routing_get(routing, &info));
- *     TRY(weft_routing_dispatch(routing, tokens, received, stream, NULL));
+ *     TRY(weft_routing_dispatch(routing, tokens, received, NULL, stream, NULL));
  *     ... the engine's grouped matmul: info.counts[i] rows for expert info.first_expert + i ...
- *     TRY(weft_routing_combine(routing, outputs, tokens, stream, NULL));
+ *     TRY(weft_routing_combine(routing, outputs, tokens, NULL, stream, NULL));
  *     weft_routing_release(&routing);
  *
  * A token is a row of elements.  The experts 0 .. experts - 1 are shared among the ranks of a mesh
@@ -112,6 +112,13 @@ typedef struct weft_routing_info {
 WEFT_API WEFT_NODISCARD weft_status weft_routing_get(const weft_routing *routing,
                                                      weft_routing_info *out);
 
+typedef struct weft_routing_call_options {
+    size_t struct_size;
+    /* Combine: the rows of dropped tokens keep their elements.  False: they become 0.  Dispatch
+     * does not use it. */
+    bool keep_dropped;
+} weft_routing_call_options;
+
 /* Post the dispatch of TOKENS to STREAM.  The shard of TOKENS on this rank is [tokens, width],
  * ordered by expert, and that of RECEIVED is [received, width].  RECEIVED gets the tokens of the
  * first expert of this rank, then those of the next.  The tokens of one expert are ordered by rank,
@@ -120,7 +127,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_routing_get(const weft_routing *routing
  * ones.  Collective over the ranks along the axis: one weft_all_to_all_v or, if a rank has several
  * experts, one call group with a message for each expert and rank that have tokens.  No plan is
  * made and nothing is packed.  Unless WORK is NULL, *WORK records the dispatch; the caller releases
- * it.  Memory of the caller stays valid until the work is complete.  WEFT_ERR_INVALID: a shard has
+ * it.  Memory of the caller stays valid until the work is complete.  OPTIONS may be NULL.
+ * WEFT_ERR_INVALID: a shard has
  * another shape or gaps, the tensors have different dtypes or widths, or their shards overlap.  An
  * overlap on a rank also fails the communicator: the other ranks get WEFT_ERR_ABORTED and its text.
  * WEFT_ERR_MISMATCH: on all ranks, if ranks pass different widths or dtypes and the backend
@@ -130,13 +138,15 @@ WEFT_API WEFT_NODISCARD weft_status weft_routing_get(const weft_routing *routing
 WEFT_API WEFT_NODISCARD weft_status weft_routing_dispatch(weft_routing *routing,
                                                           weft_tensor *tokens,
                                                           weft_tensor *received,
+                                                          const weft_routing_call_options *options,
                                                           weft_stream *stream, weft_work **work);
 /* The reverse: post the combine of OUTPUTS, whose shard is [received, width] in the order of
  * RECEIVED above, to STREAM.  TOKENS, whose shard is [tokens, width], gets them in the order that
- * this rank's tokens had.  Rows of dropped tokens become 0.  Unless WORK is NULL, *WORK records the
- * combine; the caller releases it.  Otherwise as weft_routing_dispatch. */
+ * this rank's tokens had.  Rows of dropped tokens become 0.  OPTIONS may be NULL.  Unless WORK is
+ * NULL, *WORK records the combine; the caller releases it.  Otherwise as weft_routing_dispatch. */
 WEFT_API WEFT_NODISCARD weft_status weft_routing_combine(weft_routing *routing,
                                                          weft_tensor *outputs, weft_tensor *tokens,
+                                                         const weft_routing_call_options *options,
                                                          weft_stream *stream, weft_work **work);
 
 /* Create the layout of the received tokens of all ranks along the axis: a tensor of [tokens of all

@@ -53,9 +53,11 @@ static void travel(void *self)
     must(weft_experts_route(s->experts, s->count, s->counts, NULL, stream, &routing),
          "weft_experts_route");
     if (s->is_combine)
-        must(weft_routing_combine(routing, s->from, s->to, stream, NULL), "weft_routing_combine");
+        must(weft_routing_combine(routing, s->from, s->to, NULL, stream, NULL),
+             "weft_routing_combine");
     else
-        must(weft_routing_dispatch(routing, s->from, s->to, stream, NULL), "weft_routing_dispatch");
+        must(weft_routing_dispatch(routing, s->from, s->to, NULL, stream, NULL),
+             "weft_routing_dispatch");
     weft_routing_release(&routing);
 }
 

@@ -66,7 +66,7 @@ struct buffer {
 
 /* Copy between a whole buffer and this rank's part of it: to the part unless RESTORE. */
 static weft_status move(weft_context *ctx, weft_cp *cp, const struct buffer *b, bool restore,
-                        const void *whole, const void *part)
+                        const weft_cp_copy_options *options, const void *whole, const void *part)
 {
     weft_cp_info info = {.struct_size = sizeof info};
     int64_t shape[4];
@@ -79,8 +79,8 @@ static weft_status move(weft_context *ctx, weft_cp *cp, const struct buffer *b, 
     all = local_tensor(ctx, b->dtype, b->dims, b->shape, whole, NULL);
     mine = local_tensor(ctx, b->dtype, b->dims, shape, part, NULL);
     EXPECT(all != NULL && mine != NULL);
-    status = restore ? weft_cp_restore(cp, mine, b->dim, all, NULL, NULL)
-                     : weft_cp_shard(cp, all, b->dim, mine, NULL, NULL);
+    status = restore ? weft_cp_restore(cp, mine, b->dim, all, options, NULL, NULL)
+                     : weft_cp_shard(cp, all, b->dim, mine, options, NULL, NULL);
     weft_tensor_release(&all);
     weft_tensor_release(&mine);
     return status;
@@ -95,7 +95,7 @@ static weft_status scatter(weft_context *ctx, weft_cp *cp, const double *values,
 
     shape_of(heads, buffer.shape);
     if (status == WEFT_OK) status = make_shard(ctx, heads, out);
-    if (status == WEFT_OK) status = move(ctx, cp, &buffer, false, whole, *out);
+    if (status == WEFT_OK) status = move(ctx, cp, &buffer, false, NULL, whole, *out);
     if (status == WEFT_OK) status = weft_context_wait(ctx, NULL, WEFT_FOREVER);
     free(host);
     EXPECT(weft_free(ctx, whole) == WEFT_OK);
@@ -115,16 +115,21 @@ static weft_status near(const char *what, double got, double want, double scale)
     return wf_fail(WEFT_ERR_INTERNAL, "%s is %.9g instead of %.9g", what, got, want);
 }
 
-/* Restore SHARD on every rank, in host memory.  The caller frees *OUT. */
+/* Restore SHARD on every rank, in host memory, with memory of the caller for one kind of buffer.
+ * The caller frees *OUT. */
 static weft_status gather(weft_context *ctx, weft_cp *cp, const struct buffer *buffer, size_t bytes,
                           const void *shard, void **out)
 {
+    weft_cp_copy_options options = {.struct_size = sizeof options, .staging_bytes = bytes};
     void *whole = NULL;
     weft_status status = weft_alloc(ctx, bytes + 1, WEFT_MEMORY_DEVICE, &whole);
 
     *out = calloc(bytes + 1, 1);
-    if (status == WEFT_OK) status = move(ctx, cp, buffer, true, whole, shard);
+    if (status == WEFT_OK && buffer->dims == 4)
+        status = weft_alloc(ctx, bytes + 1, WEFT_MEMORY_DEVICE, &options.staging);
+    if (status == WEFT_OK) status = move(ctx, cp, buffer, true, &options, whole, shard);
     if (status == WEFT_OK) status = memory_copy(ctx, whole, *out, bytes, NULL);
+    EXPECT(weft_free(ctx, options.staging) == WEFT_OK);
     EXPECT(weft_free(ctx, whole) == WEFT_OK);
     return status;
 }

@@ -160,7 +160,7 @@ static weft_status release_main(void *unused)
                    weft_context_device(r.ctx), streams[i], wait_until_it_may, NULL) == WEFT_OK);
         source = local_tensor(r.ctx, WEFT_DTYPE_F32, 1, &whole, r.q, NULL);
         target = local_tensor(r.ctx, WEFT_DTYPE_F32, 1, &part, i == 0 ? r.out : r.lse, NULL);
-        EXPECT(weft_cp_shard(r.cp, source, 0, target, streams[i], NULL) == WEFT_OK);
+        EXPECT(weft_cp_shard(r.cp, source, 0, target, NULL, streams[i], NULL) == WEFT_OK);
         weft_tensor_release(&source);
         weft_tensor_release(&target);
     }

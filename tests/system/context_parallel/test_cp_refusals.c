@@ -43,10 +43,33 @@ static weft_status copy_rows(struct rank *r, bool restore, int64_t whole, int64_
     weft_status status;
 
     EXPECT(source != NULL && target != NULL);
-    status = (restore ? weft_cp_restore : weft_cp_shard)(r->cp, source, dim, target, NULL, NULL);
+    status =
+        (restore ? weft_cp_restore : weft_cp_shard)(r->cp, source, dim, target, NULL, NULL, NULL);
     weft_tensor_release(&source);
     weft_tensor_release(&target);
     return status;
+}
+
+/* The memory for the whole buffer of a restore is too small, or overlaps a shard. */
+static weft_status refuse_staging(struct rank *r)
+{
+    enum { PART = LENGTH / RANKS };
+    weft_cp_copy_options options = {.struct_size = sizeof options, .staging = r->q};
+    weft_tensor *part = local_rows(r->ctx, WEFT_DTYPE_F32, PART, 2, r->q);
+    weft_tensor *whole = local_rows(r->ctx, WEFT_DTYPE_F32, LENGTH, 2, r->k);
+
+    options.staging_bytes = LENGTH * 2 * sizeof(float) - 1;
+    EXPECT(refused(weft_cp_restore(r->cp, part, 0, whole, &options, NULL, NULL), WEFT_ERR_INVALID,
+                   "staging has 191 bytes, but the whole buffer has 192"));
+    options.staging_bytes++;
+    EXPECT(refused(weft_cp_restore(r->cp, part, 0, whole, &options, NULL, NULL), WEFT_ERR_INVALID,
+                   "overlaps source or target"));
+    options.staging = r->k;
+    EXPECT(refused(weft_cp_restore(r->cp, part, 0, whole, &options, NULL, NULL), WEFT_ERR_INVALID,
+                   "overlaps source or target"));
+    weft_tensor_release(&part);
+    weft_tensor_release(&whole);
+    return WEFT_OK;
 }
 
 static weft_status call_buffers(struct rank *r)
@@ -58,9 +81,10 @@ static weft_status call_buffers(struct rank *r)
     EXPECT(refused(copy_rows(r, false, LENGTH, PART, 2, r->q, r->k), WEFT_ERR_INVALID,
                    "dim is 2, but the buffer has 2 dimensions"));
     EXPECT(refused(copy_rows(r, false, LENGTH, PART, 0, r->q, r->q), WEFT_ERR_INVALID, "overlap"));
-    EXPECT(refused(weft_cp_restore(r->cp, NULL, 0, r->tensors.q, NULL, NULL), WEFT_ERR_INVALID,
-                   "source is NULL"));
-    EXPECT(refused(weft_cp_shard(r->cp, r->tensors.q, 0, r->tensors.lse, NULL, NULL),
+    WF_TRY(refuse_staging(r));
+    EXPECT(refused(weft_cp_restore(r->cp, NULL, 0, r->tensors.q, NULL, NULL, NULL),
+                   WEFT_ERR_INVALID, "source is NULL"));
+    EXPECT(refused(weft_cp_shard(r->cp, r->tensors.q, 0, r->tensors.lse, NULL, NULL, NULL),
                    WEFT_ERR_INVALID, "4 and 3 dimensions"));
     return WEFT_OK;
 }

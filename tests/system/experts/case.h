@@ -21,7 +21,7 @@ struct routing_case {
     int64_t step_capacity; /* of the routing; 0: that of the options */
     int64_t width;
     enum weft_dtype dtype;
-    bool uses_stream;
+    bool uses_stream, keeps_dropped;
     int64_t counts[2][RANKS_MOST][EXPERTS_MOST]; /* by coordinate of the other axis */
 };
 
@@ -38,6 +38,7 @@ static inline void draw_case(struct random *r, int32_t ranks, int32_t others)
     drawn.width = random_in(r, 1, WIDTH_MOST);
     drawn.dtype = dtypes[random_in(r, 0, 2)];
     drawn.uses_stream = random_chance(r, 2);
+    drawn.keeps_dropped = random_chance(r, 2);
     if (random_chance(r, 2))
         snprintf(drawn.mesh, sizeof drawn.mesh, "ep=%d,dp=%d", ranks, others);
     else
@@ -137,7 +138,8 @@ static inline weft_status check_info(const weft_routing *routing, int32_t mine,
     return WEFT_OK;
 }
 
-/* Set or compare all elements of this rank's tokens, plus ADD; a dropped token is 0 then. */
+/* Set or compare all elements of this rank's tokens, plus ADD; a dropped token is 0 then, or as it
+ * was. */
 static inline weft_status visit_tokens(struct memory *m, int32_t mine, const int64_t *counts,
                                        bool writes, int64_t add)
 {
@@ -147,11 +149,12 @@ static inline weft_status visit_tokens(struct memory *m, int32_t mine, const int
         for (int64_t k = 0; k < counts[e]; k++)
             for (int64_t c = 0; c < drawn.width; c++, at++) {
                 int64_t code = code_of(mine, e, k, c);
+                int64_t dropped = drawn.keeps_dropped ? code : 0;
 
                 if (writes)
                     set(m->tokens, at, code);
                 else
-                    EXPECT(get(m->tokens, at) == (k < kept(counts[e]) ? code + add : 0));
+                    EXPECT(get(m->tokens, at) == (k < kept(counts[e]) ? code + add : dropped));
             }
     return WEFT_OK;
 }
@@ -203,6 +206,7 @@ static inline weft_status check_tensor(weft_context *ctx, weft_routing *routing,
 static inline weft_status travel(weft_context *ctx, weft_routing *routing, struct memory *m,
                                  int32_t mine, int64_t (*counts)[EXPERTS_MOST], weft_stream *stream)
 {
+    const weft_routing_call_options options = {sizeof options, drawn.keeps_dropped};
     weft_routing_info info = {.struct_size = sizeof info};
     weft_tensor *tokens, *received;
     weft_work *work;
@@ -214,14 +218,14 @@ static inline weft_status travel(weft_context *ctx, weft_routing *routing, struc
     tokens = local_rows(ctx, drawn.dtype, info.tokens, drawn.width, m->device_tokens);
     received = local_rows(ctx, drawn.dtype, info.received, drawn.width, m->device_received);
     EXPECT(tokens != NULL && received != NULL);
-    EXPECT(weft_routing_dispatch(routing, tokens, received, stream, &work) == WEFT_OK);
+    EXPECT(weft_routing_dispatch(routing, tokens, received, &options, stream, &work) == WEFT_OK);
     EXPECT(weft_work_wait(work, WEFT_FOREVER) == WEFT_OK);
     weft_work_release(&work);
     EXPECT(memory_copy(ctx, m->device_received, m->received, m->received_bytes, stream) == WEFT_OK);
     WF_TRY(check_tensor(ctx, routing, m, counts));
     WF_TRY(visit_received(m, info.first_expert, (int32_t)info.expert_count, counts, 3));
     EXPECT(memory_copy(ctx, m->received, m->device_received, m->received_bytes, NULL) == WEFT_OK);
-    EXPECT(weft_routing_combine(routing, received, tokens, stream, NULL) == WEFT_OK);
+    EXPECT(weft_routing_combine(routing, received, tokens, &options, stream, NULL) == WEFT_OK);
     EXPECT(memory_copy(ctx, m->device_tokens, m->tokens, m->token_bytes, stream) == WEFT_OK);
     weft_tensor_release(&received);
     weft_tensor_release(&tokens);

@@ -43,7 +43,7 @@ static int lose_rank(weft_context *ctx)
     source = local_rows(ctx, WEFT_DTYPE_F32, 8, 1, tokens);
     target = local_rows(ctx, WEFT_DTYPE_F32, 8, 1, received);
     if (weft_rank(ctx) == 2) (void)kill(getpid(), SIGKILL);
-    status = weft_routing_dispatch(routing, source, target, NULL, NULL);
+    status = weft_routing_dispatch(routing, source, target, NULL, NULL, NULL);
     fprintf(stderr, "rank %d: %s\n", weft_rank(ctx), weft_last_error());
     weft_tensor_release(&source);
     weft_tensor_release(&target);

@@ -84,8 +84,8 @@ static weft_status move(struct rank *r, bool back, int64_t width, const void *so
     from = local_rows(r->ctx, WEFT_DTYPE_F32, back ? info.received : info.tokens, width, source);
     to = local_rows(r->ctx, WEFT_DTYPE_F32, back ? info.tokens : info.received, width, target);
     EXPECT(from != NULL && to != NULL);
-    status = back ? weft_routing_combine(r->routing, from, to, NULL, NULL)
-                  : weft_routing_dispatch(r->routing, from, to, NULL, NULL);
+    status = back ? weft_routing_combine(r->routing, from, to, NULL, NULL, NULL)
+                  : weft_routing_dispatch(r->routing, from, to, NULL, NULL, NULL);
     weft_tensor_release(&from);
     weft_tensor_release(&to);
     return status;
@@ -226,8 +226,8 @@ static weft_status pass_wrongly(struct rank *r, const weft_routing_info *info, w
                                        (int64_t[]){wrong[i].stride, 1});
 
         EXPECT(to != NULL);
-        EXPECT(refused(weft_routing_dispatch(r->routing, tokens, to, NULL, NULL), WEFT_ERR_INVALID,
-                       wrong[i].text));
+        EXPECT(refused(weft_routing_dispatch(r->routing, tokens, to, NULL, NULL, NULL),
+                       WEFT_ERR_INVALID, wrong[i].text));
         weft_tensor_release(&to);
     }
     return WEFT_OK;
@@ -243,10 +243,10 @@ TEST_BY(run_ranks, wrong_calls_are_refused, struct rank *r)
     EXPECT(weft_routing_get(r->routing, &info) == WEFT_OK);
     tokens = local_rows(r->ctx, WEFT_DTYPE_F32, info.tokens, 1, r->tokens);
     received = local_rows(r->ctx, WEFT_DTYPE_F32, info.received, 1, r->received);
-    EXPECT(refused(weft_routing_dispatch(r->routing, NULL, received, NULL, NULL), WEFT_ERR_INVALID,
-                   "tokens is NULL"));
-    EXPECT(refused(weft_routing_combine(r->routing, NULL, tokens, NULL, NULL), WEFT_ERR_INVALID,
-                   "outputs is NULL"));
+    EXPECT(refused(weft_routing_dispatch(r->routing, NULL, received, NULL, NULL, NULL),
+                   WEFT_ERR_INVALID, "tokens is NULL"));
+    EXPECT(refused(weft_routing_combine(r->routing, NULL, tokens, NULL, NULL, NULL),
+                   WEFT_ERR_INVALID, "outputs is NULL"));
     WF_TRY(pass_wrongly(r, &info, tokens));
     weft_tensor_release(&tokens);
     weft_tensor_release(&received);
