@@ -6,6 +6,8 @@
 #include "common/progress.h"
 #include "redistribute/report.h"
 
+#include <unistd.h>
+
 static bool read_job(const struct cli_command *command, const struct cli_args *args,
                      const struct request *request, struct job *out)
 {
@@ -33,17 +35,32 @@ static bool read_job(const struct cli_command *command, const struct cli_args *a
     return true;
 }
 
+/* Rank 0 fills its shard beside the other ranks, which may be more than the processors. */
+static void begin_work(const struct job *job, struct work *work)
+{
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    uint64_t weight =
+        processors > 0 && processors < job->ranks ? (uint64_t)job->ranks / (uint64_t)processors : 1;
+    uint64_t bytes = weft_spec_shard_bytes(job->request->from, 0);
+
+    work->total = bytes / weft_dtype_bytes(weft_spec_dtype(job->request->from)) * weight +
+                  WORK_CHECK * work_elements(job->request->to);
+    work_begin(work, "moving the tensor on", job->ranks, weight);
+}
+
 static int carry_out(const struct cli_command *command, const struct cli_args *args,
                      struct job *job)
 {
-    struct report report = {.request = job->request, .ranks = job->ranks, .form = job->form};
+    struct work work = {0};
+    struct report report = {
+        .request = job->request, .ranks = job->ranks, .form = job->form, .work = &work};
     weft_status status = shards_make(job->request->to, &job->results);
     int code;
 
     cli_progress_begin();
-    cli_progress("moving the tensor on %d rank%s", job->ranks, WF_PLURAL(job->ranks));
+    job->work = &work;
+    begin_work(job, &work);
     if (status == WEFT_OK) status = job_run(job, &report.outcome, &report.plan);
-    cli_progress("checking every element of %d ranks", weft_mesh_size(job->request->to_mesh));
     code = status == WEFT_OK ? report_results(command, args, &report, &job->results) : CLI_NO;
     cli_progress_end();
     if (status != WEFT_OK) code = cli_fail(command, status);

@@ -71,48 +71,37 @@ static weft_status check_memory(const weft_plan *plan, const struct request *req
 
 /* ---- the simulation ---- */
 
-/* Bytes of all shards of SPEC. */
-static uint64_t bytes_of(const weft_spec *spec)
-{
-    const weft_mesh *mesh = weft_spec_mesh(spec);
-    uint64_t bytes = 0;
-
-    for (int32_t p = 0; p < weft_mesh_size(mesh); p++)
-        bytes += weft_spec_shard_bytes(spec, weft_mesh_rank_at(mesh, p));
-    return bytes;
-}
-
 static weft_status simulate(const struct request *request, const weft_plan *plan,
                             struct report *report, struct shards *sources, struct shards *targets)
 {
     struct values values = values_between(request->from, request->to);
     struct bench_times *times = &report->outcome.times;
     int32_t ranks = weft_mesh_size(request->mesh);
-    uint64_t source = bytes_of(request->from), target = bytes_of(request->to), done = 0, begun;
-    uint64_t total = 2 * (source + target); /* written and read, then written and checked */
+    uint64_t begun;
     weft_status status;
 
-    for (int32_t i = 0; i < ranks; i++) {
-        cli_progress_of(done, total, "filling the source: rank %d of %d", i, ranks);
-        done += weft_spec_shard_bytes(request->from, weft_mesh_rank_at(request->mesh, i));
+    report->work->total = work_elements(request->from) + WORK_CHECK * work_elements(request->to);
+    work_begin(report->work, "filling the source of", ranks, 1);
+    values.progress = work_add;
+    values.user = report->work;
+    for (int32_t i = 0; i < ranks; i++)
         values_fill(&values, request->from, weft_mesh_rank_at(request->mesh, i), NULL,
                     sources->at[i]);
-    }
-    cli_progress_of(source, total, "simulating the plan on %d rank%s", ranks, WF_PLURAL(ranks));
+    work_begin(report->work, "simulating the plan on", ranks, 1);
     begun = wf_now_ns();
     status = weft_simulate(plan, (const void *const *const *)&sources->at,
                            (void *const *const *)&targets->at);
     *times = (struct bench_times){.median_ns = wf_now_ns() - begun, .samples = 1, .calls = 1};
     times->min_ns = times->p99_ns = times->median_ns;
-    cli_progress_of(2 * source + target, total, "checking every element of %d ranks",
-                    weft_mesh_size(request->to_mesh));
     return status;
 }
 
 static int carry_out(const struct cli_command *command, const struct cli_args *args,
                      const struct request *request)
 {
+    struct work work = {0};
     struct report report = {.request = request,
+                            .work = &work,
                             .ranks = job_ranks_needed(request),
                             .simulated = true,
                             .form = cli_has(command, args, "json") ? PLAN_JSON : PLAN_LINES};

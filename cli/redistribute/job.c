@@ -54,6 +54,7 @@ uint64_t job_copied_bytes(const weft_spec *from, const weft_spec *to)
 
 struct rank {
     const struct job *job;
+    const struct local_rank *local;
     weft_context *context;
     struct rank_sync sync;
     struct planned planned;
@@ -70,6 +71,14 @@ static weft_status make_plan(struct rank *rank)
 
     if (!rank->job->costs_given) options.costs = weft_context_costs(rank->context);
     return planned_find(request, &options, rank->job->form == PLAN_JSON, &rank->planned);
+}
+
+/* In rank 0, whose shard stands for all.  A message that is lost costs a step of the progress. */
+static void send_progress(void *user, uint64_t elements)
+{
+    const struct rank *rank = user;
+
+    (void)local_rank_send(rank->local, &elements, sizeof elements);
 }
 
 /* The values are computed in host memory, because the backend's may be memory of a device. */
@@ -95,6 +104,10 @@ static weft_status prepare(struct rank *rank)
     rank->source_bytes = weft_spec_shard_bytes(request->from, me);
     rank->target_bytes = weft_spec_shard_bytes(request->to, me);
     rank->values = values_between(request->from, request->to);
+    if (me == 0 && rank->job->work != NULL) {
+        rank->values.progress = send_progress;
+        rank->values.user = rank;
+    }
     WF_TRY(weft_alloc(rank->context, rank->source_bytes + 1, WEFT_MEMORY_DEVICE, &rank->source));
     WF_TRY(weft_alloc(rank->context, rank->target_bytes + 1, WEFT_MEMORY_DEVICE, &rank->target));
     WF_TRY(weft_memory_fill(rank->context, rank->target, 0xa5, rank->target_bytes, NULL));
@@ -197,7 +210,8 @@ weft_status job_describe(const struct planned *planned, enum plan_form form, str
     return wf_text_status(out);
 }
 
-/* Rank 0 sends the outcome, then the plan. */
+/* Rank 0 sends the outcome, then the plan.  Before, it sends numbers of elements (send_progress).
+ */
 static weft_status send_outcome(const struct rank *rank, const struct local_rank *local,
                                 const struct job_outcome *outcome)
 {
@@ -223,7 +237,7 @@ struct run {
 
 static weft_status work(void *self, weft_context *context, const struct local_rank *local)
 {
-    struct rank rank = {.job = ((const struct run *)self)->job, .context = context};
+    struct rank rank = {.job = ((const struct run *)self)->job, .local = local, .context = context};
     struct job_outcome outcome = {0};
 
     WF_TRY(rank_sync_open(&rank.sync, context, weft_world(context)));
@@ -247,6 +261,12 @@ static weft_status receive(void *self, const void *message, size_t bytes)
 {
     struct run *run = self;
 
+    if (!run->has_outcome && bytes == sizeof(uint64_t)) {
+        uint64_t elements;
+        memcpy(&elements, message, sizeof elements);
+        work_add(run->job->work, elements);
+        return WEFT_OK;
+    }
     if (run->has_outcome)
         wf_text_append(run->plan, message, bytes);
     else

@@ -6,6 +6,7 @@
 #include "common/tally.h"
 #include "redistribute/planned.h"
 #include "redistribute/shards.h"
+#include "redistribute/work.h"
 #include "timing/loop.h"
 
 /* How job_run returns the plan. */
@@ -22,6 +23,7 @@ struct job {
     uint64_t budget_ns;
     struct shards results; /* the result of each rank of the target's mesh; empty: not wanted */
     enum plan_form form;
+    struct work *work; /* what rank 0 fills is added to it; NULL: not wanted */
 };
 
 struct job_outcome {

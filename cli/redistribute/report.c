@@ -123,7 +123,12 @@ int report_results(const struct cli_command *command, const struct cli_args *arg
     struct wf_text text = {0};
     weft_status status = WEFT_OK;
 
+    values.progress = work_add;
+    values.user = report->work;
     if (directory != NULL) status = shards_dump(request->to, results, directory);
+    if (status == WEFT_OK)
+        work_begin(report->work, "checking every element of", weft_mesh_size(request->to_mesh),
+                   WORK_CHECK);
     if (status == WEFT_OK)
         status = values_check(&values, request->to, (const void *const *)results->at);
     cli_progress_end();

@@ -3,6 +3,7 @@
 #define WEFT_CLI_REDISTRIBUTE_REPORT_H
 
 #include "redistribute/job.h"
+#include "redistribute/work.h"
 
 struct report {
     const struct request *request;
@@ -11,6 +12,7 @@ struct report {
     struct job_outcome outcome;
     enum plan_form form; /* PLAN_JSON: print JSON */
     struct wf_text plan; /* in that form; freed by the caller */
+    struct work *work;   /* of which the check is the last part */
 };
 
 /* Check RESULTS, write them to the directory of --dump if it is given, and print.  Returns the

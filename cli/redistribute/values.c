@@ -143,6 +143,13 @@ static struct wf_number contribution(const struct values *values, const struct h
     return value;
 }
 
+enum { PIECE = 1 << 18 }; /* elements between two calls of `progress` */
+
+static void advance(const struct values *values, uint64_t elements)
+{
+    if (values->progress != NULL && elements > 0) values->progress(values->user, elements);
+}
+
 void values_fill(const struct values *values, const weft_spec *spec, int32_t rank,
                  const int64_t *strides, void *shard)
 {
@@ -150,14 +157,18 @@ void values_fill(const struct values *values, const weft_spec *spec, int32_t ran
     int32_t coord[WEFT_MAX_AXES];
     struct holder holder;
     weft_segment segment;
+    uint64_t done = 0;
 
     if (weft_mesh_coord_of(weft_spec_mesh(spec), rank, coord) != WEFT_OK) return;
     holder = holder_of(values, spec, coord);
     for (int64_t at = 0; weft_spec_segment(spec, rank, strides, at, &segment); at += segment.length)
-        for (int64_t i = 0; i < segment.length; i++)
+        for (int64_t i = 0; i < segment.length; i++) {
             wf_number_store(weft_spec_dtype(spec),
                             contribution(values, &holder, segment.global + i),
                             (char *)shard + (size_t)(segment.local + i) * element);
+            if (++done % PIECE == 0) advance(values, PIECE);
+        }
+    advance(values, done % PIECE);
 }
 
 /* ---- whether it is there ---- */
@@ -238,6 +249,7 @@ static weft_status check_rank(struct check *c)
     uint32_t dtype = weft_spec_dtype(c->spec);
     _Alignas(16) char have[16], want[16];
     weft_segment segment;
+    uint64_t done = 0;
 
     for (int64_t at = 0; weft_spec_segment(c->spec, c->rank, NULL, at, &segment);
          at += segment.length)
@@ -246,7 +258,9 @@ static weft_status check_rank(struct check *c)
             wf_number_store(dtype, values_at(c->values, segment.global + i), want);
             if (memcmp(have, want, wf_dtype_bytes(dtype)) != 0 && !is_near(c, have, want))
                 return complain(c, segment.global + i, have, want);
+            if (++done % PIECE == 0) advance(c->values, PIECE);
         }
+    advance(c->values, done % PIECE);
     return WEFT_OK;
 }
 

@@ -11,6 +11,10 @@ struct values {
     int64_t modulus;
     bool cut;     /* an axis may be reduced in parts, if the other mesh splits it */
     double slack; /* the relative error of a float that rounding in averages allows */
+    /* Called with USER while values_fill and values_check work, with the number of elements that
+     * they have done since the last call.  NULL: not wanted. */
+    void (*progress)(void *user, uint64_t elements);
+    void *user;
 };
 
 /* Values that are exact in the dtype of FROM, also after the reduction of its partials.  A cast to

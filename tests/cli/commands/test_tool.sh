@@ -186,5 +186,8 @@ expect 130 "" interrupt "$weft" bench coll --budget-ms 60000 --sizes 16MiB
 on_terminal() { python3 -c 'import pty, sys; sys.exit(pty.spawn(sys.argv[1:]) >> 8)' "$@" </dev/null; }
 long=(bench coll --op broadcast --sizes 16MiB --budget-ms 1500) # at least that long
 contains $'\r\033[K0 of 1 rows' on_terminal "$weft" "${long[@]}"
+big=(--mesh 2 --shape 8192x4096 --from "S(0)" --to "S(1)")
+contains ' s left' on_terminal "$weft" sim "${big[@]}"
+contains ' s left' on_terminal "$weft" redistribute "${big[@]}" --backend gloo-cpu
 is "" bash -c '"$@" 2>&1 >/dev/null' - "$weft" "${long[@]}"
 finish
