@@ -174,7 +174,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
 
 const struct cli_command cli_caps = {
     .name = "caps",
-    .summary = "print what a plugin can do: collective x dtype x reduction",
+    .summary = "print what a plugin supports: collective x dtype x reduction",
     .arguments = "NAME [--ranks N] [--json]",
     .example = "weft caps gloo-cpu",
     .options =

@@ -128,7 +128,7 @@ static weft_status add_text(struct wf_text *out, const weft_checkpoint *in,
     }
     if (all->others > 0)
         wf_text_add(out, ", %zu item%s that %s not read", all->others, WF_PLURAL(all->others),
-                    all->others == 1 ? "is no tensor and is" : "are not tensors and are");
+                    all->others == 1 ? "is not a tensor and is" : "are not tensors and are");
     wf_text_char(out, '\n');
     for (size_t i = 0; i < all->tensors; i++) {
         weft_checkpoint_tensor_info tensor = {.struct_size = sizeof tensor};
@@ -230,7 +230,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
 
 const struct cli_command cli_inspect = {
     .name = "inspect",
-    .summary = "print what a checkpoint contains",
+    .summary = "print the tensors and the layout of a checkpoint",
     .arguments = "CHECKPOINT [options]",
     .example = "weft inspect Llama-3-8B",
     .rest_max = 1,

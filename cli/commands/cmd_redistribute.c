@@ -116,7 +116,7 @@ const struct cli_command cli_redistribute = {
             REQUEST_OPTIONS,
             CLI_BACKEND,
             {"iters", "K", "timed runs (default: as many as fit into 0.1 s)", 0},
-            {"packed", NULL, "pack, send and unpack, also where ranks share memory", 0},
+            {"packed", NULL, "pack, send and unpack, even where ranks share memory", 0},
             {"counts", NULL, "print how many operations one run makes on all ranks", 0},
             {"dump", "DIR", "write each rank's result to DIR/rank-K.npy", 0},
             CLI_JSON,

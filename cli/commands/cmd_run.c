@@ -289,7 +289,7 @@ const struct cli_command cli_run = {
             {"threads", NULL, "ranks are threads; PROGRAM is a shared object with weft_main", 0},
             {"timeout", "SECONDS", "end all ranks after SECONDS; the exit code is then 124", 0},
             {"grace", "SECONDS", "time between SIGTERM and SIGKILL when ranks end (default: 5)", 0},
-            {"keep-going", NULL, "let the other ranks go on when a rank fails", 0},
+            {"keep-going", NULL, "let the other ranks continue when a rank fails", 0},
             {"min", "N", "the job is elastic: it can lose ranks while N are left", 0},
             {"counts", NULL, "print how many operations the ranks have made, on standard error", 0},
             CLI_JSON,

@@ -65,7 +65,7 @@ static void add_comparison(struct wf_text *text, const struct report *report)
     const struct job_outcome *outcome = &report->outcome;
 
     if (outcome->limit_ns < COMPARABLE_NS || outcome->times.min_ns < COMPARABLE_NS) return;
-    wf_text_add(text, "memcpy of as many bytes by %d rank%s at once takes ", (int)report->ranks,
+    wf_text_add(text, "memcpy of the same bytes by %d rank%s at once takes ", (int)report->ranks,
                 WF_PLURAL(report->ranks));
     wf_text_time(text, outcome->limit_ns);
     wf_text_add(text, ": %.0f %% of its speed (minimum), %.0f %% (median)\n",

@@ -115,7 +115,7 @@ PAGE = """# Predicted and published runs
 
 The mean and the largest error leave out the runs on which something was fitted. A table has one rate, which was fitted
 on one run. The curve of the rate by the size of a product was fitted on the four runs with selective recompute, and all
-tables share it. No row has a number of its own.
+tables share it. No row has a separate number.
 
 For each table the test demands a mean of at most {mean_bound} %, at most {each_bound} % for each run, the published
 order of the runs of a source, and memory within {memory_bound} %. **Two of {count} runs miss it**: MPT 7 B on 256 and 512
