@@ -241,11 +241,15 @@ export WEFT_TEST_SEED=${WEFT_TEST_SEED:-20261115}
 # TRY_AGAIN, tests that fail run again.
 run_tests()
 {
-    local code=0 output
+    local command=(ctest --output-on-failure --no-tests=error -j "$((2 * jobs))" "$@") code=0 output
     echo "seed of the random tests: WEFT_TEST_SEED=$WEFT_TEST_SEED"
+    if [[ -z ${TRY_AGAIN:-} ]]; then
+        "${command[@]}"
+        return
+    fi
     output=$(mktemp)
-    ctest --output-on-failure --no-tests=error -j "$((2 * jobs))" --output-log "$output" "$@" || code=$?
-    if ((code != 0)) && [[ -n ${TRY_AGAIN:-} ]]; then
+    "${command[@]}" 2>&1 | tee "$output" || code=$?
+    if ((code != 0)); then
         code=0
         try_again "$output" "$@" || code=$?
     fi
