@@ -17,6 +17,7 @@ import subprocess
 import sys
 
 PAGE = pathlib.Path(__file__).resolve().parent.parent / "docs/evidence.md"
+NOT_RUN = "not run, no time left"  # an earlier result stays
 COLUMNS = ("part", "result", "command", "machine", "commit", "date")
 HEAD = f"""# Evidence
 
@@ -64,7 +65,7 @@ def part_result(entry, goals):
     if code == 77:
         return "skipped: " + (entry.get("output") or ["no reason given"])[-1]
     if code != 0:
-        return "not run, no time left" if code == "late" else f"failed with code {code}"
+        return NOT_RUN if code == "late" else f"failed with code {code}"
     texts = [f"passed in {entry['seconds']} s" if "seconds" in entry else "passed"]
     if isinstance(result, dict):
         if "failed" in result and "passed" in result:
@@ -117,7 +118,10 @@ def main():
                 **about}]
     else:
         new = [row for path in given.inputs for row in report_rows(json.loads(pathlib.Path(path).read_text()))]
-    rows.update({(row["machine"], row["part"]): row for row in new})
+    for row in new:
+        key = row["machine"], row["part"]
+        if row["result"] != NOT_RUN or key not in rows:
+            rows[key] = row
     given.page.write_text(page_text(rows))
     print(f"evidence: {len(new)} rows of {len(rows)} are new")
 

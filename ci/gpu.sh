@@ -65,8 +65,11 @@ gpu_part()
         return
     fi
     timeout -k 5 $((limit < left ? limit : left)) "$@" >"$logs/$name.txt" 2>"$logs/$name.err" || code=$?
+    if ((limit > left && (code == 124 || code == 137))); then code=late; fi
     printf '%s\t%s\t%s\n' "$name" "$code" $((SECONDS - begin)) >>"$logs/parts.tsv"
-    if ((code == 0)); then
+    if [[ $code == late ]]; then
+        echo "$name: cut after $((SECONDS - begin)) s, no time left"
+    elif ((code == 0)); then
         echo "$name: passed in $((SECONDS - begin)) s"
     elif ((code == 77)); then
         echo "$name: skipped: $(tail -n 1 "$logs/$name.txt")"

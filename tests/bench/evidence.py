@@ -45,7 +45,8 @@ def main():
 
         write(report, json.dumps(REPORT))
         assert evidence(report) == 0 and rows() == ROWS, rows()
-        write(report, json.dumps({**REPORT, "goals": [], "parts": [{"name": "bad", "code": 0, "seconds": 2}]}))
+        write(report, json.dumps({**REPORT, "goals": [], "parts": [
+            {"name": "bad", "code": 0, "seconds": 2}, {"name": "rate", "code": "late", "seconds": 0}]}))
         assert evidence(report) == 0 and rows() == ["| bad | passed in 2 s " + ABOUT] + ROWS[1:], rows()
         write(soak, SOAK)
         about = ["--machine", "Z", "--commit", "c", "--date", "d"]
