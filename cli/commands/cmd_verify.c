@@ -52,7 +52,7 @@ static weft_status compare_lists(struct pair *pair)
             order = strcmp(tensor[0].name, tensor[1].name);
         if (order != 0) {
             int has = order < 0 ? 0 : 1;
-            wf_text_add(&pair->difference, "%s has tensor \"%s\", but %s has not", pair->path[has],
+            wf_text_add(&pair->difference, "%s has tensor \"%s\", but %s does not", pair->path[has],
                         tensor[has].name, pair->path[1 - has]);
             return WEFT_OK;
         }
