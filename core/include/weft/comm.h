@@ -78,8 +78,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_comm_create(weft_comm *parent, size_t c
  * are ranks of PARENT.  AXES lists axes by name or index ("tp", "dp,tp", "0").  Rank i of *OUT is
  * the rank at position i of weft_mesh_slice(MESH, AXES, this rank).  If these are all ranks of
  * PARENT in the same order, *OUT is PARENT itself.  Otherwise the communicator is created on first
- * use; later calls for the same ranks in the same order return the same communicator.  OPTIONS are
- * those of a communicator that the call creates, and have no effect on one that exists.  OPTIONS
+ * use; later calls for the same ranks in the same order return the same communicator.  OPTIONS
+ * are for a communicator that the call creates, and have no effect on one that exists.  OPTIONS
  * may be NULL; `native` and `fails_with_parent` must not be set.  Without a name in OPTIONS, its
  * name contains the axes of the first call ("dp#7").  It fails independently of PARENT.  Collective
  * over the ranks of MESH, which all pass the same MESH and AXES: the first call with them waits for

@@ -80,7 +80,7 @@ typedef struct weft_init_options {
      * WEFT_ELASTIC_MAX, of a backend whose memory the host can read.  0: WEFT_ELASTIC. */
     int32_t ranks_min;
     /* A rank of an elastic job whose process is silent for so long, because it is stopped or cannot
-     * be reached, is expelled: it is no rank of the job any more, and its process is killed on
+     * be reached, is expelled: it leaves the job, and its process is killed on
      * hosts where other ranks run.  At least 100 ms.  0: WEFT_SILENT.  WEFT_FOREVER: no rank is
      * expelled or killed. */
     int64_t silent_ns;
@@ -187,21 +187,21 @@ WEFT_API uint64_t weft_context_generation(const weft_context *context);
 
 /* Make the next generation of an elastic job from the ranks that are left.  Collective over these:
  * each calls it, after a communicator has failed with WEFT_ERR_PEER, WEFT_ERR_TIMEOUT or
- * WEFT_ERR_ABORTED, or at a point of its own choice.  When a rank calls it, the communicators of
- * the others fail with WEFT_ERR_ABORTED.  A rank that does not call it within the time limit of its
- * communicators, while others wait, is expelled.
- * CONTEXT becomes that of the next generation, with the same device and memory, where this rank may
- * have another number.  Streams, works and memory of weft_alloc continue.  Tensors keep their
- * memory until they are released; only weft_tensor_memory, weft_tensor_spec and weft_tensor_to_host
- * read it.  Communicators, bound plans, symmetric memory and training systems of before refuse
- * every call with a text that names their generation, and must still be released.  On success no
- * lost process can write memory of this rank: on this host it is dead.  One that still runs is
- * killed first, unless silent_ns is WEFT_FOREVER.  OPTIONS may be NULL.  OUT may be NULL.
- * After a failure CONTEXT may be passed to weft_context_next and weft_context_release only; tensors
- * can be read as above.  WEFT_ERR_INVALID: the job is not elastic.  WEFT_ERR_PEER: this rank was
- * expelled, fewer than ranks_min are left, or the rendezvous has ended.  WEFT_ERR_TIMEOUT: the
- * rendezvous does not answer, or a process that may not be expelled or killed, which the text
- * names, does not call or lives; another call waits on. */
+ * WEFT_ERR_ABORTED, or at a point that the program chooses.  When a rank calls it, the
+ * communicators of the others fail with WEFT_ERR_ABORTED.  A rank that does not call it within the
+ * time limit of its communicators, while others wait, is expelled. CONTEXT becomes the context of
+ * the next generation, with the same device and memory, where this rank may have another number.
+ * Streams, works and memory of weft_alloc continue.  Tensors keep their memory until they are
+ * released; only weft_tensor_memory, weft_tensor_spec and weft_tensor_to_host read it.
+ * Communicators, bound plans, symmetric memory and training systems of before refuse every call
+ * with a text that names their generation, and must still be released.  On success no lost process
+ * can write memory of this rank: on this host it is dead.  One that still runs is killed first,
+ * unless silent_ns is WEFT_FOREVER.  OPTIONS may be NULL.  OUT may be NULL. After a failure CONTEXT
+ * may be passed to weft_context_next and weft_context_release only; tensors can be read as above.
+ * WEFT_ERR_INVALID: the job is not elastic.  WEFT_ERR_PEER: this rank was expelled, fewer than
+ * ranks_min are left, or the rendezvous has ended.  WEFT_ERR_TIMEOUT: the rendezvous does not
+ * answer, or a process that may not be expelled or killed, which the text names, does not call or
+ * lives; another call waits on. */
 WEFT_API WEFT_NODISCARD weft_status weft_context_next(weft_context *context,
                                                       const weft_next_options *options,
                                                       weft_next_info *out);

@@ -113,8 +113,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_tensor_to_dlpack(weft_tensor *tensor,
  * success the tensor owns MANAGED and calls its `deleter`, unless that is NULL, when no tensor uses
  * the memory any more; after a failure MANAGED is the caller's.  A tensor of read-only memory
  * refuses calls that write it.  WEFT_ERR_VERSION: MANAGED has another major version than 1.
- * WEFT_ERR_INVALID: the mesh has a rank that the job does not have, the shape or the dtype is not
- * that of the shard, the memory is on another device, or a stride is invalid (weft_bind_options;
+ * WEFT_ERR_INVALID: the mesh has a rank that the job does not have, the shape or the dtype differs
+ * from the shard's, the memory is on another device, or a stride is invalid (weft_bind_options;
  * strides of 0 are allowed if the memory is read-only).  The caller releases *OUT. */
 WEFT_API WEFT_NODISCARD weft_status weft_tensor_from_dlpack(weft_context *context,
                                                             const weft_spec *spec, void *managed,

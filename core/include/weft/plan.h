@@ -49,8 +49,8 @@ typedef struct weft_plan_options {
  * is lost.  The plan has another source than FROM (weft_plan_get): the same layout on the ranks of
  * after, in which lost ranks have numbers above all others.  If a rank of FROM's mesh is lost, the
  * plan is one exchange.  It takes every element from a living rank that has it, and an element that
- * a rank needs and has from that rank's own shard.  A source or target that is NULL for
- * weft_simulate may be that of a lost rank.  Only weft_plan_create takes HOLDERS; the others refuse
+ * a rank needs and has from that rank's own shard.  In weft_simulate, the source or
+ * target of a lost rank may be NULL.  Only weft_plan_create takes HOLDERS; the others refuse
  * it with WEFT_ERR_UNSUPPORTED. */
 
 /* Create the plan that moves a tensor from layout FROM to layout TO.  FROM and TO must have the
@@ -180,7 +180,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_plan_print(const weft_plan *plan, char 
 
 /* Create one plan for COUNT tensors, at least 1, from FROM[i] to TO[i].  Shapes, dtypes and meshes
  * may differ between tensors.  Tensors for which latency would cost more than bytes share one
- * exchange, which is step 0; each of the others takes the steps of its own plan.  Otherwise as
+ * exchange, which is step 0; each other tensor takes the steps of its separate plan.  Otherwise as
  * weft_plan_create.  An error names the tensor.  The memory limit applies to the whole batch.  The
  * caller releases *OUT.  [FROM, TO: COUNT entries]  OPTIONS may be NULL. */
 WEFT_API WEFT_NODISCARD weft_status weft_plan_create_batch(size_t count,

@@ -55,10 +55,10 @@ typedef struct weft_tensor_options {
     size_t struct_size;
     const char *name; /* in messages and records; copied; NULL: none */
     /* For weft_tensor_wrap: strides of this rank's shard in elements, one per dimension.  They must
-     * be positive; that of a dimension of size 1 is ignored.  A tensor is read-only, and refuses
-     * calls that write it, if steps along two of its dimensions lead to one element.  Overlap of
-     * another kind is not found: the caller ensures that the tensor is not written then.  NULL:
-     * row-major without gaps. */
+     * be positive; the stride of a dimension of size 1 is ignored.  A tensor is read-only, and
+     * refuses calls that write it, if steps along two of its dimensions lead to one element.
+     * Overlap of another kind is not found: the caller ensures that the tensor is not written then.
+     * NULL: row-major without gaps. */
     const int64_t *strides;
     /* For weft_tensor_wrap: called once with USER and the memory, when no tensor uses the
      * memory any more.  With RANKS, it is called for the memory of each rank that this process
@@ -107,7 +107,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_tensor_wrap(weft_context *context, cons
 
 /* Create a tensor of layout SPEC from MEMORY, in which every rank has the whole tensor, and post
  * the copy of each rank's shard to STREAM.  MEMORY is host or device memory, row-major without
- * gaps, unless `strides` of OPTIONS are those of the whole tensor.  It stays the caller's, who must
+ * gaps, unless OPTIONS has `strides` of the whole tensor.  It stays the caller's, who must
  * not change it before the work on STREAM is complete.  An invalid MEMORY or OPTIONS is an error of
  * this rank alone: the other ranks wait for it up to their time limit.  A rank outside the mesh may
  * pass NULL. With

@@ -188,7 +188,7 @@ typedef struct weft_record_counts weft_record_counts;
 /* Sums over the operations. */
 typedef struct weft_record_counts_info {
     size_t struct_size;
-    uint64_t sent, received;           /* sums of those of the records, so also what stays on this
+    uint64_t sent, received;           /* sums over the records, including what stays on this
                                           rank; `copy` and `redistribute` do not count */
     uint64_t implicit_moves;           /* moves of inputs that functions of apply.h and phases.h
                                           made, also without communication; a batch is one */

@@ -458,7 +458,7 @@ typedef struct weft_comm_table {
     weft_status (*group_begin)(void *comm);
     weft_status (*group_end)(void *comm);
 
-    /* Collective, also for ranks that read nothing. The work has run when RECV is complete and no
+    /* Collective, even for ranks that read nothing. The work has run when RECV is complete and no
      * peer reads SEND any more. If the ranks cannot read each other's memory, every rank returns
      * WEFT_ERR_UNSUPPORTED before it checks ARGS. A call without REGIONS is local: it returns
      * whether pull is supported and posts no work. optional: weft uses pack, all_to_all_v and

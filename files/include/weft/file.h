@@ -129,12 +129,12 @@ WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_unlisted_get(
     const weft_checkpoint *checkpoint, size_t index, weft_checkpoint_unlisted_info *out);
 
 /* Create the spec of tensor INDEX: its layout by LAYOUT, in which names of numbers, such as
- * $num_attention_heads, are replaced by those of the config.json in the folder of the checkpoint
- * or, without it, by the parts of the tensor's own layout.  LAYOUT may be NULL: the tensor's own
- * layout (WEFT_FILE_RANKS).  The dtype is u8 where weft does not have it.  The caller releases
- * *OUT.  WEFT_ERR_NOT_FOUND: there is no such tensor, no pattern of LAYOUT matches it, or the
- * model has no such number.  WEFT_ERR_INVALID: the placements do not fit the tensor, or LAYOUT is
- * NULL and the tensor has no layout of its own. */
+ * $num_attention_heads, are replaced by the numbers of the config.json in the folder of the
+ * checkpoint or, without it, by the parts of the tensor's own layout.  LAYOUT may be NULL: the
+ * tensor's own layout (WEFT_FILE_RANKS).  The dtype is u8 where weft does not have it.  The caller
+ * releases *OUT.  WEFT_ERR_NOT_FOUND: there is no such tensor, no pattern of LAYOUT matches it, or
+ * the model has no such number.  WEFT_ERR_INVALID: the placements do not fit the tensor, or LAYOUT
+ * is NULL and the checkpoint has no layout of the tensor. */
 WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_spec(const weft_checkpoint *checkpoint,
                                                          size_t index,
                                                          const weft_layout_file *layout,
@@ -176,7 +176,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_read(const weft_checkpoint *
 /* Read the shard that RANK holds of tensor INDEX under SPEC, row-major and without gaps
  * (weft_spec_shard).  Only these elements and short gaps between them are read.  The shape of SPEC
  * must be the tensor's; so must the dtype, or at least its size.  TARGET may be NULL if the shard
- * is empty, as that of a rank outside the mesh.  WEFT_ERR_INVALID: SPEC does not fit, or has a
+ * is empty, as on a rank outside the mesh.  WEFT_ERR_INVALID: SPEC does not fit, or has a
  * partial placement; or RANK is negative.  [TARGET: weft_spec_shard_bytes(SPEC, RANK) bytes] */
 WEFT_API WEFT_NODISCARD weft_status weft_checkpoint_read_shard(const weft_checkpoint *checkpoint,
                                                                size_t index, const weft_spec *spec,
@@ -442,8 +442,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_load(weft_context *context, const weft_
                                               const weft_layout_file *layout,
                                               const weft_load_options *options, weft_tensor **out);
 
-/* Read the elements of COUNT tensors, which exist, from FROM: each from the tensor of its own name,
- * or of `names`, in any layouts without partial placements.  The call waits for the work on
+/* Read the elements of COUNT tensors, which exist, from FROM: each from the tensor of the same
+ * name, or of `names`, in any layouts without partial placements.  The call waits for the work on
  * `stream` of OPTIONS, and returns when the elements are there.  OPTIONS may be NULL.  After a
  * failure the elements are undefined.  WEFT_ERR_INVALID: a tensor is of another context, is
  * read-only, has no name, or has another shape or dtype than FROM has; the number of names is not

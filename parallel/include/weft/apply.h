@@ -53,7 +53,7 @@ typedef struct weft_op_run {
      * whose memory an output has is written. */
     const weft_tensor_local *inputs;
     /* Row-major without gaps.  The memory of an operator in place, or of the form `NAME.out`, is
-     * that of the input. */
+     * the input's. */
     const weft_tensor_local *outputs;
     /* The attributes of the call.  Those that are sizes of factors in the rule are sizes of this
      * rank's part, and `shape` is the shape of the first output's shard.  The ends of a slice are
@@ -93,7 +93,7 @@ typedef struct weft_op_apply_options {
 WEFT_API size_t weft_op_output_count(const weft_op_call *call, weft_tensor *const *inputs);
 
 /* Apply the operator of CALL to INPUTS, call->input_count tensors of CONTEXT; an optional input
- * that is absent is NULL.  call->inputs is not used: the layouts are those of the tensors.  OUTPUTS
+ * that is absent is NULL.  call->inputs is not used: the tensors have their layouts.  OUTPUTS
  * has room for OUTPUT_COUNT tensors, at least as many as the operator has outputs.  These are in
  * the order of the rule, and the caller releases them; further entries become NULL.  Memory of
  * outputs of at most 1 MiB on a rank is kept for the next outputs of that layout on the same

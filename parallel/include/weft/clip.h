@@ -39,7 +39,7 @@ typedef struct weft_clip_options {
 } weft_clip_options;
 
 /* Multiply the COUNT gradients TENSORS by max_norm / (norm + 1e-6) if that is below 1.  The norm is
- * that of all their elements together.  Powers are added up in f64; a sum beyond its range makes
+ * taken over all their elements together.  Powers are added up in f64; a sum beyond its range makes
  * the norm infinite.  With p INFINITY, NaN counts as infinite.  NULL tensors are skipped; without
  * any the norm is 0.  Collective over the ranks of all meshes: one small all-reduce for each set of
  * axes that splits a gradient, all in one batch.  All ranks of all meshes pass the same tensors in

@@ -36,7 +36,7 @@ enum weft_cp_mask {
     WEFT_CP_FULL = 0,   /* all */
     WEFT_CP_CAUSAL = 1, /* those with its own index or a lower one */
     WEFT_CP_WINDOW = 2, /* of these, the last `window` ones */
-    WEFT_CP_BLOCKS = 3, /* those of the listed blocks */
+    WEFT_CP_BLOCKS = 3, /* the keys of the listed blocks */
     WEFT_CP_CUSTOM = 4  /* of a block or problem only: the engine decides for each element */
 };
 
@@ -70,7 +70,7 @@ typedef struct weft_cp_block {
     uint32_t reserved;  /* 0 */
 } weft_cp_block;
 
-/* The same on all ranks.  A plan has the fields up to `block_length`; the others are those of the
+/* The same on all ranks.  A plan has the fields up to `block_length`; the others describe the
  * tensors, which weft_cp_create needs and weft_cp_plan_create ignores. */
 typedef struct weft_cp_options {
     size_t struct_size;
@@ -81,8 +81,8 @@ typedef struct weft_cp_options {
     uint32_t reserved; /* 0 */
     int64_t window;    /* WINDOW: at least 1 */
     /* The lengths of consecutive documents, none negative, which add up to the length of the
-     * sequence.  A query sees keys of its own document only.  NULL, with the count 0: one document.
-     * [document_count entries] */
+     * sequence.  A query sees keys of the same document only.  NULL, with the count 0: one
+     * document. [document_count entries] */
     size_t document_count;
     const int64_t *documents;
     /* PERMUTED: place i holds index order[i]; every index once.  [order_count entries] */
@@ -142,7 +142,7 @@ WEFT_API bool weft_cp_plan_run(const weft_cp_plan *plan, int32_t coordinate, int
                                weft_index_run *out);
 
 /* One call of the engine's kernel: queries [query, query + queries) of the shard against keys
- * [key, key + keys).  The results are merged into those of the same queries.
+ * [key, key + keys).  The results are merged with earlier ones of these queries.
  * Let i and j count queries and keys of the problem from 0.  With FULL, query i sees all keys; with
  * CAUSAL, keys j <= i + diagonal; with WINDOW, of these the last `window`: j > i + diagonal -
  * window.  With CUSTOM, the engine decides by the indices query_index + i and key_index + j. */
@@ -218,17 +218,17 @@ typedef struct weft_cp_call {
     weft_stream *stream; /* the kernel posts its work to it, or completes it before it returns */
     const weft_cp_problem *problem;
     int64_t batch, heads, key_heads, depth;
-    int64_t first_head, first_key_head; /* HEADS: those of the first ones here; otherwise 0 */
+    int64_t first_head, first_key_head; /* HEADS: the first ones of this rank; otherwise 0 */
     uint32_t dtype;                     /* enum weft_dtype; of all tensors but LSE, which is f32 */
     bool backward;
     weft_cp_local q, k, v; /* at the first query and the first key of the problem */
     /* Forward: written.  OUT is softmax(q k^T) v over the keys of the problem alone, and LSE the
      * natural logarithm of the sum of exp(q k^T), with the engine's scale, per query, whose depth
      * is absent.  A query that sees no key has OUT 0 and LSE -infinity.
-     * Backward: those of the whole attention. */
+     * Backward: of the whole attention. */
     weft_cp_local out, lse;
     /* Backward: the gradient of the whole output; and the gradients that this problem contributes,
-     * written: with P = exp(q k^T - lse), they are those of the formulas in the docs page. */
+     * written: with P = exp(q k^T - lse), the docs page has their formulas. */
     weft_cp_local d_out, d_q, d_k, d_v;
 } weft_cp_call;
 
@@ -279,7 +279,7 @@ typedef struct weft_cp_copy_options {
      * stays the caller's, until the work is complete.  NULL: the call allocates it in the order of
      * its stream.  weft_cp_shard does not use it. */
     void *staging;
-    uint64_t staging_bytes; /* at least those of the whole buffer if STAGING is set */
+    uint64_t staging_bytes; /* at least the whole buffer's if STAGING is set */
 } weft_cp_copy_options;
 
 /* Copy this rank's indices of dimension DIM of a whole buffer to TARGET, in the order of STREAM.

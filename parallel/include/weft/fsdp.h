@@ -109,7 +109,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_fsdp_shard_spec(const weft_spec *spec, 
 
 typedef struct weft_fsdp_param {
     weft_tensor *tensor; /* the stored parameter, without gaps; the group keeps a reference */
-    /* Axes of the tensor's mesh, as in weft_fsdp_create.  "": none.  NULL: those of the group. */
+    /* Axes of the tensor's mesh, as in weft_fsdp_create.  "": none.  NULL: the group's axes. */
     const char *shard, *replicate;
     bool frozen; /* no gradient is computed; always so if not of floats */
     /* Memory of the caller for the gathered parameter: a tensor of its gathered layout and dtype
@@ -236,7 +236,7 @@ enum weft_fsdp_reduce_flags {
 };
 
 /* Begin to reduce GRADIENTS, one tensor per parameter of GROUP, after the work that is on the
- * compute stream now.  NULL is an absent gradient; that of a frozen parameter must be absent.  A
+ * compute stream now.  NULL is an absent gradient; a frozen parameter must have none.  A
  * gradient has the shape and the mesh of its parameter, P(sum) on the shard and replicate axes, any
  * placement on other axes, and any dtype of floats; gradients of one group may differ in it.
  * Gradients of a tensor that is listed twice have the same placements.  The call may change the
@@ -267,8 +267,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_fsdp_reduce_end(weft_fsdp_group *group)
 WEFT_API weft_tensor *weft_fsdp_gradient(const weft_fsdp_group *group, size_t index);
 /* Forget the reduced gradients, and the sums that wait for a later reduction.  The memory of
  * reduced gradients is used again by the next reduction, which must begin after the work that reads
- * them is on the compute stream.  An error is that of the last reduction, if it is known by now;
- * the gradients are forgotten all the same. */
+ * them is on the compute stream.  The call returns the error of the last reduction, if it is known
+ * by now; the gradients are forgotten all the same. */
 WEFT_API WEFT_NODISCARD weft_status weft_fsdp_gradients_clear(weft_fsdp_group *group);
 
 /* ---- state ----------------------------------------------------------------------- */

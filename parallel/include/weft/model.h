@@ -46,7 +46,7 @@ typedef struct weft_model_info {
     int64_t vocabulary;
     int64_t sequence;           /* tokens, unless the options say another number */
     int64_t experts;            /* of a layer; 0: it has none */
-    int64_t active, shared;     /* experts for each token: chosen ones, and those of all tokens */
+    int64_t active, shared;     /* experts for each token: chosen ones, and shared by all tokens */
     uint64_t parameters;        /* without biases and positions */
     uint64_t active_parameters; /* of these, what a token uses */
 } weft_model_info;
@@ -71,7 +71,7 @@ typedef struct weft_model_graph_options {
     /* Axes of these names: `dp` has samples, `cp` parts of the sequence, `tp` parts of each
      * product, `ep` samples and experts, `pp` stages, which are not in the graph.  NULL: dp=1. */
     const weft_mesh *mesh;
-    int64_t sequence;   /* tokens of a sequence; 0: those of the model */
+    int64_t sequence;   /* tokens of a sequence; 0: as in the model */
     int64_t microbatch; /* sequences of a microbatch on each rank of `dp` and `ep`; 0: 1 */
     uint32_t sharding;  /* enum weft_model_sharding */
     /* What the backward pass computes again: "none", "attention", "full", "needed" (what it reads;

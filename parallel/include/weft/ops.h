@@ -322,7 +322,7 @@ typedef struct weft_op_backward_options {
 } weft_op_backward_options;
 
 /* Find the calls that compute the gradients of CALL with regard to its inputs.  OPTIONS may be
- * NULL.  The layout of the gradient of an output is that of the output, R where it is partial.  The
+ * NULL.  The gradient of an output has the output's layout, R where it is partial.  The
  * gradients of weft's operators are formulas (docs/operators.md); those of another operator NAME
  * are computed by the operator NAME_bwd, whose inputs have the names of NAME's inputs and outputs,
  * g for the gradient of the first output or dY for that of output Y, and whose outputs are named dX

@@ -97,7 +97,7 @@ typedef struct weft_overlap_rows {
 typedef weft_status (*weft_overlap_kernel)(void *user, const weft_overlap_rows *rows);
 
 /* Gather the rows of INPUT from all ranks along the axis, and call CONSUME with USER for them:
- * first for those of this rank, then for those of the other ranks as they arrive, in chunks.  Each
+ * first for this rank's rows, then for the other ranks' rows as they arrive, in chunks.  Each
  * row is in exactly one call.  Several matmuls of the same input share one gather: CONSUME computes
  * them all.  With PLAIN, CONSUME is called once, after the gather.  The rows that it reads are not
  * kept.  Collective.  OPTIONS may be NULL.  A result of CONSUME other than

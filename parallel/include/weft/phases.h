@@ -69,7 +69,7 @@ enum { WEFT_MAX_PHASE_OUTPUTS = 3 };
  * The caller releases them.  *OUTPUTS is not written if the call fails.
  *
  * KERNEL is called once per phase on each rank that has an element of the phase's output.
- * run->name is `OPERATOR.PHASE`, run->attrs are those of the call, run->choice is NULL, and
+ * run->name is `OPERATOR.PHASE`, run->attrs are the call's, run->choice is NULL, and
  * run->count is the number of elements of x in one row.  A rank whose part of a row is empty is not
  * called: its statistics are the identity of their reduction, and its candidates have index -1.  If
  * no axis splits the dimensions in question, the operator is applied by weft_op_apply, with one

@@ -52,8 +52,8 @@ enum weft_pipeline_part { WEFT_PIPELINE_INPUTS = 1, WEFT_PIPELINE_WEIGHTS = 2 };
  * coordinate along that axis, as weft_mesh_slice makes it of the other axes.  If there is no other
  * axis, it has this rank alone.  Shards are row-major without gaps.  The inputs, outputs and output
  * gradients are the same tensors, with the same elements, from the first action of a stage and
- * microbatch that has them to the last.  Later they have those of other microbatches.  A callback
- * may keep a tensor (weft_tensor_retain), and with it the memory. */
+ * microbatch that has them to the last.  Later they have elements of other microbatches.  A
+ * callback may keep a tensor (weft_tensor_retain), and with it the memory. */
 typedef struct weft_pipeline_call {
     size_t struct_size;
     /* Inputs are complete in the order of this stream; NULL: the default stream.  The callback

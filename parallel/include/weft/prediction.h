@@ -9,7 +9,7 @@
  *     TRY(weft_graph_check(graph, &how));
  *     TRY(weft_prediction_create(graph, &options, &prediction));
  *
- * The graph is that of one microbatch; docs/training/planning-a-run.md says what is counted.
+ * The graph is of one microbatch; docs/training/planning-a-run.md lists what is counted.
  * Predictions are immutable.  Nothing here communicates, and equal arguments give equal results on
  * all ranks and platforms. */
 #ifndef WEFT_PREDICTION_H

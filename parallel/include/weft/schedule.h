@@ -155,7 +155,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_schedule_lower(const weft_schedule *sch
 typedef struct weft_schedule_stage_cost {
     uint64_t forward, input, weight; /* F, I and W; B takes as long as I and W */
     uint64_t send_forward;           /* from F to F of the next stage, if on another rank */
-    uint64_t send_backward;          /* from B or I to that of the stage before */
+    uint64_t send_backward;          /* from B or I to B or I of the stage before */
     uint64_t unshard, reduce;
     uint64_t activation; /* memory that a microbatch holds from F to B or W */
     uint64_t parameters; /* memory of gathered parameters, from UNSHARD to RESHARD */
