@@ -222,6 +222,8 @@ void cpu_outcome_set(const struct cpu_comm *comm, struct cpu_outcome *outcome, w
 weft_status cpu_agree(const struct cpu_comm *comm, const void *mine, void *all, size_t bytes,
                       const weft_exchange *exchange)
 {
+    const struct cpu_outcome *cause = NULL;
+
     PLUG_TRY(exchange->all_gather(exchange->user, mine, all, bytes));
     for (int32_t p = 0; p < comm->size; p++) {
         const struct cpu_outcome *outcome =
@@ -230,11 +232,14 @@ weft_status cpu_agree(const struct cpu_comm *comm, const void *mine, void *all, 
         if (outcome->status > WEFT_OK || outcome->status < WEFT_ERR_NO_DEVICE)
             return plug_fail(WEFT_ERR_PEER, "communicator \"%s\": rank %d sent an unknown status",
                              comm->name, (int)comm->names[p]);
-        if (outcome->status != WEFT_OK)
-            return plug_fail(outcome->status, "communicator \"%s\": %.*s", comm->name,
-                             (int)sizeof outcome->text, outcome->text);
+        /* Ranks that waited for one that failed otherwise have reached their time limits. */
+        if (outcome->status != WEFT_OK && (cause == NULL || (cause->status == WEFT_ERR_TIMEOUT &&
+                                                             outcome->status != WEFT_ERR_TIMEOUT)))
+            cause = outcome;
     }
-    return WEFT_OK;
+    if (cause == NULL) return WEFT_OK;
+    return plug_fail(cause->status, "communicator \"%s\": %.*s", comm->name,
+                     (int)sizeof cause->text, cause->text);
 }
 
 enum { ATTACHED = 1, READABLE = 2 };

@@ -10,12 +10,14 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <memory>
 #include <new>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <pthread.h>
@@ -239,6 +241,29 @@ void expect_notices(net_group *group)
     }
 }
 
+// Where a network has just come up, hosts may be unreachable for a moment.
+bool may_pass(const gloo::IoException &error)
+{
+    return std::strstr(error.what(), "No route to host") != nullptr ||
+           std::strstr(error.what(), "Network is unreachable") != nullptr;
+}
+
+void connect_pair(net_group *group, int32_t peer, const std::vector<char> &address)
+{
+    const auto until = std::chrono::steady_clock::now() + group->timeout;
+
+    for (;;) {
+        try {
+            group->transport->getPair(peer)->connect(address);
+            return;
+        } catch (const gloo::IoException &error) {
+            if (!may_pass(error) || std::chrono::steady_clock::now() >= until) throw;
+        }
+        std::this_thread::sleep_for(milliseconds(100));
+        group->transport->createPair(peer); // a pair does not connect twice
+    }
+}
+
 weft_status connect_group(net_group *group, const void *addresses, size_t stride, uint64_t key,
                           net_failure *failure)
 {
@@ -253,8 +278,8 @@ weft_status connect_group(net_group *group, const void *addresses, size_t stride
                             sizeof address * static_cast<size_t>(group->rank),
                         sizeof address);
             if (address.bytes > sizeof address.data) throw std::length_error("an address too long");
-            group->transport->getPair(peer)->connect(
-                std::vector<char>(address.data, address.data + address.bytes));
+            connect_pair(group, peer,
+                         std::vector<char>(address.data, address.data + address.bytes));
         }
         shake_hands(group, key, &peer);
         expect_notices(group);
