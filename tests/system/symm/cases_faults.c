@@ -379,6 +379,15 @@ const struct symm_case fault_cases[] = {
     {"a_release_is_not_a_collective", a_release_is_not_a_collective, 2},
     {NULL, NULL, 0}};
 
+/* Wait until every other rank has told, by a signal, that its earlier work is complete. */
+static void wait_for_others(struct rank *self, weft_symm *symm)
+{
+    for (int32_t rank = 0; rank < self->size; rank++)
+        if (rank != self->number)
+            OK(weft_symm_wait_from(symm, rank, 1, WEFT_COMPARE_EQ, 1, 300 * SECOND, NULL));
+    finish(self, NULL);
+}
+
 int run_gone(struct rank *self, int32_t gone)
 {
     weft_symm *symm = make(self, self->world, 64, 2);
@@ -390,7 +399,11 @@ int run_gone(struct rank *self, int32_t gone)
     if (symm == NULL) return 1;
     OK(weft_symm_barrier(symm, NULL));
     finish(self, NULL);
-    if (self->number == gone) raise(SIGKILL);
+    if (self->number == gone) {
+        wait_for_others(self, symm);
+        raise(SIGKILL);
+    }
+    OK(weft_symm_signal_to(symm, gone, 1, 1, WEFT_SIGNAL_SET, NULL));
     snprintf(part, sizeof part, "rank %d ", gone);
     status = weft_symm_wait_from(symm, gone, 0, WEFT_COMPARE_EQ, 1, 3600 * SECOND, NULL);
     if (status == WEFT_OK) status = weft_context_wait(self->context, NULL, 3600 * SECOND);
