@@ -36,30 +36,28 @@ static bool read_job(const struct cli_command *command, const struct cli_args *a
 }
 
 /* Rank 0 fills its shard beside the other ranks, which may be more than the processors. */
-static void begin_work(const struct job *job, struct work *work)
+static void begin_work(const struct job *job)
 {
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     uint64_t weight =
         processors > 0 && processors < job->ranks ? (uint64_t)job->ranks / (uint64_t)processors : 1;
     uint64_t bytes = weft_spec_shard_bytes(job->request->from, 0);
 
-    work->total = bytes / weft_dtype_bytes(weft_spec_dtype(job->request->from)) * weight +
-                  WORK_CHECK * work_elements(job->request->to);
-    work_begin(work, "moving the tensor on", job->ranks, weight);
+    job->work->total = bytes / weft_dtype_bytes(weft_spec_dtype(job->request->from)) * weight +
+                       WORK_CHECK * work_elements(job->request->to);
+    work_begin(job->work, "moving the tensor on", job->ranks, weight);
 }
 
 static int carry_out(const struct cli_command *command, const struct cli_args *args,
                      struct job *job)
 {
-    struct work work = {0};
     struct report report = {
-        .request = job->request, .ranks = job->ranks, .form = job->form, .work = &work};
+        .request = job->request, .ranks = job->ranks, .form = job->form, .work = job->work};
     weft_status status = shards_make(job->request->to, &job->results);
     int code;
 
     cli_progress_begin();
-    job->work = &work;
-    begin_work(job, &work);
+    begin_work(job);
     if (status == WEFT_OK) status = job_run(job, &report.outcome, &report.plan);
     code = status == WEFT_OK ? report_results(command, args, &report, &job->results) : CLI_NO;
     cli_progress_end();
@@ -92,13 +90,18 @@ static int run(const struct cli_command *command, int argc, char **argv)
 {
     struct request request;
     struct cli_args args;
+    struct work work = {0};
     struct job job;
     int code;
 
     if (!cli_parse(command, argc, argv, false, &args, &code)) return code;
     if (!stands_alone(command)) return CLI_USAGE;
     if (!request_read(command, &args, &request, &code)) return code;
-    code = read_job(command, &args, &request, &job) ? carry_out(command, &args, &job) : CLI_USAGE;
+    code = CLI_USAGE;
+    if (read_job(command, &args, &request, &job)) {
+        job.work = &work;
+        code = carry_out(command, &args, &job);
+    }
     request_free(&request);
     return code;
 }
