@@ -71,8 +71,8 @@ typedef struct weft_dl_unversioned { /* DLManagedTensor, of DLPack before 1.0 */
     void (*deleter)(struct weft_dl_unversioned *self);
 } weft_dl_unversioned;
 
-/* Set *OUT to the dtype of weft that is DTYPE of DLPack.  WEFT_ERR_UNSUPPORTED: there is none.
- * [any thread] */
+/* Set *OUT to the dtype of weft that is DTYPE of DLPack.  WEFT_ERR_UNSUPPORTED: weft has no such
+ * dtype. [any thread] */
 WEFT_API WEFT_NODISCARD weft_status weft_dtype_from_dlpack(weft_dl_dtype dtype,
                                                            enum weft_dtype *out);
 /* Set *OUT to the dtype of DLPack that is DTYPE of weft.  WEFT_ERR_UNSUPPORTED: DTYPE is not a

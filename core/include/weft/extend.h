@@ -46,9 +46,9 @@ WEFT_API uint64_t weft_failure_count(void);
 
 /* ---- objects ---- */
 
-/* The first member of an object of a library.  It says what the object is and which process made
- * it.  A call that checks it refuses a pointer to something else, an object that was released, and
- * the use of an object in a fork of the process. */
+/* The first member of an object of a library.  It has the kind of the object and the process that
+ * made it.  A call that checks it refuses a pointer to something else, an object that was released,
+ * and the use of an object in a fork of the process. */
 typedef struct weft_object {
     uint64_t mark;
 } weft_object;
@@ -79,7 +79,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_stream_check(weft_context *context,
  * released. */
 typedef struct weft_dependent weft_dependent;
 
-/* What the object does then.  Each may be NULL. */
+/* Called then.  Each may be NULL. */
 typedef struct weft_dependent_calls {
     size_t struct_size;
     /* The rank is about to leave the job.  It can still agree with the other ranks (weft_agree):
@@ -98,7 +98,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_dependent_create(weft_comm *comm,
                                                           const weft_dependent_calls *calls,
                                                           void *user, weft_dependent **out);
 /* The USER of the newest dependent of COMM that was created with CALLS, the same address.  So a
- * library finds what it keeps for a job.  NULL: there is none.  [any thread] */
+ * library finds what it keeps for a job.  NULL: COMM has no such dependent.  [any thread] */
 WEFT_API void *weft_dependent_find(weft_comm *comm, const weft_dependent_calls *calls);
 /* Neither `leave` nor `end` is called from now on.  Accepts NULL and a pointer to NULL. */
 WEFT_API void weft_dependent_release(weft_dependent **dependent);
@@ -111,9 +111,9 @@ typedef struct weft_answers weft_answers;
 typedef struct weft_agree_options {
     size_t struct_size;
     /* Answers that all ranks of the communicator got from one weft_agree.  Steps after the same
-     * answers meet each other only, so a thread of the library can agree with that of other ranks
-     * while the program uses the communicator.  A rank that makes progress (weft_agree_progress)
-     * may need longer than the time limit.  NULL: a step of the communicator. */
+     * answers meet each other only, so the library's threads of several ranks can agree while
+     * the program uses the communicator.  A rank that makes progress (weft_agree_progress) may need
+     * longer than the time limit.  NULL: a step of the communicator. */
     weft_answers *after;
     /* Only the ranks of this mesh, which are ranks of the communicator, take the step.  Another
      * rank returns STATUS at once, and gets NULL.  Answers are by position in the mesh, and cannot

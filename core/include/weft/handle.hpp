@@ -222,7 +222,7 @@ public:
     shared &operator=(shared &&) noexcept = default;
     shared &operator=(const shared &other) noexcept
     {
-        this->reset(Retain(other.raw_)); /* the reference of OTHER keeps it, also if it is *this */
+        this->reset(Retain(other.raw_)); /* the reference of OTHER keeps it, even if it is *this */
         return *this;
     }
     static T *add_reference(const T *raw) noexcept { return Retain(raw); }

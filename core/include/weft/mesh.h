@@ -139,7 +139,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_mesh_concatenate(const weft_mesh *withi
                                                           const weft_mesh *first,
                                                           const weft_mesh *second, weft_mesh **out);
 
-/* What becomes of a mesh when ranks are lost (weft_mesh_follow). */
+/* The mesh that follows a mesh when ranks are lost (weft_mesh_follow). */
 enum weft_follow {
     WEFT_FOLLOW_REPLACE = 0, /* new ranks take the coordinates of the lost ones */
     WEFT_FOLLOW_DROP = 1,    /* the coordinates of one axis at which a rank is lost leave */

@@ -189,8 +189,8 @@ WEFT_API WEFT_NODISCARD weft_status weft_tensor_move(weft_tensor *tensor, const 
  * call: a target that is listed twice, or is also another pair's tensor, is WEFT_ERR_INVALID.  A
  * tensor is copied on the way if it has gaps between its elements, or if it overlaps its
  * target and begins at another address.  The first such move allocates memory for the copy.  If
- * there is none on a rank, the rank gets WEFT_ERR_NO_MEMORY, and the world communicator fails on
- * all ranks. [TENSORS, TARGETS: COUNT entries] */
+ * a rank has no memory for it, the rank gets WEFT_ERR_NO_MEMORY, and the world communicator fails
+ * on all ranks. [TENSORS, TARGETS: COUNT entries] */
 WEFT_API WEFT_NODISCARD weft_status weft_tensors_move_into(size_t count,
                                                            weft_tensor *const *tensors,
                                                            weft_tensor *const *targets,

@@ -664,7 +664,7 @@ typedef struct weft_kernel_table {
     /* Sets each of SUMS, f64 in device memory, to the sum of |x|^P over the elements of its spans;
      * a sum without elements is 0. P is above 0. With P infinite, it is the largest |x|, and NaN
      * counts as infinite. Powers are computed and added in f64. Equal elements in equal lists give
-     * equal bits. MEMORY has the address of each span; that of an empty span may be NULL. */
+     * equal bits. MEMORY has the address of each span; an empty span may have NULL. */
     weft_status (*spans_powers)(void *list, void *const *memory, double p, double *sums,
                                 void *stream);
     /* Multiplies all elements as LIMIT states. *SUM, in device memory, is a sum of powers. *NORM,

@@ -121,13 +121,13 @@ typedef struct weft_routing_call_options {
 
 /* Post the dispatch of TOKENS to STREAM.  The shard of TOKENS on this rank is [tokens, width],
  * ordered by expert, and that of RECEIVED is [received, width].  RECEIVED gets the tokens of the
- * first expert of this rank, then those of the next.  The tokens of one expert are ordered by rank,
- * and those of one rank as they were there.  The layouts may be any that give this rank such
- * shards, without gaps: for example S(0) for tokens, and that of weft_routing_spec for received
- * ones.  Collective over the ranks along the axis: one weft_all_to_all_v or, if a rank has several
- * experts, one call group with a message for each expert and rank that have tokens.  No plan is
- * made and nothing is packed.  Unless WORK is NULL, *WORK records the dispatch; the caller releases
- * it.  Memory of the caller stays valid until the work is complete.  OPTIONS may be NULL.
+ * first expert of this rank, then the tokens of the next.  The tokens of one expert are ordered by
+ * rank, and the tokens of one rank as they were there.  The layouts may be any that give this rank
+ * such shards, without gaps: for example S(0) for tokens, and that of weft_routing_spec for
+ * received ones.  Collective over the ranks along the axis: one weft_all_to_all_v or, if a rank has
+ * several experts, one call group with a message for each expert and rank that have tokens.  No
+ * plan is made and nothing is packed.  Unless WORK is NULL, *WORK records the dispatch; the caller
+ * releases it.  Memory of the caller stays valid until the work is complete.  OPTIONS may be NULL.
  * WEFT_ERR_INVALID: a shard has
  * another shape or gaps, the tensors have different dtypes or widths, or their shards overlap.  An
  * overlap on a rank also fails the communicator: the other ranks get WEFT_ERR_ABORTED and its text.

@@ -127,7 +127,7 @@ typedef struct weft_fsdp_param {
 typedef struct weft_fsdp_group_options {
     size_t struct_size;
     const char *name; /* in messages and records; copied; NULL: none */
-    /* Axes of the parameters' meshes, as in weft_fsdp_create.  "": none.  NULL: those of the
+    /* Axes of the parameters' meshes, as in weft_fsdp_create.  "": none.  NULL: the axes of the
      * weft_fsdp. */
     const char *shard, *replicate;
     /* Dtypes by name ("bf16"), for parameters of floats; others are gathered as they are.  Of

@@ -68,7 +68,7 @@ typedef struct weft_graph_info {
     uint64_t bytes;        /* that moves bring to a rank, repeats included */
     uint64_t cost_ns;      /* of the moves, repeats included */
     uint64_t held;         /* bytes of inputs and parameters on the rank that holds most */
-    uint64_t memory_limit; /* of a clause `memory`; 0: there is none */
+    uint64_t memory_limit; /* of a clause `memory`; 0: the graph has none */
 } weft_graph_info;
 
 /* Copy the figures of GRAPH to *OUT, whose struct_size the caller sets. */

@@ -59,7 +59,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_model_get(const weft_model *model, weft
 WEFT_API WEFT_NODISCARD weft_status weft_model_print(const weft_model *model, char *text,
                                                      size_t size, size_t *needed);
 
-/* What the ranks that have other samples share. */
+/* The tensors that ranks with other samples share. */
 enum weft_model_sharding {
     WEFT_MODEL_SHARD_NOTHING = 0,
     WEFT_MODEL_SHARD_OPTIMIZER = 1, /* states of the optimizer; as ZeRO-1 */

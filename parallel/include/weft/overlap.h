@@ -117,7 +117,7 @@ WEFT_API WEFT_NODISCARD weft_status weft_overlap_gather(weft_overlap *overlap, w
                                                         weft_overlap_kernel consume, void *user,
                                                         weft_stream *stream);
 
-/* Call PRODUCE with USER for all rows, each in exactly one call: first for those of the other
+/* Call PRODUCE with USER for all rows, each in exactly one call: first for the rows of the other
  * ranks, in chunks, which are sent while PRODUCE computes the next ones, then for those of this
  * rank. Set this rank's rows of OUTPUT to the sum of what all ranks have produced for them, added
  * up in the order of the ranks.  On gloo-cpu within a host, and on nvshmem with weft's collectives,

@@ -68,10 +68,10 @@ typedef struct weft_pipeline_call {
     size_t output_count; /* 0 in the last stage */
     weft_tensor *const *inputs;  /* of the stage */
     weft_tensor *const *outputs; /* F writes them, backward actions may read them */
-    /* Gradients of the outputs, NULL where there is none; NULL in F [output_count entries] */
+    /* Gradients of the outputs, NULL for an output without one; NULL in F [output_count entries] */
     weft_tensor *const *d_outputs;
-    /* Gradients of the inputs, NULL where there is none.  B and I write all of them: a gradient
-     * that is zero is filled (weft_tensor_fill).  Otherwise NULL [input_count entries] */
+    /* Gradients of the inputs, NULL for an input without one.  B and I write all of them: a
+     * gradient that is zero is filled (weft_tensor_fill).  Otherwise NULL [input_count entries] */
     weft_tensor *const *d_inputs;
     /* The last stage multiplies the gradient of the loss of a microbatch by it. */
     double loss_scale;
