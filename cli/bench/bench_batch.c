@@ -3,8 +3,10 @@
 #include "bench/rows.h"
 #include "bench/rank_bench.h"
 #include "bench/transitions.h"
+#include "common/progress.h"
 #include "timing/rank_sync.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { MAX_TENSORS = 1024 };
@@ -14,9 +16,10 @@ struct row {
     size_t together; /* number of tensors that share one exchange */
 };
 
-/* The message of rank 0. */
+/* The message of rank 0, after each row. */
 struct results {
     int32_t ranks; /* 0: not received */
+    int32_t done;  /* rows */
     struct row rows[TRANSITIONS];
 };
 
@@ -135,9 +138,11 @@ static weft_status work(void *self, weft_context *context, const struct local_ra
     rank = (struct rank){.bench = self, .context = context};
     WF_TRY(rank_sync_open(&rank.sync, context, weft_world(context)));
     WF_TRY(allocate(&rank));
-    for (size_t t = 0; t < TRANSITIONS; t++)
+    for (size_t t = 0; t < TRANSITIONS; t++) {
         WF_TRY(measure(&rank, &transitions[t], &results.rows[t]));
-    WF_TRY(local_rank_send(local, &results, sizeof results));
+        results.done++;
+        WF_TRY(local_rank_send(local, &results, sizeof results));
+    }
     for (uint32_t i = 0; i < rank.bench->tensors; i++) {
         WF_TRY(weft_free(context, rank.sources[i]));
         WF_TRY(weft_free(context, rank.targets[i]));
@@ -151,7 +156,10 @@ static weft_status receive(void *self, const void *message, size_t bytes)
 {
     struct bench *bench = self;
 
-    if (bytes == sizeof bench->results) memcpy(&bench->results, message, bytes);
+    if (bytes != sizeof bench->results) return WEFT_OK;
+    memcpy(&bench->results, message, bytes);
+    cli_progress_of((uint64_t)bench->results.done, TRANSITIONS, "%d of %d rows",
+                    bench->results.done, TRANSITIONS);
     return WEFT_OK;
 }
 
@@ -212,6 +220,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
         !cli_int(command, &args, "size", 1, 4096, 16, &bench.size))
         return CLI_USAGE;
     bench.tensors = (uint32_t)tensors;
+    snprintf(bench.on.progress, sizeof bench.on.progress, "0 of %d rows", TRANSITIONS);
     code = rank_bench_run(command, &bench.on, &job);
     if (code != CLI_OK || bench.results.ranks == 0) return code;
     if (bench.on.as_json)

@@ -2,6 +2,7 @@
 #include "common/checkpoints.h"
 
 #include "common/describe.h"
+#include "common/progress.h"
 
 #include <inttypes.h>
 
@@ -150,6 +151,8 @@ static weft_status add_ranks(struct wf_text *out, struct wf_json *json, const we
     if (json != NULL) wf_json_begin(json, "ranks", '[');
     for (int32_t p = 0; p < weft_mesh_size(mesh); p++) {
         int32_t rank = weft_mesh_rank_at(mesh, p);
+        cli_progress_of((uint64_t)p, (uint64_t)weft_mesh_size(mesh),
+                        "counting bytes: rank %d of %d", p, weft_mesh_size(mesh));
         WF_TRY(count_held(in, all, layout, rank, &bytes));
         if (json != NULL) {
             wf_json_begin(json, NULL, '{');
@@ -213,8 +216,11 @@ static int run(const struct cli_command *command, int argc, char **argv)
     }
     status = cli_layout_open(command, &args, &layout);
     if (status == WEFT_OK) status = cli_rules(command, &args, &rules);
+    cli_progress_begin();
+    cli_progress("opening %s", args.rest[0]);
     if (status == WEFT_OK) status = cli_checkpoint_open(args.rest[0], rules, &opened, &in);
     if (status == WEFT_OK) status = describe(in, layout, cli_has(command, &args, "json"), &text);
+    cli_progress_end();
     if (status == WEFT_OK) {
         exit_code = cli_print(command, stdout, &text);
         warn_unlisted(command, in);

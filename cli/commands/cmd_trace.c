@@ -2,6 +2,7 @@
  * one. */
 #include "common/cli.h"
 
+#include "common/progress.h"
 #include "trace/merge.h"
 #include "trace/summary.h"
 
@@ -10,6 +11,27 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* ---- progress ---- */
+
+/* How long a byte takes to be checked, summed up and merged, in the same unit. */
+enum { CHECK = 1, SUM_UP = 2, MERGE = 2 };
+
+struct work {
+    uint64_t done, total;
+    uint64_t weight; /* of a byte in the pass that runs */
+};
+
+static void add_work(void *self, uint64_t bytes)
+{
+    struct work *work = self;
+
+    work->done += bytes * work->weight;
+    cli_progress_of(work->done, work->total, "%3.0f %%",
+                    100.0 * (double)work->done / (double)work->total);
+}
+
+/* ---- files ---- */
 
 /* Read all of FILE.  Returns an error number. */
 static int read_all(int file, uint8_t **data, size_t *bytes)
@@ -32,7 +54,7 @@ static int read_all(int file, uint8_t **data, size_t *bytes)
     return count < 0 ? errno : 0;
 }
 
-/* Returns CLI_OK, or the exit code after printing an error. */
+/* Returns CLI_OK, or the exit code after printing an error, which ends the progress. */
 static int load(const struct cli_command *command, const char *path, uint8_t **data, size_t *bytes)
 {
     int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -41,27 +63,40 @@ static int load(const struct cli_command *command, const char *path, uint8_t **d
 
     if (file >= 0 && fstat(file, &info) == 0 && !S_ISREG(info.st_mode)) {
         close(file);
+        cli_progress_end();
         return cli_fail(command, wf_fail(WEFT_ERR_INVALID, "%s is not a regular file", path));
     }
+    cli_progress("reading %s", path);
     if (file >= 0) error = read_all(file, data, bytes);
     if (file >= 0) close(file);
+    if (error != 0) cli_progress_end();
     return error == 0 ? CLI_OK : cli_fail_file(command, path, error);
 }
+
+/* ---- one file ---- */
 
 static int summarize(const struct cli_command *command, const struct cli_args *args)
 {
     const char *path = args->rest[0];
     struct trace_facts facts;
     struct wf_text text = {0};
+    struct work work = {.weight = CHECK};
+    const struct trace_progress progress = {&work, add_work};
     uint8_t *data = NULL;
     size_t bytes = 0;
     weft_status status;
-    int code = load(command, path, &data, &bytes);
+    int code;
 
+    cli_progress_begin();
+    code = load(command, path, &data, &bytes);
     if (code == CLI_OK) {
-        status = trace_read_facts(path, data, bytes, &facts);
+        work.total = bytes * (CHECK + SUM_UP);
+        status = trace_read_facts(path, data, bytes, &progress, &facts);
+        work.weight = SUM_UP;
         if (status == WEFT_OK)
-            status = trace_summarize(path, data, bytes, cli_has(command, args, "json"), &text);
+            status = trace_summarize(path, data, bytes, cli_has(command, args, "json"), &progress,
+                                     &text);
+        cli_progress_end();
         code = status == WEFT_OK ? cli_print(command, stdout, &text) : cli_fail(command, status);
         if (status != WEFT_OK) wf_text_free(&text);
         if (status == WEFT_OK && !facts.has_ended)
@@ -78,16 +113,29 @@ static int load_all(const struct cli_command *command, char **names, struct trac
                     size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        weft_status status;
         int code;
 
         files[i].name = names[i];
         code = load(command, names[i], &files[i].data, &files[i].bytes);
         if (code != CLI_OK) return code;
-        status = trace_read_facts(names[i], files[i].data, files[i].bytes, &files[i].facts);
-        if (status != WEFT_OK) return cli_fail(command, status);
     }
     return CLI_OK;
+}
+
+static weft_status join(struct trace_file *files, size_t count, struct wf_text *out,
+                        uint64_t *bound_ns)
+{
+    struct work work = {.weight = CHECK};
+    const struct trace_progress progress = {&work, add_work};
+
+    for (size_t i = 0; i < count; i++)
+        work.total += files[i].bytes * (CHECK + MERGE);
+    for (size_t i = 0; i < count; i++)
+        WF_TRY(trace_read_facts(files[i].name, files[i].data, files[i].bytes, &progress,
+                                &files[i].facts));
+    WF_TRY(trace_merge_check(files, count));
+    work.weight = MERGE;
+    return trace_merge(files, count, &progress, out, bound_ns);
 }
 
 static void report(const struct trace_file *files, size_t count, uint64_t bound_ns,
@@ -119,18 +167,22 @@ static void report(const struct trace_file *files, size_t count, uint64_t bound_
     wf_text_free(&text);
 }
 
+/* Ends the progress. */
 static int write_merged(const struct cli_command *command, const char *path, struct wf_text *text)
 {
     FILE *file = fopen(path, "we");
     bool written, is_plain;
     struct stat info;
-    int error;
+    int error = file == NULL ? errno : 0;
 
-    if (file == NULL) return cli_fail_file(command, path, errno);
+    cli_progress("writing %s", path);
+    if (file == NULL) cli_progress_end();
+    if (file == NULL) return cli_fail_file(command, path, error);
     is_plain = fstat(fileno(file), &info) == 0 && S_ISREG(info.st_mode);
     written = fwrite(text->data, 1, text->length, file) == text->length;
     error = written ? 0 : errno;
     if (fclose(file) != 0 && error == 0) error = errno;
+    cli_progress_end();
     if (error == 0) return CLI_OK;
     if (is_plain) (void)unlink(path); /* an incomplete file */
     return cli_fail_file(command, path, error);
@@ -162,11 +214,12 @@ static int merge(const struct cli_command *command, const struct cli_args *args,
     int code;
 
     if (files == NULL) return cli_fail(command, wf_fail_memory(count * sizeof *files));
+    cli_progress_begin();
     code = load_all(command, names, files, count);
     if (code == CLI_OK) {
         status = check_output(path, names, count);
-        if (status == WEFT_OK) status = trace_merge_check(files, count);
-        if (status == WEFT_OK) status = trace_merge(files, count, &text, &bound_ns);
+        if (status == WEFT_OK) status = join(files, count, &text, &bound_ns);
+        if (status != WEFT_OK) cli_progress_end();
         code = status == WEFT_OK ? write_merged(command, path, &text) : cli_fail(command, status);
     }
     if (code == CLI_OK) report(files, count, bound_ns, path);

@@ -355,14 +355,15 @@ static int run(const struct cli_command *command, int argc, char **argv)
         cli_fail(command, status);
         return CLI_USAGE;
     }
+    cli_progress_begin();
     for (int side = 0; side < args.rest_count && status == WEFT_OK; side++) {
+        cli_progress("opening %s", args.rest[side]);
         pair.path[side] = args.rest[side];
         pair.all[side].struct_size = sizeof pair.all[side];
         status = cli_checkpoint_open(args.rest[side], side == 0 ? rules : NULL, &in[side],
                                      &pair.in[side]);
         if (status == WEFT_OK) status = weft_checkpoint_get(pair.in[side], &pair.all[side]);
     }
-    cli_progress_begin();
     if (status == WEFT_OK) status = args.rest_count == 2 ? compare(&pair) : compare_sums(&pair);
     cli_progress_end();
     exit_code = status != WEFT_OK ? cli_checkpoint_fail(command, &in[in[1].missing ? 1 : 0], status)

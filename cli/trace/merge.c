@@ -186,7 +186,8 @@ static void put_bound(int32_t rank, uint64_t time, size_t ranks, uint64_t bound_
     wf_text_free(&packet);
 }
 
-weft_status trace_merge(const struct trace_file *files, size_t count, struct wf_text *out,
+weft_status trace_merge(const struct trace_file *files, size_t count,
+                        const struct trace_progress *progress, struct wf_text *out,
                         uint64_t *bound_ns)
 {
     const struct trace_facts *reference = NULL;
@@ -201,10 +202,13 @@ weft_status trace_merge(const struct trace_file *files, size_t count, struct wf_
         uint64_t bound = wf_add_capped(bound_of(&files[i].facts), own);
         struct proto file = {files[i].data, files[i].bytes, 0};
         struct proto_field f;
+        size_t reported = 0;
 
         if (&files[i].facts != reference && bound > *bound_ns) *bound_ns = bound;
-        while (proto_next(&file, &f) > 0)
+        while (proto_next(&file, &f) > 0) {
             put_packet(&files[i].facts, reference, f.body, &body, out, &last);
+            trace_report(progress, file.at, file.bytes, &reported);
+        }
     }
     put_bound(files[0].facts.rank, last, count, *bound_ns, out);
     wf_text_free(&body);

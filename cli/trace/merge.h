@@ -14,8 +14,9 @@ struct trace_file {
 /* Check that the FILES, whose facts are read, can be merged: one job, each rank once. */
 weft_status trace_merge_check(const struct trace_file *files, size_t count) WF_NODISCARD;
 /* Add the packets of FILES to OUT, with times of rank 0's clock, or of the server's without rank 0.
- * *BOUND_NS is the largest error of a time. */
-weft_status trace_merge(const struct trace_file *files, size_t count, struct wf_text *out,
+ * PROGRESS may be NULL.  *BOUND_NS is the largest error of a time. */
+weft_status trace_merge(const struct trace_file *files, size_t count,
+                        const struct trace_progress *progress, struct wf_text *out,
                         uint64_t *bound_ns) WF_NODISCARD;
 
 #endif

@@ -22,6 +22,8 @@ struct reader {
 #define FIELD_TEXT     29
 #define PACKET_TAG     0x0A /* the first byte of a trace: field 1, bytes */
 
+enum { REPORT_BYTES = 1 << 20 };
+
 /* WHERE points into the file. */
 static weft_status fail_at(const struct reader *reader, const uint8_t *where, const char *what)
 {
@@ -232,6 +234,13 @@ static weft_status read_packet(struct reader *reader, struct proto packet,
     return event.data != NULL ? read_event(reader, sequence, time, event, visitor) : WEFT_OK;
 }
 
+void trace_report(const struct trace_progress *progress, size_t at, size_t bytes, size_t *reported)
+{
+    if (progress == NULL || (at < bytes && at - *reported < REPORT_BYTES)) return;
+    progress->add(progress->self, at - *reported);
+    *reported = at;
+}
+
 weft_status trace_read(const char *name, const uint8_t *data, size_t bytes,
                        const struct trace_visitor *visitor)
 {
@@ -239,9 +248,11 @@ weft_status trace_read(const char *name, const uint8_t *data, size_t bytes,
     struct proto file = {data, bytes, 0};
     weft_status status = WEFT_OK;
     struct proto_field f;
+    size_t reported = 0;
     int more = 0;
 
     while (status == WEFT_OK && (more = proto_next(&file, &f)) > 0) {
+        trace_report(visitor->progress, file.at, bytes, &reported);
         if ((f.number != 1 || f.wire != PROTO_BYTES) && f.from > 0)
             status = fail_at(&reader, data + f.from, "this is not a packet of a trace");
         else if (f.number != 1 || f.wire != PROTO_BYTES)
@@ -295,10 +306,10 @@ static weft_status note_fact(void *self, const struct trace_event *event)
 }
 
 weft_status trace_read_facts(const char *name, const uint8_t *data, size_t bytes,
-                             struct trace_facts *out)
+                             const struct trace_progress *progress, struct trace_facts *out)
 {
     struct fact_reader facts = {name, out};
-    struct trace_visitor visitor = {&facts, note_fact};
+    struct trace_visitor visitor = {&facts, note_fact, progress};
 
     *out = (struct trace_facts){0};
     WF_TRY(trace_read(name, data, bytes, &visitor));

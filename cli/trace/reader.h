@@ -21,10 +21,17 @@ struct trace_event {
     bool has_rank, has_offset;
 };
 
+/* While a file is read, ADD is called with the bytes that were read since its last call. */
+struct trace_progress {
+    void *self;
+    void (*add)(void *self, uint64_t bytes);
+};
+
 /* Gets every event in the order of the file.  An error ends the reading. */
 struct trace_visitor {
     void *self;
     weft_status (*event)(void *self, const struct trace_event *event);
+    const struct trace_progress *progress; /* NULL: not wanted */
 };
 
 /* Read a file of BYTES called NAME.  WEFT_ERR_PARSE names the file and the position of the first
@@ -48,9 +55,14 @@ struct trace_facts {
     struct trace_clock clocks[2];
 };
 
-/* Read the facts, and check the whole file.  WEFT_ERR_PARSE as above, also if weft did not write
- * the file. */
+/* Read the facts, and check the whole file.  PROGRESS may be NULL.  WEFT_ERR_PARSE as above, also
+ * if weft did not write the file. */
 weft_status trace_read_facts(const char *name, const uint8_t *data, size_t bytes,
+                             const struct trace_progress *progress,
                              struct trace_facts *out) WF_NODISCARD;
+
+/* Report to PROGRESS, which may be NULL, that a file of BYTES is read up to AT.  *REPORTED is where
+ * the last report was.  Most calls do nothing. */
+void trace_report(const struct trace_progress *progress, size_t at, size_t bytes, size_t *reported);
 
 #endif

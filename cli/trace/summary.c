@@ -462,10 +462,10 @@ static void print_json(const struct sums *sums, const char *name, struct wf_text
 }
 
 weft_status trace_summarize(const char *name, const uint8_t *data, size_t bytes, bool as_json,
-                            struct wf_text *out)
+                            const struct trace_progress *progress, struct wf_text *out)
 {
     struct sums sums = {.unused = NONE};
-    struct trace_visitor visitor = {&sums, add_event};
+    struct trace_visitor visitor = {&sums, add_event, progress};
     weft_status status = trace_read(name, data, bytes, &visitor);
 
     if (status == WEFT_OK) {

@@ -12,9 +12,9 @@ static void check_merged(struct trace_file *file)
     uint64_t bound_ns;
 
     if (trace_merge_check(file, 1) != WEFT_OK) return;
-    FUZZ_ASSERT(trace_merge(file, 1, &merged, &bound_ns) == WEFT_OK);
-    FUZZ_ASSERT(trace_read_facts("merged", (const uint8_t *)merged.data, merged.length, &facts) ==
-                WEFT_OK);
+    FUZZ_ASSERT(trace_merge(file, 1, NULL, &merged, &bound_ns) == WEFT_OK);
+    FUZZ_ASSERT(trace_read_facts("merged", (const uint8_t *)merged.data, merged.length, NULL,
+                                 &facts) == WEFT_OK);
     FUZZ_ASSERT(facts.rank == file->facts.rank && facts.size == file->facts.size);
     wf_text_free(&merged);
 }
@@ -29,10 +29,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (file.data == NULL) abort();
     for (size_t i = 0; i < size; i++)
         file.data[i] = data[i];
-    is_read = trace_summarize("fuzz", file.data, size, false, &text) == WEFT_OK;
-    FUZZ_ASSERT(is_read == (trace_summarize("fuzz", file.data, size, true, &text) == WEFT_OK));
+    is_read = trace_summarize("fuzz", file.data, size, false, NULL, &text) == WEFT_OK;
+    FUZZ_ASSERT(is_read ==
+                (trace_summarize("fuzz", file.data, size, true, NULL, &text) == WEFT_OK));
     wf_text_free(&text);
-    if (trace_read_facts("fuzz", file.data, size, &file.facts) == WEFT_OK) {
+    if (trace_read_facts("fuzz", file.data, size, NULL, &file.facts) == WEFT_OK) {
         FUZZ_ASSERT(is_read);
         check_merged(&file);
     }

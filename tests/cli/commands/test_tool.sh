@@ -189,5 +189,37 @@ contains $'\r\033[K0 of 1 rows' on_terminal "$weft" "${long[@]}"
 big=(--mesh 2 --shape 8192x4096 --from "S(0)" --to "S(1)")
 contains ' s left' on_terminal "$weft" sim "${big[@]}"
 contains ' s left' on_terminal "$weft" redistribute "${big[@]}" --backend gloo-cpu
+contains ' of 5 rows, about ' on_terminal "$weft" bench batch --backend gloo-cpu --budget-ms 300
+# Until a line has an estimate; what follows would take long.
+estimates() {
+    python3 -c '
+import os, pty, signal, sys
+pid, terminal = pty.fork()
+if pid == 0:
+    os.execv(sys.argv[1], sys.argv[1:])
+said = b""
+try:
+    while b" s left" not in said and (more := os.read(terminal, 4096)):
+        said += more
+except OSError:  # the end of a terminal
+    pass
+os.kill(pid, signal.SIGKILL)
+sys.stdout.write(said.decode(errors="replace"))' "$@"
+}
+python3 -c '
+import json, struct, sys
+index = {str(i): {"dtype": "F32", "shape": [4, 4], "data_offsets": [64 * i, 64 * i + 64]} for i in range(300)}
+text = json.dumps(index).encode()
+open(sys.argv[1], "wb").write(struct.pack("<Q", len(text)) + text + bytes(64 * 300))' "$here/many.safetensors"
+printf 'mesh 4\n* S(0)\n' >"$here/rows.layout"
+contains ' of 65536, about ' estimates "$weft" inspect "$here/many.safetensors" --layout "$here/rows.layout" --mesh 65536
+WEFT_TRACE="$here/t" "$weft" redistribute --mesh 2 --shape 64 --from R --to R --iters 1000 --backend gloo-cpu >/dev/null
+python3 -c '
+import sys
+trace = open(sys.argv[1], "rb").read()
+open(sys.argv[2], "wb").write(trace * (200000000 // len(trace)))' "$here/t.0" "$here/long"
+contains ' s left' estimates "$weft" trace "$here/long"
+contains ' s left' estimates "$weft" trace merge "$here/long" -o "$here/merged"
+rm "$here/long"
 is "" bash -c '"$@" 2>&1 >/dev/null' - "$weft" "${long[@]}"
 finish
