@@ -344,8 +344,9 @@ void status_add_text(struct wf_text *out, const struct status_job *job, bool in_
     const weft_recorder_info *info = &job->ranks[0].info;
     size_t hidden = 0;
 
-    wf_text_add(out, "%sjob %016" PRIx64 "%s: %s on %s, %d rank%s", cli_colour(stdout, CLI_BOLD),
-                job->id, cli_colour(stdout, CLI_PLAIN), info->program, info->backend, job->size,
+    wf_text_add(out, "%sjob %016" PRIx64 "%s: %s %s%s, %d rank%s", cli_colour(stdout, CLI_BOLD),
+                job->id, cli_colour(stdout, CLI_PLAIN), info->program,
+                info->backend[0] != '\0' ? "on " : "without a backend", info->backend, job->size,
                 WF_PLURAL(job->size));
     if (job->rank_count < job->size)
         wf_text_add(out, ", %d of them with recorders here", job->rank_count);

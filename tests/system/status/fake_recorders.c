@@ -4,9 +4,9 @@
  *     fake_recorders READY JOB SIZE none
  *
  * makes recorders of ranks 0 to SIZE - 1 of job number JOB with a communicator "tp" of all of them,
- * and a record for each further argument; none: they have no communicator yet.  STATE is "in",
- * "finished" or "failed".  Writes the file READY when the recorders are complete, and keeps them
- * until SIGTERM. */
+ * and a record for each further argument; none: they have no backend and no communicator yet. STATE
+ * is "in", "finished" or "failed".  Writes the file READY when the recorders are complete, and
+ * keeps them until SIGTERM. */
 #include "trace/trace.h"
 #include "weft/status.h"
 #include "weft/recorder.h"
@@ -69,8 +69,10 @@ int main(int argc, char **argv)
     sigprocmask(SIG_BLOCK, &end, NULL);
     if (size < 1 || size > 32) return 2;
     for (int rank = 0; rank < size; rank++) {
-        struct wf_trace_identity identity = {
-            .job = strtoull(argv[2], NULL, 16), .rank = rank, .size = size, .backend = "fake"};
+        struct wf_trace_identity identity = {.job = strtoull(argv[2], NULL, 16),
+                                             .rank = rank,
+                                             .size = size,
+                                             .backend = has_comm ? "fake" : ""};
 
         if (wf_trace_create(&identity, 64, &traces[rank]) != WEFT_OK) return 3;
         if (has_comm)

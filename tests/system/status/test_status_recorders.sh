@@ -122,7 +122,7 @@ fails 1 'cccc' status cccc
 
 # A rank that is stopped is named, also if nobody waits for it yet.
 begin s 5f55000000000008 3 none
-says 5f55 'ranks 0-2 have no communicator yet: weft_init has not ended'
+says 5f55 ' without a backend, 3 ranks, for' 'ranks 0-2 have no communicator yet: weft_init has not ended'
 stop s
 says 5f55 'ranks 0-2 are stopped'
 kill -CONT "${pids[s]}"
