@@ -3,7 +3,9 @@
 
 #include "common/children.h"
 
+#include <dlfcn.h>
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -165,6 +167,21 @@ static void print_others(const struct run_job *job, struct wf_text *out)
     wf_free(others);
 }
 
+/* A program that is linked with weft may not find its libraries: they are beside the tool's. */
+static void print_libraries(const struct run_process *first, struct wf_text *out)
+{
+    Dl_info library;
+    char path[PATH_MAX];
+
+    if (strstr(first->last_line, "error while loading shared libraries: libweft") == NULL ||
+        dladdr((const void *)(uintptr_t)&weft_init, &library) == 0 || library.dli_fname == NULL ||
+        realpath(library.dli_fname, path) == NULL)
+        return;
+    *strrchr(path, '/') = '\0';
+    wf_text_add(out, "weft run: weft's libraries are in %s: set LD_LIBRARY_PATH to this folder\n",
+                path);
+}
+
 static void print_failure(const struct run_job *job, struct wf_text *out)
 {
     const struct run_process *first = &job->processes[job->first];
@@ -179,6 +196,7 @@ static void print_failure(const struct run_job *job, struct wf_text *out)
     wf_text_char(out, '\n');
     if (first->last_line[0] != '\0')
         wf_text_add(out, "weft run: its last line of output: %s\n", first->last_line);
+    print_libraries(first, out);
     print_others(job, out);
 }
 

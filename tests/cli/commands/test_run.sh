@@ -199,6 +199,9 @@ expect 127 'has no weft_main' run -n 2 --threads "$(ldd "$weft" | awk '/libm\.so
 # ---- the output of one rank ----
 is '[1] said 1' "$weft" run -n 3 --rank 1 sh -c 'echo said $WEFT_RANK'
 fails 3 'its last line of output: broken 0' "$weft" run -n 2 --rank 1 sh -c 'if [ $WEFT_RANK = 0 ]; then echo broken 0 >&2; exit 3; fi; sleep 5'
+# A program that does not find weft's libraries: the tool knows where they are.
+fails 127 "weft's libraries are in /" "$weft" run -n 1 \
+    sh -c 'echo "x: error while loading shared libraries: libweft.so.0.9: cannot open shared object file" >&2; exit 127'
 fails 2 '--rank is "3"; expected a number from 0 to 2' "$weft" run -n 3 --rank 3 true
 fails 2 'not for --threads' "$weft" run -n 3 --threads --rank 1 x.so
 finish
