@@ -196,6 +196,7 @@ const struct cli_command cli_op = {
     .example =
         "weft op mm --mesh dp=2,tp=4 --input \"f32[64,32] S(0),R\" --input \"f32[32,16] R,S(1)\"",
     .page = "operators.md",
+    .repeated = (const char *const[]){"input", "attr", "out", "rule", "want", NULL},
     .options =
         (const struct cli_option[]){
             CLI_MESH,

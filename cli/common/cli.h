@@ -91,6 +91,9 @@ struct cli_command {
     const char *page;                 /* of docs/ about its subject; NULL: cli.md alone */
     const char *note;                 /* lines of its help page, or NULL */
     const struct cli_option *options; /* ended by a NULL name; --help is implied */
+    /* Options that may have several values, which the command reads from argv, ended by NULL.
+     * NULL: none. */
+    const char *const *repeated;
     int rest_max; /* the most arguments beside options; cli_parse refuses more */
     /* What is missing from a command line, or contradicts itself; NULL: nothing does.  cli_parse
      * calls it, unless it is NULL. */

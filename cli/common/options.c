@@ -112,6 +112,25 @@ static int find_option(const struct cli_command *command, const char *word, cons
     return letter_index(command, word[1]);
 }
 
+static bool is_repeated(const struct cli_command *command, const char *name)
+{
+    for (size_t i = 0; command->repeated != NULL && command->repeated[i] != NULL; i++)
+        if (strcmp(command->repeated[i], name) == 0) return true;
+    return false;
+}
+
+/* An option has one value, so that none is left out silently.  False after printing an error. */
+static bool may_have(const struct cli_command *command, const struct cli_args *args, int index,
+                     const char *value)
+{
+    const char *name = command->options[index].name, *first = args->values[index];
+
+    if (first == NULL || strcmp(first, value) == 0 || is_repeated(command, name)) return true;
+    fprintf(stderr, "weft %s: --%s is \"%s\" and \"%s\"; give one of them\n", command->name, name,
+            first, value);
+    return false;
+}
+
 /* Take the option at argv[*at].  False after printing an error. */
 static bool take_option(const struct cli_command *command, int argc, char **argv, int *at,
                         struct cli_args *out)
@@ -137,7 +156,9 @@ static bool take_option(const struct cli_command *command, int argc, char **argv
                 command->options[index].name, command->options[index].value);
         return false;
     }
-    out->values[index] = value != NULL ? value : argv[++*at];
+    if (value == NULL) value = argv[++*at];
+    if (!may_have(command, out, index, value)) return false;
+    out->values[index] = value;
     return true;
 }
 

@@ -149,6 +149,9 @@ fails 2 '--shape is missing; give it, or a whole spec such as "f32[8,16] S(0)"' 
 expect 0 "weft" "$weft" version
 expect 1 "cannot become" "$weft" plan --mesh 2 --shape 4 --from "P(min)" --to "P(max)"
 expect 2 "unknown option" "$weft" plan --nonsense
+fails 2 '--mesh is "2" and "4"; give one of them' "$weft" plan --mesh 2 --mesh=4 --shape 4 --from R --to R
+fails 2 '--ranks is "2" and "3"' "$weft" run -n 2 -n3 true
+expect 0 "" "$weft" plan --mesh 2 --mesh 2 --shape 4 --from R --to R
 expect 3 "No such file" "$weft" layout --mesh 2 --shape 4 --placements R --svg "$here/none/x.svg"
 expect 3 "no plugin can serve" "$weft" redistribute --mesh 2 --shape 4 --from R --to R --backend nosuch
 if [[ -c /dev/full ]]; then

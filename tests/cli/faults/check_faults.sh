@@ -110,7 +110,8 @@ again()
 again
 fails 1 'is of a run with another source or other options' \
     "$weft" reshard in.safetensors out --layout l.layout --memory-limit 8M -j 1 --resume
-fails 1 'give more memory or fewer jobs' "$weft" reshard "${options[@]}" -j 3 --resume
+fails 1 'give more memory or fewer jobs' \
+    "$weft" reshard in.safetensors out --layout l.layout --memory-limit 8M --verify -j 3 --resume
 touch -d '2001-01-01' in.safetensors
 fails 1 'is of a run with another source or other options' "$weft" reshard "${options[@]}" --resume
 json last_event "${options[@]}" -- 'it["event"] == "done" and it["resumed"] == 0'
