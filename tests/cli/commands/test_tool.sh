@@ -222,7 +222,6 @@ import sys
 trace = open(sys.argv[1], "rb").read()
 open(sys.argv[2], "wb").write(trace * (200000000 // len(trace)))' "$here/t.0" "$here/long"
 contains ' s left' estimates "$weft" trace "$here/long"
-contains ' s left' estimates "$weft" trace merge "$here/long" -o "$here/merged"
 rm "$here/long"
 is "" bash -c '"$@" 2>&1 >/dev/null' - "$weft" "${long[@]}"
 finish
