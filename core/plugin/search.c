@@ -111,6 +111,7 @@ static bool ends_with(const char *path, size_t length, const char *name)
  * weft beside it; a program that the core is linked into lies in PREFIX/bin. */
 static weft_status add_beside(struct wf_directories *list, const char *own_file)
 {
+    static const char *const libraries[] = {WEFT_LIBDIR, "lib"};
     const char *slash = strrchr(own_file, '/');
     size_t folder, parent;
 
@@ -122,8 +123,8 @@ static weft_status add_beside(struct wf_directories *list, const char *own_file)
         parent--;
     if (parent > 0) parent--;
     if (strcmp(slash, "/weft") != 0) WF_TRY(add_joined(list, own_file, folder, "/weft"));
-    if (ends_with(own_file, folder, WEFT_LIBDIR) || ends_with(own_file, folder, "lib"))
-        return WEFT_OK;
+    for (size_t i = 0; i < WF_COUNT(libraries); i++)
+        if (ends_with(own_file, folder, libraries[i])) return WEFT_OK;
     WF_TRY(add_joined(list, own_file, parent, "/" WEFT_LIBDIR "/weft"));
     if (strcmp(WEFT_LIBDIR, "lib") == 0) return WEFT_OK;
     return add_joined(list, own_file, parent, "/lib/weft"); /* the build tree */

@@ -8,6 +8,7 @@
  * not grow with the model.  In the end it compares the two checkpoints. */
 #include <weft/file.h>
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -174,9 +175,8 @@ static bool compare(const weft_checkpoint *in, const weft_checkpoint *small, con
         furthest = fmaxf(furthest, error);
         good = good && error <= 0.501F * scale;
     }
-    printf("%s: %llu bytes in place of %llu, within %g\n", name,
-           (unsigned long long)(is.bytes + of_scales.bytes), (unsigned long long)was.bytes,
-           (double)furthest);
+    printf("%s: %" PRIu64 " bytes in place of %" PRIu64 ", within %g\n", name,
+           is.bytes + of_scales.bytes, was.bytes, (double)furthest);
     free(before);
     free(scales);
     free(now);
