@@ -19,6 +19,7 @@ struct request {
     uint64_t memory_limit; /* bytes on a rank; 0: none */
     int64_t batch;         /* sequences of a step of a model; 0: not given */
     int64_t microbatches;  /* that make it; 0: the batch is not given */
+    uint32_t *stage_layers;
 };
 
 /* ---- options ---- */
@@ -66,7 +67,11 @@ static bool read_options(const struct cli_command *command, const struct cli_arg
                                              .straggler_size = sizeof *out->stragglers};
     if (cli_has(command, args, "fsdp")) out->options.flags = WEFT_PREDICTION_FSDP;
     if (cli_has(command, args, "ddp")) out->options.flags = WEFT_PREDICTION_DDP;
-    return read_stragglers(command, cli_value(command, args, "straggler"), out);
+    if (!read_stragglers(command, cli_value(command, args, "straggler"), out)) return false;
+    if (!schedule_stages(command, args, &out->stage_layers, &out->options.stage_count))
+        return false;
+    out->options.stage_layers = out->stage_layers;
+    return true;
 }
 
 /* The schedule of the mesh's pipeline; without one, a step has one microbatch unless told. */
@@ -308,6 +313,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
     if (!read_options(command, &args, &request)) return CLI_USAGE;
     if (cli_read_file(command, args.rest[0], &text, &exit_code))
         exit_code = simulate(command, &args, &request, text.data);
+    wf_free(request.stage_layers);
     wf_text_free(&text);
     return exit_code;
 }
@@ -327,6 +333,8 @@ const struct cli_command cli_step = {
             {"chunks", "V", "stages on each rank (default: 1 or 2, as the schedule needs)", 0},
             {"microbatches", "N",
              "microbatches of a step (default: twice the size of pp; 1 without pp)", 0},
+            {"stages", "LIST",
+             "layers of each stage, such as 5,6*10,5 (default: they are dealt evenly)", 0},
             {"costs", "T", "a cost table of `weft costs`, or a file (default: WEFT_COSTS)", 0},
             {"fsdp", NULL,
              "gather parameters and reduce gradients beside the compute of other layers, in each "

@@ -17,4 +17,9 @@ bool schedule_is_file(const char *word);
 bool schedule_read(const struct cli_command *command, const struct cli_args *args, const char *path,
                    weft_schedule **out, int *exit_code);
 
+/* Read --stages, the layers of each stage: "5,6*10,5" is 5, ten times 6, and 5.  Without the option
+ * *OUT is NULL.  False after printing an error.  The caller frees *OUT with wf_free. */
+bool schedule_stages(const struct cli_command *command, const struct cli_args *args, uint32_t **out,
+                     size_t *count);
+
 #endif

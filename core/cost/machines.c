@@ -39,7 +39,7 @@ static const weft_cost_table a100_80 = {
     .flops = 201000000,
     .peak = 312000000,
     .source = "flops fitted on Megatron-LM 175 B, selective recompute, 64 A100 (Korthikanti 2022); "
-              "15 other runs: mean error 4.1 %, at most 7.7 %; MFU of 312 TFLOP/s",
+              "15 other runs: mean error 4.1 %, at most 7.9 %; MFU of 312 TFLOP/s",
     GPU(4348, 3688, 4018, 44444, 577),
 };
 
@@ -48,7 +48,7 @@ static const weft_cost_table h100 = {
     .flops = 535000000,
     .peak = 989000000,
     .source = "flops fitted on Nemotron-4 340 B, 1536 H100 (arXiv 2406.11704); 17 other runs: mean "
-              "error 4.7 %, at most 17.0 %; MFU of 989 TFLOP/s",
+              "error 4.8 %, at most 17.0 %; MFU of 989 TFLOP/s",
     GPU(2703, 2302, 2502, 22222, 351),
 };
 

@@ -149,19 +149,19 @@ static uint64_t copies_of(const struct wf_step_gathers *gathers, const struct wf
 }
 
 weft_status wf_step_gathers_price(const struct wf_step_gathers *gathers, const weft_graph *graph,
-                                  const int32_t *owner, int32_t stages, uint64_t at_once,
-                                  weft_prediction_stage_info *out)
+                                  const int32_t *owner, const struct wf_step_deal *deal,
+                                  uint64_t at_once, weft_prediction_stage_info *out)
 {
     uint64_t *gathered = wf_alloc(((size_t)gathers->target_count + 1) * sizeof *gathered);
 
     if (gathered == NULL) return wf_fail_memory(gathers->target_count * sizeof *gathered);
-    for (int32_t s = 0; s < stages; s++) {
+    for (int32_t s = 0; s < deal->stages; s++) {
         memset(gathered, 0, gathers->target_count * sizeof *gathered);
         for (uint32_t i = 0; i < gathers->use_count; i++) {
             const struct wf_step_use *use = &gathers->uses[i];
             const struct wf_step_target *target = &gathers->targets[use->target];
             uint64_t copies = copies_of(
-                gathers, use, wf_step_share(&graph->lines[use->line], owner[use->line], s, stages));
+                gathers, use, wf_step_share(&graph->lines[use->line], owner[use->line], s, deal));
             uint64_t before = gathered[use->target];
             if (copies <= before) continue;
             gathered[use->target] = copies;

@@ -1,17 +1,19 @@
 /* model.c - the stages of a graph.
  *
- * Repeated lines are layers, which are dealt evenly to stages; if there are more stages than
- * layers, the last stages have none.  The other lines of the forward pass are in the first stage if
- * they come before the layers, and in the last stage if they come after; those of the backward pass
- * the other way round. */
+ * Repeated lines are layers.  Without a list of the layers of each stage they are dealt evenly; if
+ * there are more stages than layers, the last stages then have none.  The other lines of the
+ * forward pass are in the first stage if they come before the layers, and in the last stage if they
+ * come after; those of the backward pass the other way round. */
 #include "prediction/prediction.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 struct modeller {
     const weft_graph *graph;
     weft_prediction_stage_info *stages;
     int32_t count;
+    const struct wf_step_deal *deal;
     uint32_t *used;              /* by tensor: bit per phase whose lines use it */
     uint32_t *line_of;           /* by tensor: the line that makes it */
     uint32_t *first_user;        /* by tensor: the first line that uses it; 0: none does */
@@ -32,7 +34,7 @@ struct modeller {
 
 static uint64_t share_of(const struct modeller *m, uint32_t line, int32_t stage)
 {
-    return wf_step_share(&m->graph->lines[line], m->owner[line], stage, m->count);
+    return wf_step_share(&m->graph->lines[line], m->owner[line], stage, m->deal);
 }
 
 /* The first and the last repeated line of PHASE; false: PHASE has no repeated line. */
@@ -49,6 +51,30 @@ static bool find_layers(const weft_graph *g, uint8_t phase, uint32_t *first, uin
         found = true;
     }
     return found;
+}
+
+/* Every line of the layers is repeated as often as the stages have layers. */
+static weft_status check_deal(const struct modeller *m)
+{
+    uint64_t layers = 0;
+    bool repeated = false;
+
+    if (m->deal->layers == NULL) return WEFT_OK;
+    for (int32_t s = 0; s < m->count; s++)
+        layers += m->deal->layers[s];
+    for (uint32_t i = 0; i < m->graph->line_count; i++) {
+        const struct wf_graph_line *line = &m->graph->lines[i];
+        if (line->repeat < 2) continue;
+        repeated = true;
+        if (line->repeat != layers)
+            return wf_fail(WEFT_ERR_INVALID,
+                           "the stages have %" PRIu64 " layers in sum, and graph line %u is "
+                           "repeated %u times",
+                           layers, line->number, line->repeat);
+    }
+    if (repeated) return WEFT_OK;
+    return wf_fail(WEFT_ERR_INVALID,
+                   "the graph has no repeated layers (clause x32), which stages could share");
 }
 
 static weft_status place_lines(struct modeller *m)
@@ -375,14 +401,15 @@ static weft_status fill(struct modeller *m)
     const weft_graph *g = m->graph;
 
     find_uses(m);
+    WF_TRY(check_deal(m));
     WF_TRY(place_lines(m));
     place_params(m, false);
     place_updates(m);
     place_params(m, true);
     WF_TRY(wf_step_gathers_find(g, &m->gathers));
     if (m->sharded || gathers_by_layer(m))
-        WF_TRY(wf_step_gathers_price(&m->gathers, g, m->owner, m->count,
-                                     m->sharded ? UINT64_MAX : 2, m->stages));
+        WF_TRY(wf_step_gathers_price(&m->gathers, g, m->owner, m->deal, m->sharded ? UINT64_MAX : 2,
+                                     m->stages));
     for (uint32_t i = 0; i < g->line_count; i++) {
         WF_TRY(add_time(m, i));
         add_memory(m, i);
@@ -394,21 +421,22 @@ static weft_status fill(struct modeller *m)
     return WEFT_OK;
 }
 
-weft_status wf_step_model(const weft_graph *graph, int32_t stages, uint32_t flags,
+weft_status wf_step_model(const weft_graph *graph, const struct wf_step_deal *deal, uint32_t flags,
                           weft_prediction *out)
 {
     struct modeller m = {.graph = graph,
                          .stages = out->stages,
-                         .count = stages,
+                         .count = deal->stages,
+                         .deal = deal,
                          .sharded = out->info.sharded,
                          .flags = flags};
     weft_status status;
 
-    memset(out->stages, 0, (size_t)stages * sizeof *out->stages);
+    memset(out->stages, 0, (size_t)deal->stages * sizeof *out->stages);
     m.used = wf_calloc((size_t)graph->tensor_count + 1, sizeof *m.used);
     m.owner = wf_calloc((size_t)graph->line_count + 1, sizeof *m.owner);
-    m.phases = wf_calloc(3 * (size_t)stages, sizeof *m.phases);
-    m.passes = wf_calloc(2 * (size_t)stages, sizeof *m.passes);
+    m.phases = wf_calloc(3 * (size_t)deal->stages, sizeof *m.phases);
+    m.passes = wf_calloc(2 * (size_t)deal->stages, sizeof *m.passes);
     m.line_of = wf_calloc((size_t)graph->tensor_count + 1, sizeof *m.line_of);
     m.first_user = wf_calloc((size_t)graph->tensor_count + 1, sizeof *m.first_user);
     if (m.used != NULL && m.owner != NULL && m.phases != NULL && m.passes != NULL &&

@@ -12,6 +12,9 @@ static weft_status check_options(const weft_prediction_options *options)
         return wf_fail(WEFT_ERR_INVALID,
                        "flags is %#x; it is WEFT_PREDICTION_FSDP, WEFT_PREDICTION_DDP or 0",
                        options->flags);
+    if (options->stage_count > 0 && options->stage_layers == NULL)
+        return wf_fail(WEFT_ERR_INVALID, "stage_layers is NULL, and stage_count is %zu",
+                       options->stage_count);
     for (size_t i = 0; i < options->straggler_count; i++) {
         const weft_straggler *s = &options->stragglers[i];
         if (s->rank >= 0 && s->factor >= 1 && s->factor <= 1000) continue;

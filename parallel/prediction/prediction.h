@@ -20,6 +20,7 @@ struct weft_prediction {
     weft_timeline *timeline; /* of the slowest pipeline */
     weft_prediction_stage_info *stages;
     weft_prediction_rank_info *ranks; /* by coordinate on the axis of stages */
+    bool even;                        /* layers are dealt evenly to stages */
     uint32_t sync_axes; /* bit per axis of the inner mesh whose ranks wait for each other */
 };
 
@@ -31,6 +32,26 @@ double wf_step_flops(const weft_graph *graph, const struct wf_graph_line *line);
  * table gives it. */
 weft_status wf_step_compute_ns(const weft_graph *graph, const struct wf_graph_line *line,
                                uint64_t *out) WF_NODISCARD;
+
+/* ---- shares of stages ---- */
+
+/* How many of the layers each stage has. */
+struct wf_step_deal {
+    int32_t stages;
+    const uint32_t *layers; /* by stage; NULL: they are dealt evenly */
+};
+
+/* How many of the repetitions of LINE are in STAGE.  OWNER: the stage that has all of them; -1:
+ * LINE is in the layers. */
+static inline uint64_t wf_step_share(const struct wf_graph_line *line, int32_t owner, int32_t stage,
+                                     const struct wf_step_deal *deal)
+{
+    uint32_t count = (uint32_t)deal->stages;
+
+    if (owner >= 0) return owner == stage ? line->repeat : 0;
+    if (deal->layers != NULL) return deal->layers[stage];
+    return line->repeat / count + ((uint32_t)stage < line->repeat % count);
+}
 
 /* ---- gathers.c ---- */
 
@@ -45,11 +66,11 @@ struct wf_step_gathers {
 
 /* Find the moves of GRAPH, which is checked.  The caller frees *OUT, also after a failure. */
 weft_status wf_step_gathers_find(const weft_graph *graph, struct wf_step_gathers *out) WF_NODISCARD;
-/* Set `unshard` and `gathered` of the STAGES stages OUT; OWNER as in wf_step_share, by line.  A
- * rank has the gathered parameters of AT_ONCE layers at once. */
+/* Set `unshard` and `gathered` of the stages OUT; OWNER as in wf_step_share, by line.  A rank has
+ * the gathered parameters of AT_ONCE layers at once. */
 weft_status wf_step_gathers_price(const struct wf_step_gathers *gathers, const weft_graph *graph,
-                                  const int32_t *owner, int32_t stages, uint64_t at_once,
-                                  weft_prediction_stage_info *out) WF_NODISCARD;
+                                  const int32_t *owner, const struct wf_step_deal *deal,
+                                  uint64_t at_once, weft_prediction_stage_info *out) WF_NODISCARD;
 void wf_step_gathers_free(struct wf_step_gathers *gathers);
 
 /* ---- overlap.c ---- */
@@ -72,22 +93,11 @@ uint64_t wf_step_overlap(const struct wf_step_pass *pass);
 
 /* ---- model.c ---- */
 
-/* How many of the repetitions of LINE are in STAGE of STAGES.  OWNER: the stage that has all of
- * them; -1: they are dealt evenly. */
-static inline uint64_t wf_step_share(const struct wf_graph_line *line, int32_t owner, int32_t stage,
-                                     int32_t stages)
-{
-    uint32_t count = (uint32_t)stages;
-
-    if (owner >= 0) return owner == stage ? line->repeat : 0;
-    return line->repeat / count + ((uint32_t)stage < line->repeat % count);
-}
-
-/* Set the costs of the STAGES stages of OUT, and its layers, boundary and sync_axes, from GRAPH,
- * which is checked; OUT->stages has room for them.  If OUT->info.sharded, moves of parameters are
+/* Set the costs of the stages of OUT, and its layers, boundary and sync_axes, from GRAPH, which is
+ * checked; OUT->stages has room for those of DEAL.  If OUT->info.sharded, moves of parameters are
  * in `unshard`; otherwise they are in the times of F, I and W, beside compute as FLAGS say (enum
- * weft_prediction_flag). */
-weft_status wf_step_model(const weft_graph *graph, int32_t stages, uint32_t flags,
+ * weft_prediction_flag).  WEFT_ERR_INVALID: the layers of DEAL are not those of GRAPH. */
+weft_status wf_step_model(const weft_graph *graph, const struct wf_step_deal *deal, uint32_t flags,
                           weft_prediction *out) WF_NODISCARD;
 
 /* What a rank holds of STAGE from the beginning of the step to its end. */

@@ -76,7 +76,7 @@ weft_status wf_step_add_text(const weft_prediction *r, struct wf_text *out)
     wf_text_add(out, "costs: %s%s%s\n", r->info.costs, r->info.source[0] != '\0' ? ": " : "",
                 r->info.source);
     if (r->info.pipelines > 1) wf_text_add(out, "pipelines simulated: %d\n", r->info.pipelines);
-    if ((uint32_t)info.stages > r->info.layers && info.stages > 1)
+    if (r->even && (uint32_t)info.stages > r->info.layers && info.stages > 1)
         wf_text_add(out, "note: the graph has %u layer%s; stages from %u on have none\n",
                     r->info.layers, WF_PLURAL(r->info.layers), r->info.layers);
     if (r->info.unreduced > 0)

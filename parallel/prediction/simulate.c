@@ -346,6 +346,14 @@ static weft_status drop_reductions(struct simulator *s)
     return WEFT_OK;
 }
 
+static weft_status check_stages(const struct simulator *s)
+{
+    if (s->request->stage_count == 0 || s->request->stage_count == (size_t)s->info.stages)
+        return WEFT_OK;
+    return wf_fail(WEFT_ERR_INVALID, "layers are given for %zu stage%s, and the schedule has %d",
+                   s->request->stage_count, WF_PLURAL(s->request->stage_count), s->info.stages);
+}
+
 /* The schedule of the options; without one, 1F1B of twice as many microbatches as stages. */
 static weft_status set_schedule(struct simulator *s)
 {
@@ -363,7 +371,11 @@ static weft_status set_schedule(struct simulator *s)
 
 static weft_status run(struct simulator *s, weft_prediction_rank_info *ranks)
 {
-    WF_TRY(wf_step_model(s->graph, s->info.stages, s->request->flags, s->result));
+    const struct wf_step_deal deal = {
+        s->info.stages, s->request->stage_count > 0 ? s->request->stage_layers : NULL};
+
+    s->result->even = deal.layers == NULL;
+    WF_TRY(wf_step_model(s->graph, &deal, s->request->flags, s->result));
     WF_TRY(drop_reductions(s));
     WF_TRY(price_messages(s));
     WF_TRY(find_factors(s));
@@ -381,6 +393,7 @@ weft_status wf_step_simulate(const weft_graph *graph, const weft_prediction_opti
     weft_status status;
 
     WF_TRY(set_schedule(&s));
+    WF_TRY(check_stages(&s));
     out->mesh = weft_mesh_retain(graph->whole);
     out->costs = weft_cost_table_retain(graph->costs);
     out->stages = wf_calloc((size_t)s.info.stages, sizeof *out->stages);

@@ -142,8 +142,8 @@ table 4; MPT is llm-foundry's benchmarks. Their configurations are in
 **What is assumed.** The gradients of SC21 are reduced in f16. With f32 the mean error of `a100-80` would be
 {wide:.1f} %, and the largest {widest:.1f} %. The loss takes one pass over the logits for its value, and one for its
 gradient. N4 and L3 have 8 stages a rank. Their gradients are reduced, and their parameters gathered, beside no compute;
-MPT is predicted with `--fsdp`. B has dropout here, which it did not use, its layers are dealt evenly, and its table has
-a quarter of the rate between hosts. Flash attention takes the operations of the causal half, at the rate of the table.
+MPT is predicted with `--fsdp`. B has dropout here, which it did not use, and its table has a quarter of the rate
+between hosts. The first and the last rank of B and L3 have a layer less, as published. Flash attention takes the operations of the causal half, at the rate of the table.
 
 **Left out**, of runs whose configuration and time are public: MT-NLG 530 B, OPT 175 B and the Megatron-LM baseline of
 MegaScale (microbatch or recompute are not published); Llama 3 with 131,072 tokens (two versions of the paper print

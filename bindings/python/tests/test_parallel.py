@@ -503,6 +503,8 @@ def test_a_graph_gives_the_time_and_the_memory_of_a_step():
     assert json.loads(prediction.json())["time_ns"] == prediction.time and "step:" in str(prediction)
     assert json.loads(prediction.trace())["traceEvents"]
     assert weft.Prediction(graph, stragglers=[{"rank": 1, "factor": 2.0}]).time > prediction.time
+    uneven = weft.Prediction(graph, stage_layers=[3, 5])
+    assert [uneven.stage(i)["parameters"] for i in range(2)] == [3 * 256, 5 * 256]
     with pytest.raises(weft.InvalidError, match="3 ranks"):
         weft.Prediction(graph, schedule=weft.Schedule("1f1b", 3, 4))
     with pytest.raises(weft.ParseError):

@@ -49,6 +49,8 @@ typedef struct weft_prediction_options {
     const weft_straggler *stragglers; /* [straggler_count entries] */
     size_t straggler_size;            /* sizeof(weft_straggler) if STRAGGLERS is set */
     uint32_t flags;                   /* bits of enum weft_prediction_flag, at most one */
+    size_t stage_count;               /* stages of the schedule; 0: layers are dealt evenly */
+    const uint32_t *stage_layers;     /* [stage_count entries] layers of the graph in each stage */
 } weft_prediction_options;
 
 typedef struct weft_prediction weft_prediction;
@@ -56,9 +58,10 @@ typedef struct weft_prediction weft_prediction;
 /* Simulate a step of GRAPH, which is checked, on all ranks of its mesh, with the cost table of the
  * check.  OPTIONS may be NULL.  The caller releases *OUT.  WEFT_ERR_INVALID: GRAPH is not checked;
  * the schedule has another number of ranks than the axis `pp`; the graph has no layers that stages
- * could share; neither a clause nor the cost table gives the time of a line; times exceed 2^60 ns;
- * a straggler is not a rank, or more than 4096 ranks differ; or both flags are set, or
- * WEFT_PREDICTION_FSDP and the schedule has UNSHARD. */
+ * could share; `stage_count` is not the number of stages of the schedule, or the sum of
+ * `stage_layers` is not the number of layers; neither a clause nor the cost table gives the time of
+ * a line; times exceed 2^60 ns; a straggler is not a rank, or more than 4096 ranks differ; or both
+ * flags are set, or WEFT_PREDICTION_FSDP and the schedule has UNSHARD. */
 WEFT_API WEFT_NODISCARD weft_status weft_prediction_create(const weft_graph *graph,
                                                            const weft_prediction_options *options,
                                                            weft_prediction **out);

@@ -46,6 +46,17 @@ json step "$graph" --mesh pp=4,tp=1 --microbatches 4 --json -- '[one["forward_ns
     '[one["parameter_bytes"] for one in it["stage"]] == [256, 256, 0, 256] and it["stage"][2]["activation_bytes"] == 0'
 contains 'note: the graph has 2 layers; stages from 2 on have none' step "$graph" --mesh pp=4,tp=1 --microbatches 4
 lacks 'note:' step "$graph" --mesh pp=2,tp=1 --microbatches 4
+# --stages says how many layers each stage has.
+json step "$graph" --mesh pp=4,tp=1 --microbatches 4 --stages 0,2,0*2 --json -- \
+    '[one["forward_ns"] for one in it["stage"]] == [0, 2000, 0, 3000]' \
+    '[one["input_ns"] for one in it["stage"]] == [0, 2000, 0, 1000]' \
+    '[one["parameter_bytes"] for one in it["stage"]] == [0, 512, 0, 256]'
+lacks 'note:' step "$graph" --mesh pp=4,tp=1 --microbatches 4 --stages 0,1*2,0
+fails 1 'the stages have 3 layers in sum, and graph line 3 is repeated 2 times' step "$graph" --mesh pp=2,tp=1 --stages 1,2
+fails 1 'layers are given for 3 stages, and the schedule has 2' step "$graph" --mesh pp=2,tp=1 --stages 1,1,0
+for list in '' '1,' ',1' '1,,1' '1*0' '1*' 'x' '-1,3' '1*65537' '1 ,1' '99999999999999999999,1'; do
+    fails 2 '--stages takes the layers of each' step "$graph" --mesh pp=2,tp=1 --stages "$list"
+done
 # Without messages and reductions the time is that of the schedule.
 write 'mesh tp=1' 'input x f32[8,8] R' 'param w f32[8,8] R ; x8' 'y = linear(x, w) ; x8 ; time 1ms' \
     'phase backward' 'dx = matmul(y, w) ; x8 ; time 1ms' 'dw = einsum(y, x, eq="bn,bk->nk") ; x8 ; time 1ms' 'output dw'

@@ -111,6 +111,33 @@ TEST(an_axis_of_stages_has_a_schedule)
     weft_graph_release(&graph);
 }
 
+TEST(stages_have_the_layers_that_the_options_list)
+{
+    weft_graph *graph = graph_of(plain, "pp=2,tp=1", 0);
+    uint32_t given[] = {3, 5};
+    weft_prediction_options options = {
+        .struct_size = sizeof options, .stage_count = 2, .stage_layers = given};
+    weft_prediction *prediction = predict(graph, &options), *none = NULL;
+    weft_prediction_stage_info stage = {.struct_size = sizeof stage};
+
+    for (int32_t i = 0; i < 2; i++) {
+        ck_assert_int_eq(weft_prediction_stage_get(prediction, i, &stage), WEFT_OK);
+        ck_assert_uint_eq(stage.forward, 1000u * given[i]);
+        ck_assert_uint_eq(stage.optimizer, 256u * given[i]);
+    }
+    given[0] = 4;
+    ck_assert_int_eq(weft_prediction_create(graph, &options, &none), WEFT_ERR_INVALID);
+    ck_assert_ptr_nonnull(strstr(weft_last_error(), "9 layers"));
+    options.stage_count = 1;
+    ck_assert_int_eq(weft_prediction_create(graph, &options, &none), WEFT_ERR_INVALID);
+    ck_assert_ptr_nonnull(strstr(weft_last_error(), "for 1 stage, and"));
+    options = (weft_prediction_options){.struct_size = sizeof options, .stage_count = 2};
+    ck_assert_int_eq(weft_prediction_create(graph, &options, &none), WEFT_ERR_INVALID);
+    ck_assert_ptr_null(none);
+    weft_prediction_release(&prediction);
+    weft_graph_release(&graph);
+}
+
 TEST(slow_ranks_end_the_step_later)
 {
     weft_graph *graph = graph_of(plain, "pp=2,tp=1", 0);
