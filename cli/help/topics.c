@@ -55,6 +55,7 @@ static const char graph[] =
     "    keep NAME on AXIS=P         the placement of a tensor on one axis\n"
     "    memory SIZE                 the most that inputs and parameters may take on a rank\n"
     "    mixed                       inputs may have several dtypes\n"
+    "    recompute                   the backward pass computes this a second time\n"
     "    flops N, time T, alloc SIZE, free NAME, comm NAME   for `weft step` and `weft reorder`\n"
     "\n"
     "`weft check`, `weft reorder` and `weft step` read graphs; - is standard input.\n";

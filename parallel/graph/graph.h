@@ -54,9 +54,10 @@ struct wf_graph_tensor {
 struct wf_graph_line {
     uint32_t number; /* in the file, from 1 */
     uint8_t kind;
-    uint8_t phase; /* enum wf_graph_phase */
-    bool repeated; /* a clause gives `repeat` */
-    bool mixed;    /* the inputs may have several dtypes where the rule wants one */
+    uint8_t phase;  /* enum wf_graph_phase */
+    bool repeated;  /* a clause gives `repeat` */
+    bool mixed;     /* the inputs may have several dtypes where the rule wants one */
+    bool recompute; /* a line of the backward pass does what one of the forward pass has done */
     uint32_t repeat;
     const char *op;   /* CALL */
     const char *spec; /* INPUT and PARAM: the spec; OUTPUT and `to`: placements, or NULL */

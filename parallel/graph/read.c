@@ -5,7 +5,7 @@
  * ")" each with {
  * ";" clause }, and "#" begins a comment clause  = "x" N | "to" PLACEMENTS | "out" SHAPE { ","
  * SHAPE } | "flops" N | "flops" "auto" | "time" TIME | "alloc" SIZE | "free" NAME { "," NAME } |
- * "comm" NAME | "mixed" | "memory" SIZE | "keep" NAME "on" AXIS "=" PLACEMENT
+ * "comm" NAME | "mixed" | "recompute" | "memory" SIZE | "keep" NAME "on" AXIS "=" PLACEMENT
  *
  * A `;` in parentheses belongs to a placement. */
 #include "base/text/size.h"
@@ -135,6 +135,14 @@ static weft_status read_shapes(struct wf_graph_reader *r, struct wf_graph_line *
     return WEFT_OK;
 }
 
+static weft_status read_recompute(struct wf_graph_reader *r, struct wf_graph_line *line)
+{
+    if (line->phase != WF_GRAPH_BACKWARD)
+        return wf_scan_refuse(&r->scan, "graph", "recompute is for lines of the backward pass");
+    line->recompute = true;
+    return WEFT_OK;
+}
+
 static weft_status read_clause(struct wf_graph_reader *r, struct wf_graph_line *line)
 {
     bool found;
@@ -149,6 +157,8 @@ static weft_status read_clause(struct wf_graph_reader *r, struct wf_graph_line *
         line->mixed = true;
         return WEFT_OK;
     }
+    if (line->kind >= WF_GRAPH_CALL && wf_scan_word(&r->scan, "recompute"))
+        return read_recompute(r, line);
     if (line->kind >= WF_GRAPH_CALL && wf_graph_take_keyword(r, "out")) return read_shapes(r, line);
     if (line->kind >= WF_GRAPH_CALL && line->spec != NULL && wf_graph_take_keyword(r, "to"))
         return wf_scan_refuse(&r->scan, "graph", "the line has two clauses to");
@@ -156,7 +166,7 @@ static weft_status read_clause(struct wf_graph_reader *r, struct wf_graph_line *
         return wf_graph_take_text(r, &line->spec);
     return wf_graph_fail(r,
                          "a clause: x32, to S(0),R, out f32[4], flops auto, time 5us, alloc 64K, "
-                         "free x, comm dp, mixed, memory 60G, or keep w on tp=S(0)");
+                         "free x, comm dp, mixed, recompute, memory 60G, or keep w on tp=S(0)");
 }
 
 /* ---- lines ---- */

@@ -90,11 +90,13 @@ static void put_embedding_back(struct wf_model_writer *w)
 
 static void put_layer(struct wf_model_writer *w, bool again)
 {
+    w->repeats = again;
     wf_model_put_attention(w, again);
     if (w->model->sizes[WF_MODEL_EXPERTS] > 0)
         wf_model_put_experts(w, again);
     else
         wf_model_put_mlp(w, again);
+    w->repeats = false;
 }
 
 weft_status wf_model_add_graph(struct wf_model_writer *w)

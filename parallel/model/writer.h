@@ -52,6 +52,7 @@ struct wf_model_writer {
     int64_t samples;            /* of a microbatch, on all ranks */
     uint32_t sharding;          /* enum weft_model_sharding */
     uint32_t again;             /* bit per piece that the backward pass computes again */
+    bool repeats;               /* the lines that are written are such pieces */
     bool in_parts;              /* the ranks of tp hold parts of the sequence between products */
     const char *gradients;      /* their dtype */
     char layer[16];             /* " ; x32" */

@@ -263,8 +263,9 @@ static weft_status add_time(struct modeller *m, uint32_t index)
         if (line->phase == WF_GRAPH_UPDATE) stage->update += time;
         if (line->phase == WF_GRAPH_BACKWARD && weights) stage->weight += time;
         if (line->phase == WF_GRAPH_BACKWARD && !weights) stage->input += time;
-        if (line->phase != WF_GRAPH_UPDATE)
-            stage->flops += wf_step_flops(m->graph, line) * (double)share;
+        if (line->phase == WF_GRAPH_UPDATE) continue;
+        stage->flops += wf_step_flops(m->graph, line) * (double)share;
+        if (line->recompute) stage->recomputed += wf_step_flops(m->graph, line) * (double)share;
     }
     return WEFT_OK;
 }

@@ -67,12 +67,17 @@ weft_status wf_step_add_text(const weft_prediction *r, struct wf_text *out)
     wf_text_add(out, "memory: ");
     wf_text_bytes(out, r->info.peak);
     wf_text_add(out, " on the rank that holds most\n");
-    if (r->info.utilisation > 0)
+    if (r->info.hardware_utilisation > 0)
         wf_text_add(out,
                     "model FLOPs utilisation: %.1f %% of %.*f %s: operations of forward and "
                     "backward / (time * ranks)\n",
                     100 * r->info.utilisation, rate < 1e13, rate * (rate < 1e12 ? 1e-9 : 1e-12),
                     rate < 1e12 ? "GFLOP/s" : "TFLOP/s");
+    if (r->info.recomputed > 0 && r->info.hardware_utilisation > 0)
+        wf_text_add(out,
+                    "hardware FLOPs utilisation: %.1f %%: with operations that are computed "
+                    "again\n",
+                    100 * r->info.hardware_utilisation);
     wf_text_add(out, "costs: %s%s%s\n", r->info.costs, r->info.source[0] != '\0' ? ": " : "",
                 r->info.source);
     if (r->info.pipelines > 1) wf_text_add(out, "pipelines simulated: %d\n", r->info.pipelines);
@@ -109,7 +114,18 @@ static void add_stage(struct wf_json *json, const weft_prediction *r, int32_t in
     wf_json_uint(json, "activation_bytes", s->activation);
     wf_json_uint(json, "held_bytes", wf_step_held(s));
     wf_json_real(json, "flops", s->flops);
+    wf_json_real(json, "recomputed_flops", s->recomputed);
     wf_json_end(json, '}');
+}
+
+/* A share of the peak rate; null where that is not known. */
+static void add_share_of_peak(struct wf_json *json, const weft_prediction *r, const char *name,
+                              double share)
+{
+    if (r->info.hardware_utilisation > 0)
+        wf_json_real(json, name, share);
+    else
+        wf_json_null(json, name);
 }
 
 weft_status wf_step_add_json(const weft_prediction *r, struct wf_text *out)
@@ -135,11 +151,10 @@ weft_status wf_step_add_json(const weft_prediction *r, struct wf_text *out)
     wf_json_uint(&json, "peak_bytes", r->info.peak);
     wf_json_uint(&json, "boundary_bytes", r->info.boundary);
     wf_json_real(&json, "flops", r->info.flops);
+    wf_json_real(&json, "recomputed_flops", r->info.recomputed);
     wf_json_uint(&json, "flops_per_s", (uint64_t)r->info.peak_flops);
-    if (r->info.utilisation > 0)
-        wf_json_real(&json, "utilisation", r->info.utilisation);
-    else
-        wf_json_null(&json, "utilisation");
+    add_share_of_peak(&json, r, "utilisation", r->info.utilisation);
+    add_share_of_peak(&json, r, "hardware_utilisation", r->info.hardware_utilisation);
     wf_json_string(&json, "costs", r->info.costs);
     wf_json_string(&json, "costs_source", r->info.source);
     wf_json_int(&json, "pipelines", r->info.pipelines);

@@ -256,7 +256,7 @@ static weft_status run_pipeline(struct simulator *s, int32_t k, weft_prediction_
 static void summarize(struct simulator *s)
 {
     weft_prediction *r = s->result;
-    double rate = (double)weft_cost_table_peak_flops(s->graph->costs), work = 0;
+    double rate = (double)weft_cost_table_peak_flops(s->graph->costs), work = 0, again = 0;
     uint64_t idle = 0;
 
     r->info.ranks = weft_mesh_size(r->mesh);
@@ -268,8 +268,10 @@ static void summarize(struct simulator *s)
     r->info.source = weft_cost_table_source(r->costs);
     for (int32_t i = 0; i < s->info.stages; i++)
         r->stages[i].rank = weft_schedule_rank_of(r->schedule, i);
-    for (int32_t i = 0; i < s->info.stages; i++)
+    for (int32_t i = 0; i < s->info.stages; i++) {
         work += r->stages[i].flops * s->info.microbatches;
+        again += r->stages[i].recomputed * s->info.microbatches;
+    }
     for (int32_t p = 0; p < s->info.ranks; p++) {
         uint64_t used = wf_add_capped(r->ranks[p].busy, r->ranks[p].update);
         idle += r->info.time > used ? r->info.time - used : 0;
@@ -278,8 +280,12 @@ static void summarize(struct simulator *s)
     }
     r->info.bubble = idle / (uint64_t)s->info.ranks;
     r->info.flops = work * weft_mesh_size(s->graph->mesh);
-    if (rate > 0 && r->info.time > 0)
-        r->info.utilisation = work / s->info.ranks / (rate * (double)r->info.time * 1e-9);
+    r->info.recomputed = again * weft_mesh_size(s->graph->mesh);
+    if (rate > 0 && r->info.time > 0) {
+        double possible = rate * (double)r->info.time * 1e-9 * s->info.ranks;
+        r->info.utilisation = (work - again) / possible;
+        r->info.hardware_utilisation = work / possible;
+    }
 }
 
 /* ---- what the schedule has ---- */

@@ -77,9 +77,11 @@ typedef struct weft_prediction_info {
     uint64_t peak;    /* bytes on the rank that holds most */
     uint64_t boundary;  /* bytes that a stage sends to the next */
     double flops;       /* of the step, of all ranks: operations of forward and backward */
-    double peak_flops;  /* operations per second of which `utilisation` is a share; 0: not known */
-    double utilisation; /* flops / (time * peak_flops * ranks); 0: not known */
-    int32_t ranks;      /* of the mesh */
+    double recomputed;  /* of these, operations of lines with the clause `recompute` */
+    double peak_flops;  /* operations per second of a rank at most; 0: not known */
+    double utilisation; /* of the model: (flops - recomputed) / (time * peak_flops * ranks) */
+    double hardware_utilisation; /* flops / (time * peak_flops * ranks); 0: not known */
+    int32_t ranks;               /* of the mesh */
     int32_t stages, pipeline_ranks, microbatches;
     uint32_t layers;    /* that stages share; 0: the graph has no repeated lines */
     int32_t pipelines;  /* simulated one by one, because ranks differ */
@@ -105,8 +107,9 @@ typedef struct weft_prediction_stage_info {
     uint64_t parameters;             /* parameters that forward and backward read */
     uint64_t optimizer;              /* parameters that only the update reads */
     uint64_t gradients;
-    double flops; /* of F, I and W */
-    int32_t rank; /* on the axis `pp` */
+    double flops;      /* of F, I and W */
+    double recomputed; /* of these, operations of lines with the clause `recompute` */
+    int32_t rank;      /* on the axis `pp` */
 } weft_prediction_stage_info;
 
 /* Copy the figures of STAGE to *OUT, whose struct_size the caller sets.  WEFT_ERR_INVALID: there is

@@ -57,6 +57,14 @@ fails 1 'layers are given for 3 stages, and the schedule has 2' step "$graph" --
 for list in '' '1,' ',1' '1,,1' '1*0' '1*' 'x' '-1,3' '1*65537' '1 ,1' '99999999999999999999,1'; do
     fails 2 '--stages takes the layers of each' step "$graph" --mesh pp=2,tp=1 --stages "$list"
 done
+# Recomputed operations count for the hardware's utilisation, not for the model's.
+write 'mesh tp=1' 'input x f32[8,8] R' 'param w f32[8,8] R ; x2' 'y = linear(x, w) ; x2 ; time 1us' 'phase backward' \
+    'z = linear(x, w) ; x2 ; time 1us ; recompute' 'dx = matmul(z, w) ; x2 ; time 1us' 'output dx'
+json step "$graph" --costs h100 --json -- 'it["flops"] == 3 * 2 * 2 * 512 and it["recomputed_flops"] == it["flops"] / 3' \
+    'abs(it["utilisation"] / it["hardware_utilisation"] - 2 / 3) < 1e-9' 'it["stage"][0]["recomputed_flops"] == 2 * 2 * 512'
+contains 'hardware FLOPs utilisation: ' step "$graph" --costs h100
+sed -i '4s/$/ ; recompute/' "$graph"
+fails 1 'recompute is for lines of the backward pass' step "$graph"
 # Without messages and reductions the time is that of the schedule.
 write 'mesh tp=1' 'input x f32[8,8] R' 'param w f32[8,8] R ; x8' 'y = linear(x, w) ; x8 ; time 1ms' \
     'phase backward' 'dx = matmul(y, w) ; x8 ; time 1ms' 'dw = einsum(y, x, eq="bn,bk->nk") ; x8 ; time 1ms' 'output dw'
