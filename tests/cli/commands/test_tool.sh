@@ -124,7 +124,7 @@ while read -r placement; do
     *) expect 0 "" "$weft" layout --mesh 4 --placements "f32[48] $placement" ;;
     esac
 done < <(format spec | sed -n 's/^\([A-Z][^ ]*\)  .*/\1/p')
-format graph | grep -v '^xN\|^to P\|^out f\|^keep\|^memory\|^mixed\|^flops' >"$here/topic.graph"
+format graph | grep -v '^xN\|^to P\|^out f\|^keep\|^memory\|^mixed\|^recompute\|^flops' >"$here/topic.graph"
 contains 'layer_norm' "$weft" check "$here/topic.graph"
 format costs >"$here/topic.costs"
 contains 'by the cost table my-cluster' "$weft" plan --mesh 2 --from "f32[8] R" --to "S(0)" --costs "$here/topic.costs"
