@@ -4,9 +4,9 @@
 Holds for core: a module includes itself, the public headers and the modules its line lists; a line
 lists only modules above it; pure modules include no system header with an effect.  Holds for files, parallel and kit: a
 module includes itself, the public headers, the modules its line lists, core/kit, and of core/base the
-headers without state of the process.  Holds elsewhere:
+headers without state of the process, and core/outside.  Holds elsewhere:
 a plugin includes of weft nothing but weft_plugin.h and core/kit, the tool, the examples and the benchmarks
-include public headers and their own (the tool also core/base and core/kit, and DTensor's planners in bench what
+include public headers and their own (the tool also core/base, core/kit and core/outside, and DTensor's planners in bench what
 makes plans), no folder of the tool includes another that includes it, and only core/config reads
 the environment.
 """
@@ -95,7 +95,7 @@ def check_upper_include(path, text, match, module, layers):
         library = ROOT / path.relative_to(ROOT).parts[0]
         if not (path.parent / header).exists() and not (library / header).exists():
             complain(path, text, match.start(), f'"{header}" is not in {module}; write "module/{header}"')
-    elif target not in allowed | {module, "base", "kit"}:
+    elif target not in allowed | {module, "base", "kit", "outside"}:
         complain(path, text, match.start(), f"{module} may not include {target}")
 
 

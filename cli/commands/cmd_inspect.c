@@ -88,7 +88,7 @@ static void add_tensor(struct wf_text *out, const weft_checkpoint_tensor_info *t
     wf_text_add(out, "%-8s %-20s ", tensor->dtype_name, shape.data != NULL ? shape.data : "");
     wf_text_free(&shape);
     if (tensor->spec != NULL) {
-        describe_placements(tensor->spec, &shape);
+        wf_text_placements(&shape, tensor->spec);
         wf_text_add(out, "%-12s ", shape.data != NULL ? shape.data : "");
         wf_text_free(&shape);
     }
@@ -125,7 +125,7 @@ static weft_status add_text(struct wf_text *out, const weft_checkpoint *in,
     wf_text_add(out, ", %zu file%s", all->files, WF_PLURAL(all->files));
     if (all->mesh != NULL) {
         wf_text_add(out, ", mesh ");
-        describe_mesh(all->mesh, out);
+        wf_text_mesh(out, all->mesh);
     }
     if (all->others > 0)
         wf_text_add(out, ", %zu item%s that %s not read", all->others, WF_PLURAL(all->others),

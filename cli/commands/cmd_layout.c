@@ -90,7 +90,7 @@ static bool convert_order(weft_status (*convert)(const weft_spec *, weft_spec **
     weft_spec *other = NULL;
     bool is_other = convert(spec, &other) == WEFT_OK && other != spec;
 
-    if (is_other) describe_placements(other, placements);
+    if (is_other) wf_text_placements(placements, other);
     weft_spec_release(&other);
     return is_other;
 }

@@ -136,7 +136,7 @@ static weft_status plan_change(struct loss *loss, const struct change *change,
     weft_status status = weft_mesh_follow(weft_spec_mesh(loss->spec), change->now,
                                           change->old_ranks, policy, axis, &mesh);
 
-    describe_placements(loss->spec, &same);
+    wf_text_placements(&same, loss->spec);
     if (status == WEFT_OK) status = wf_text_status(&same);
     if (status == WEFT_OK) {
         status =
@@ -230,11 +230,11 @@ static void add_next(struct wf_text *text, const weft_plan *plan)
 
     if (plan == NULL || weft_plan_get(plan, &info) != WEFT_OK) return;
     wf_text_add(text, "the next mesh is ");
-    describe_mesh(weft_spec_mesh(info.to), text);
+    wf_text_mesh(text, weft_spec_mesh(info.to));
     wf_text_add(text, ", with ");
-    describe_placements(info.to, text);
+    wf_text_placements(text, info.to);
     wf_text_add(text, "\n\n");
-    describe_plan(plan, text);
+    WF_TEXT_PRINT(text, weft_plan_print, plan);
 }
 
 static void add_text(struct wf_text *text, const struct loss *loss)

@@ -72,7 +72,7 @@ static int print(const struct cli_command *command, const struct request *reques
     if (as_json) {
         status = add_json(&text, answer);
     } else {
-        describe_plan(answer->plan, &text);
+        WF_TEXT_PRINT(&text, weft_plan_print, answer->plan);
         add_runner_up(&text, request, answer);
         wf_text_add(&text, "planned in ");
         wf_text_time(&text, answer->plan_ns);

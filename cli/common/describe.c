@@ -2,66 +2,6 @@
 #include "common/describe.h"
 
 #include <inttypes.h>
-#include <string.h>
-
-/* ---- what the library prints ---- */
-
-typedef weft_status printer(const void *object, char *text, size_t size, size_t *needed);
-
-static weft_status print_mesh(const void *object, char *text, size_t size, size_t *needed)
-{
-    return weft_mesh_print(object, text, size, needed);
-}
-
-static weft_status print_spec(const void *object, char *text, size_t size, size_t *needed)
-{
-    return weft_spec_print(object, text, size, needed);
-}
-
-static weft_status print_plan(const void *object, char *text, size_t size, size_t *needed)
-{
-    return weft_plan_print(object, text, size, needed);
-}
-
-/* Append the text that PRINT writes for OBJECT.  If AFTER is not NULL, only the part behind its
- * first occurrence. */
-static void append(printer *print, const void *object, const char *after, struct wf_text *out)
-{
-    size_t length = 0;
-    char *buffer = NULL;
-    const char *text;
-
-    if (print(object, NULL, 0, &length) == WEFT_OK) buffer = wf_alloc(length + 1);
-    if (buffer == NULL || print(object, buffer, length + 1, NULL) != WEFT_OK) {
-        out->failed = true;
-    } else {
-        text = after != NULL ? strstr(buffer, after) : buffer;
-        if (text != NULL) wf_text_add(out, "%s", text + (after != NULL ? strlen(after) : 0));
-    }
-    wf_free(buffer);
-}
-
-void describe_mesh(const weft_mesh *mesh, struct wf_text *out)
-{
-    append(print_mesh, mesh, NULL, out);
-}
-
-void describe_spec(const weft_spec *spec, struct wf_text *out)
-{
-    append(print_spec, spec, NULL, out);
-}
-
-void describe_placements(const weft_spec *spec, struct wf_text *out)
-{
-    append(print_spec, spec, "] ", out);
-}
-
-void describe_plan(const weft_plan *plan, struct wf_text *out)
-{
-    append(print_plan, plan, NULL, out);
-}
-
-/* ---- the rest ---- */
 
 void describe_shape(int32_t dims, const int64_t *shape, struct wf_text *out)
 {
@@ -150,7 +90,7 @@ void describe_json_mesh(struct wf_json *json, const char *key, const weft_mesh *
 {
     struct wf_text text = {0};
 
-    describe_mesh(mesh, &text);
+    wf_text_mesh(&text, mesh);
     take(json, key, &text);
 }
 
@@ -158,7 +98,7 @@ void describe_json_placements(struct wf_json *json, const char *key, const weft_
 {
     struct wf_text text = {0};
 
-    describe_placements(spec, &text);
+    wf_text_placements(&text, spec);
     take(json, key, &text);
 }
 

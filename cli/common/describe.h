@@ -1,17 +1,15 @@
-/* describe.h - meshes, layouts and steps as text, appended to a growing string. */
+/* describe.h - shapes, runs and steps as text, appended to a growing string; outside/texts.h has
+ * meshes and layouts. */
 #ifndef WEFT_CLI_COMMON_DESCRIBE_H
 #define WEFT_CLI_COMMON_DESCRIBE_H
 
 #include "base/base.h"
+#include "outside/texts.h"
 #include "weft/weft.h"
 
-void describe_mesh(const weft_mesh *mesh, struct wf_text *out);               /* dp=2,tp=4 */
-void describe_spec(const weft_spec *spec, struct wf_text *out);               /* f32[4,6] S(0),R */
-void describe_placements(const weft_spec *spec, struct wf_text *out);         /* S(0),R */
 void describe_shape(int32_t dims, const int64_t *shape, struct wf_text *out); /* [4,6] */
 /* The indices of RANK's shard, 0-3,8 x 0-15, of each dimension at most six runs; "none". */
 void describe_runs(const weft_spec *spec, int32_t rank, struct wf_text *out);
-void describe_plan(const weft_plan *plan, struct wf_text *out);           /* all lines */
 void describe_step(const weft_plan_step_info *step, struct wf_text *out); /* all-gather over tp */
 void describe_travel(const weft_plan_step_info *step,
                      struct wf_text *out); /* a rank receives ... */

@@ -66,11 +66,11 @@ static double add_heading(const struct picture *picture, struct wf_text *text)
     struct wf_text title = {0}, note = {0}, meaning = {0};
     double width;
 
-    describe_placements(spec, &title);
+    wf_text_placements(&title, spec);
     wf_text_add(&note, "%s", weft_dtype_name(weft_spec_dtype(spec)));
     describe_shape(weft_spec_dims(spec), weft_spec_shape(spec), &note);
     wf_text_add(&note, " on mesh ");
-    describe_mesh(weft_spec_mesh(spec), &note);
+    wf_text_mesh(&note, weft_spec_mesh(spec));
     if (note.length > 80 && !note.failed) { /* a mesh with a long list of ranks */
         memcpy(note.data + 77, "...", 4);
         note.length = 80;

@@ -9,9 +9,9 @@
 static weft_status spec_text(const weft_spec *spec, bool placements, struct wf_text *out)
 {
     if (placements)
-        describe_placements(spec, out);
+        wf_text_placements(out, spec);
     else
-        describe_spec(spec, out);
+        wf_text_spec(out, spec);
     return wf_text_status(out);
 }
 

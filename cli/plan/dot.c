@@ -8,9 +8,9 @@ static void add_node(const weft_spec *spec, uint32_t number, bool with_dtype, st
 {
     wf_text_add(out, "  layout%u [label=\"", number);
     if (with_dtype) wf_text_add(out, "%s ", weft_dtype_name(weft_spec_dtype(spec)));
-    describe_placements(spec, out);
+    wf_text_placements(out, spec);
     wf_text_add(out, "\\n");
-    describe_mesh(weft_spec_mesh(spec), out);
+    wf_text_mesh(out, weft_spec_mesh(spec));
     wf_text_add(out, "\"];\n");
 }
 

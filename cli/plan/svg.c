@@ -76,12 +76,12 @@ static void add_card(const weft_spec *spec, int top, struct wf_text *out)
         picture_free(&picture);
     }
     wf_text_add(out, "<text x=\"%d\" y=\"%d\" class=\"title\">", MARGIN + GRID + 32, top + 48);
-    describe_placements(spec, out);
+    wf_text_placements(out, spec);
     wf_text_add(out, "</text>\n<text x=\"%d\" y=\"%d\" class=\"note\">%s", MARGIN + GRID + 32,
                 top + 74, weft_dtype_name(weft_spec_dtype(spec)));
     describe_shape(weft_spec_dims(spec), weft_spec_shape(spec), out);
     wf_text_add(out, " on mesh ");
-    describe_mesh(weft_spec_mesh(spec), out);
+    wf_text_mesh(out, weft_spec_mesh(spec));
     wf_text_add(out, "%s</text>\n", all_labels ? "" : "; rank numbers do not fit");
 }
 

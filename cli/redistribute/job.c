@@ -206,7 +206,7 @@ static weft_status measure(struct rank *rank, struct job_outcome *out)
 weft_status job_describe(const struct planned *planned, enum plan_form form, struct wf_text *out)
 {
     if (form == PLAN_JSON) return planned_add_members(planned, out);
-    describe_plan(planned->plan, out);
+    WF_TEXT_PRINT(out, weft_plan_print, planned->plan);
     return wf_text_status(out);
 }
 

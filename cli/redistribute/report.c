@@ -99,7 +99,7 @@ static void add_words(struct wf_text *text, const struct report *report)
     describe_shape(weft_spec_dims(request->from), weft_spec_shape(request->from), text);
     wf_text_add(text, " is right on %s%d rank%s of ", size == 1 ? "" : "all ", size,
                 WF_PLURAL(size));
-    describe_mesh(request->to_mesh, text);
+    wf_text_mesh(text, request->to_mesh);
     if (!report->simulated) {
         wf_text_add(text, ", by %s, %s, with ", report->outcome.backend,
                     report->outcome.one_sided ? "one-sided" : "packed");

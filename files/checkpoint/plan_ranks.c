@@ -3,6 +3,7 @@
  * If every shard is one box, the files also have the metadata of DCP's sharded safetensors, so that
  * PyTorch reads them. */
 #include "writer.h"
+#include "outside/texts.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -30,22 +31,6 @@ static bool are_boxes(const weft_checkpoint_writer *writer)
     return true;
 }
 
-/* "S(0),R" of a spec, whose text is "bf16[4096,4096] S(0),R". */
-static weft_status add_placements(const weft_spec *spec, struct wf_text *out)
-{
-    size_t length = 0;
-    weft_status status;
-    char *text;
-
-    WF_TRY(weft_spec_print(spec, NULL, 0, &length));
-    text = wf_alloc(length + 1);
-    if (text == NULL) return wf_fail_memory(length + 1);
-    status = weft_spec_print(spec, text, length + 1, NULL);
-    if (status == WEFT_OK) wf_text_add(out, "%s", strchr(text, ' ') + 1);
-    wf_free(text);
-    return status;
-}
-
 /* {"NAME":"BF16[4096,4096] S(0),R"} */
 static weft_status add_specs(const weft_checkpoint_writer *writer, struct wf_text *out)
 {
@@ -57,7 +42,7 @@ static weft_status add_specs(const weft_checkpoint_writer *writer, struct wf_tex
         wf_text_add(out, ":\"%s", wf_file_dtype(tensor->dtype)->name);
         wf_shape_add_text(tensor->dims, tensor->shape, out);
         wf_text_char(out, ' ');
-        WF_TRY(add_placements(tensor->spec, out));
+        wf_text_placements(out, tensor->spec);
         wf_text_char(out, '"');
     }
     wf_text_char(out, '}');
@@ -185,21 +170,17 @@ static weft_status plan_files(weft_checkpoint_writer *writer, const char *mesh, 
 
 weft_status wf_writer_plan_ranks(weft_checkpoint_writer *writer)
 {
-    struct wf_text specs = {0};
+    struct wf_text mesh = {0}, specs = {0};
     weft_status status;
-    size_t length = 0;
-    char *mesh;
 
     writer->headers = wf_calloc(writer->output.count, sizeof *writer->headers);
     if (writer->headers == NULL)
         return wf_fail_memory(writer->output.count * sizeof *writer->headers);
-    WF_TRY(weft_mesh_print(writer->mesh, NULL, 0, &length));
-    mesh = wf_alloc(length + 1);
-    if (mesh == NULL) return wf_fail_memory(length + 1);
-    status = weft_mesh_print(writer->mesh, mesh, length + 1, NULL);
+    wf_text_mesh(&mesh, writer->mesh);
+    status = wf_text_status(&mesh);
     if (status == WEFT_OK) status = add_specs(writer, &specs);
-    if (status == WEFT_OK) status = plan_files(writer, mesh, specs.data);
+    if (status == WEFT_OK) status = plan_files(writer, mesh.data, specs.data);
     wf_text_free(&specs);
-    wf_free(mesh);
+    wf_text_free(&mesh);
     return status;
 }

@@ -49,7 +49,7 @@ static weft_status apply_keeps(const weft_graph *g, int32_t tensor, bool written
         int32_t axis;
         if (k->tensor != (uint32_t)tensor) continue;
         status = weft_mesh_find_axis(g->mesh, k->axis, &axis);
-        wf_graph_add_placements(*spec, &before);
+        wf_text_placements(&before, *spec);
         if (status == WEFT_OK) status = wf_text_status(&before);
         for (int32_t a = 0; status == WEFT_OK && a < weft_mesh_axes(g->mesh); a++) {
             wf_text_add(&with, "%s", a > 0 ? "," : "");

@@ -16,6 +16,7 @@
 
 #include "base/base.h"
 #include "kit/print.h"
+#include "outside/texts.h"
 #include "style/style.h"
 #include "weft/graph.h"
 #include "weft/ops.h"
@@ -135,13 +136,6 @@ weft_status wf_graph_check_batch(const weft_graph *g) WF_NODISCARD;
 /* Find the layouts of all lines.  STRICT: lines that need a move get an error.  A line that cannot
  * be run ends the check; the error text begins with its number. */
 weft_status wf_graph_check_lines(weft_graph *g, bool strict) WF_NODISCARD;
-
-/* ---- describe.c ---- */
-
-/* Append "f32[4,6] S(0),R", its placements alone, or "dp=2,tp=4". */
-void wf_graph_add_spec(const weft_spec *spec, struct wf_text *out);
-void wf_graph_add_placements(const weft_spec *spec, struct wf_text *out);
-void wf_graph_add_mesh(const weft_mesh *mesh, struct wf_text *out);
 
 /* ---- print.c ---- */
 

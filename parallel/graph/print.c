@@ -42,9 +42,9 @@ static weft_status add_text_move(const char *name, const weft_plan_info *info, v
     struct wf_text *out = argument;
 
     wf_text_add(out, "        move %s from ", name);
-    wf_graph_add_placements(info->from, out);
+    wf_text_placements(out, info->from);
     wf_text_add(out, " to ");
-    wf_graph_add_placements(info->to, out);
+    wf_text_placements(out, info->to);
     wf_text_add(out, ": ");
     wf_text_bytes(out, info->bytes_received_max);
     wf_text_add(out, ", ");
@@ -62,11 +62,11 @@ static weft_status add_line(const weft_graph *g, const struct wf_graph_line *lin
     if (line->kind <= WF_GRAPH_OUTPUT) {
         const struct wf_graph_tensor *t = &g->tensors[line->outputs[0]];
         wf_text_add(out, "%s %s: ", words[line->kind], t->name);
-        wf_graph_add_spec(t->spec, out);
+        wf_text_spec(out, t->spec);
     } else {
         for (uint32_t i = 0; i < line->output_count; i++) {
             wf_text_add(out, "%s%s: ", i > 0 ? ", " : "", name_of(g, line->outputs[i]));
-            wf_graph_add_spec(spec_of(g, line, i), out);
+            wf_text_spec(out, spec_of(g, line, i));
         }
         wf_text_add(out, " = %s(", line->op);
         for (uint32_t i = 0; i < line->input_count; i++)
@@ -109,7 +109,7 @@ static void json_spec(struct wf_json *json, const char *key, const weft_spec *sp
 {
     struct wf_text text = {0};
 
-    if (spec != NULL) wf_graph_add_spec(spec, &text);
+    if (spec != NULL) wf_text_spec(&text, spec);
     wf_json_string(json, key, text.data);
     json->out->failed = json->out->failed || text.failed;
     wf_text_free(&text);
@@ -165,7 +165,7 @@ weft_status wf_graph_add_json(const weft_graph *g, struct wf_text *out)
     struct wf_json json = {.out = out};
     struct wf_text mesh = {0};
 
-    wf_graph_add_mesh(g->mesh, &mesh);
+    wf_text_mesh(&mesh, g->mesh);
     wf_json_begin(&json, NULL, '{');
     wf_json_string(&json, "mesh", mesh.data);
     out->failed = out->failed || mesh.failed;

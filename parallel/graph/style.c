@@ -46,7 +46,7 @@ static weft_status set_entry(const weft_graph *g, const struct wf_graph_tensor *
 {
     struct wf_text placements = {0};
 
-    wf_graph_add_placements(tensor->spec, &placements);
+    wf_text_placements(&placements, tensor->spec);
     out->name = tensor->name;
     out->pattern = longest_pattern(g, tensor->name);
     return wf_text_take(&placements, &out->placements);
@@ -118,7 +118,7 @@ static weft_status add_entries(const weft_graph *g, struct entry *entries, size_
     name_ambiguous(entries, count);
     order_entries(entries, count);
     wf_text_add(out, "mesh ");
-    wf_graph_add_mesh(g->mesh, out);
+    wf_text_mesh(out, g->mesh);
     wf_text_char(out, '\n');
     for (size_t i = 0; i < count; i++)
         if (i == 0 || strcmp(entries[i].pattern, entries[i - 1].pattern) != 0)

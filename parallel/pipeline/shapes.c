@@ -2,6 +2,7 @@
 #include "pipeline.h"
 
 #include "base/number.h"
+#include "outside/texts.h"
 
 #include <string.h>
 
@@ -185,14 +186,8 @@ static weft_status ask(weft_pipeline *pipeline, int32_t stage)
 static weft_status write_boundary(const struct wf_boundary *boundary, struct wf_text *out)
 {
     for (size_t i = 0; i < boundary->values.count; i++) {
-        const weft_pipeline_tensor *tensor = &boundary->tensors[i];
-        size_t needed = 0;
-
-        WF_TRY(weft_spec_print(tensor->spec, NULL, 0, &needed));
-        wf_text_char(out, tensor->without_gradient ? '-' : '+');
-        if (!wf_text_reserve(out, needed + 1)) break;
-        WF_TRY(weft_spec_print(tensor->spec, out->data + out->length, needed + 1, NULL));
-        out->length += needed;
+        wf_text_char(out, boundary->tensors[i].without_gradient ? '-' : '+');
+        wf_text_spec(out, boundary->tensors[i].spec);
         wf_text_char(out, '\n');
     }
     return wf_text_status(out);

@@ -1,6 +1,7 @@
 /* digest.c - a number for all that decides what a run of resharding writes, and from what. */
 #include "checkpoint/reshard/journal.h"
 #include "checkpoint/rules/view.h"
+#include "outside/texts.h"
 
 #include <string.h>
 
@@ -62,16 +63,13 @@ static uint64_t add_checkpoint(uint64_t digest, const weft_checkpoint *from)
 
 static weft_status add_mesh(uint64_t *digest, const weft_mesh *mesh)
 {
-    size_t length = 0;
+    struct wf_text text = {0};
     weft_status status;
-    char *text;
 
-    WF_TRY(weft_mesh_print(mesh, NULL, 0, &length));
-    text = wf_alloc(length + 1);
-    if (text == NULL) return wf_fail_memory(length + 1);
-    status = weft_mesh_print(mesh, text, length + 1, NULL);
-    if (status == WEFT_OK) *digest = add_text(*digest, text);
-    wf_free(text);
+    wf_text_mesh(&text, mesh);
+    status = wf_text_status(&text);
+    if (status == WEFT_OK) *digest = add_text(*digest, text.data);
+    wf_text_free(&text);
     return status;
 }
 
