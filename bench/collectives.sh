@@ -21,22 +21,13 @@ if [ "${1-}" = --hosts ]; then
     exec "$(dirname "$0")/hosts.sh" "$@"
 fi
 while [ $# -gt 0 ]; do
-    case $1 in
-    --json) json=--json ;;
-    --rounds) rounds=$2; shift ;;
-    --budget-ms) budget_ms=$2; shift ;;
-    --build) build=$2; shift ;;
-    --ranks) ranks_list=$2; shift ;;
-    *) sed -n '2,10s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
-    esac
-    shift
+    take_option "$@" || { sed -n '2,10s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+    shift "$taken"
 done
 
 begin collectives
 mkdir "$work/rows"
 cores=$(nproc)
-
-leave_out() { say "$1 left out: $2"; echo "$1: $2" >>"$work/left-out"; }
 
 # need COMMAND-OR-FILE PACKAGE...
 need() {

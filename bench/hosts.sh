@@ -19,17 +19,12 @@ cables="full 10gbit 1gbit"
 sizes=8,4096,65536,1048576,16777216,67108864
 
 while [ $# -gt 0 ]; do
-    case $1 in
-    --json) json=--json ;;
-    --rounds) rounds=$2; shift ;;
-    --budget-ms) budget_ms=$2; shift ;;
-    --build) build=$2; shift ;;
-    --sizes) sizes=$2; shift ;;
-    --ranks) ranks_list=$2; shift ;;
-    --cables) cables=$2; shift ;;
+    take_option "$@" || case $1 in
+    --sizes) sizes=$2 ;;
+    --cables) cables=$2 ;;
     *) sed -n '2,12s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
     esac
-    shift
+    shift "$taken"
 done
 
 begin hosts
@@ -38,7 +33,6 @@ a=weft-a-$$ b=weft-b-$$
 address_a=198.51.100.1 address_b=198.51.100.2
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
-leave_out() { say "$1 left out: $2"; echo "$1: $2" >>"$work/left-out"; }
 finished() { [ "$1" = 0 ] || say "$2 ended early with status $1"; }
 
 # ---- the two hosts ----

@@ -17,6 +17,21 @@ begin() {
 }
 say() { echo "$bench: $*" >&2; }
 
+# take_option OPTION [VALUE]: an option of the tables of collectives; $taken is the number of words that it has.
+take_option() {
+    taken=2
+    case $1 in
+    --json) json=--json taken=1 ;;
+    --rounds) rounds=$2 ;;
+    --budget-ms) budget_ms=$2 ;;
+    --build) build=$2 ;;
+    --ranks) ranks_list=$2 ;;
+    *) return 1 ;;
+    esac
+}
+# leave_out NAME REASON: the table has a line about it.
+leave_out() { say "$1 left out: $2"; echo "$1: $2" >>"$work/left-out"; }
+
 # build_weft PROGRAM [OPTION...]: build weft in $build with the options, if it has no PROGRAM or no tool.
 build_weft() {
     if [ -x "$build/$1" ] && [ -x "$build/bin/weft" ]; then return; fi
