@@ -182,7 +182,8 @@ static weft_status make_targets(struct application *a, weft_tensor **from, weft_
     return WEFT_OK;
 }
 
-static weft_status move_inputs(struct application *a)
+/* Most calls have no moves, and need not make room for them. */
+static __attribute__((noinline)) weft_status move_inputs(struct application *a)
 {
     const weft_move_options implicit = {
         .struct_size = sizeof implicit, .implicit = true, .made_for = a->call.name};
@@ -190,7 +191,6 @@ static weft_status move_inputs(struct application *a)
     uint32_t count = 0;
     weft_status status;
 
-    if (!a->moves) return WEFT_OK;
     if (a->inputs > FEW) from = wf_calloc(2 * (size_t)a->inputs, sizeof *from);
     if (from == NULL) return give_up(a, wf_fail_memory(2 * a->inputs * sizeof *from));
     to = from + a->inputs;
@@ -405,7 +405,7 @@ static weft_status run(struct application *a, weft_op_kernel kernel, void *user)
     if (a->outputs == 0) return WEFT_OK;
     status = wf_apply_agree(a->state, weft_op_choice_output(a->choice, 0), a->function);
     if (status != WEFT_OK) return refuse(a, status);
-    WF_TRY(move_inputs(a));
+    if (a->moves) WF_TRY(move_inputs(a));
     WF_TRY(make_outputs(a));
     if (a->state->checks) WF_TRY(check_overlap(a));
     return compute(a, kernel, user);

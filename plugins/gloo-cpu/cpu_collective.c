@@ -81,7 +81,9 @@ static void fill_op(const struct cpu_comm *comm, const weft_collective_args *arg
     bool scaled = args->reduction == WEFT_REDUCE_PREMUL_SUM &&
                   (kit_collective_needs(args->collective) & KIT_REDUCES) != 0;
 
-    *op = (struct cpu_shm_op){.identity = {args->plan, args->binding, args->step},
+    /* With all fields, so that the compiler clears nothing first. */
+    *op = (struct cpu_shm_op){.as = NULL,
+                              .identity = {args->plan, args->binding, args->step},
                               .collective = args->collective,
                               .dtype = args->dtype,
                               .reduction = args->reduction,
@@ -95,7 +97,8 @@ static void fill_op(const struct cpu_comm *comm, const weft_collective_args *arg
                               .recv_counts = use.recv_arrays ? args->recv_counts : NULL,
                               .recv_offsets = use.recv_arrays ? args->recv_offsets : NULL,
                               .scale = scaled ? args->scale : NULL,
-                              .parts = args->divisor != 0 ? args->divisor : (uint32_t)comm->size};
+                              .parts = args->divisor != 0 ? args->divisor : (uint32_t)comm->size,
+                              .wide = false};
     if (args->collective == WEFT_COLL_BARRIER) op->count = 0;
     if (args->divisor != 0 && args->divisor != (uint32_t)comm->size && args->binding == 0)
         op->identity = (struct cpu_shm_identity){.plan = args->divisor, .binding = SHM_AVERAGE};

@@ -29,12 +29,13 @@ static bool has_root(uint32_t collective)
 
 struct cpu_shm_call cpu_shm_call_of(const struct cpu_shm_op *op, int32_t size)
 {
-    struct cpu_shm_call call = {.identity = op->identity,
-                                .collective = (uint8_t)op->collective,
-                                .dtype = (uint8_t)op->dtype,
-                                .root = has_root(op->collective) ? op->root : -1};
+    struct cpu_shm_call call;
 
     if (op->as != NULL) return *op->as;
+    call = (struct cpu_shm_call){.identity = op->identity,
+                                 .collective = (uint8_t)op->collective,
+                                 .dtype = (uint8_t)op->dtype,
+                                 .root = has_root(op->collective) ? op->root : -1};
     if (kit_collective_reduces(op->collective)) call.reduction = (uint8_t)op->reduction;
     switch (op->collective) {
     case WEFT_COLL_BARRIER:
@@ -56,13 +57,18 @@ struct cpu_shm_call cpu_shm_call_of(const struct cpu_shm_op *op, int32_t size)
     return call;
 }
 
+/* Apart, so that a run without the check saves no registers for it. */
+__attribute__((noinline)) static weft_status check(struct cpu_shm_group *group,
+                                                   const struct cpu_shm_op *op)
+{
+    struct cpu_shm_call call = cpu_shm_call_of(op, group->size);
+
+    return cpu_shm_check_all(group, &call, op);
+}
+
 weft_status cpu_shm_run(struct cpu_shm_group *group, const struct cpu_shm_op *op)
 {
-    if (group->flags & WEFT_COMM_CHECK) {
-        struct cpu_shm_call call = cpu_shm_call_of(op, group->size);
-
-        PLUG_TRY(cpu_shm_check_all(group, &call, op));
-    }
+    if (group->flags & WEFT_COMM_CHECK) PLUG_TRY(check(group, op));
     switch (op->collective) {
     case WEFT_COLL_ALL_REDUCE:
         return cpu_shm_all_reduce(group, op);
