@@ -22,12 +22,11 @@ function(weft_compile_options target)
   if(WEFT_SANITIZE)
     target_compile_options(${target} PRIVATE -fsanitize=${WEFT_SANITIZE} -fno-omit-frame-pointer
       -fno-sanitize-recover=all)
-    # C++ libraries that a C program opens need the part of the runtime for C++.
+    # C++ libraries that a C program opens need the part of the runtime for C++, which needs C++'s own library.
+    # AddressSanitizer must also know C++'s throw before another library brings it.
     target_link_options(${target} PRIVATE -fsanitize=${WEFT_SANITIZE}
-      $<$<C_COMPILER_ID:Clang>:-fsanitize-link-c++-runtime>)
-    if(WEFT_SANITIZE MATCHES address) # which must know C++'s throw before a library brings it
-      target_link_options(${target} PRIVATE -Wl,--push-state,--no-as-needed -lstdc++ -Wl,--pop-state)
-    endif()
+      $<$<C_COMPILER_ID:Clang>:-fsanitize-link-c++-runtime>
+      -Wl,--push-state,--no-as-needed -lstdc++ -Wl,--pop-state)
   endif()
   if(WEFT_COVERAGE)
     target_compile_options(${target} PRIVATE --coverage)
