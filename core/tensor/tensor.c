@@ -176,9 +176,9 @@ weft_status wf_tensor_check_spec(const weft_context *context, const weft_spec *s
     char what[64];
 
     WF_TRY(wf_context_check(context, function));
+    if (wf_is_kind(spec, WF_KIND_SPEC)) return wf_bind_check(function, spec, spec, context->world);
     snprintf(what, sizeof what, "%s: spec", function);
-    WF_TRY(wf_require_kind(spec, WF_KIND_SPEC, what));
-    return wf_bind_check(function, spec, spec, context->world);
+    return wf_refuse_kind(spec, WF_KIND_SPEC, what);
 }
 
 weft_status wf_tensor_begin(weft_context *context, const weft_spec *spec, const char *name,
