@@ -292,8 +292,9 @@ void wf_batch_clear(struct weft_bound *bound);
 weft_status wf_batch_run(weft_bound *bound, const void *const *sources, void *const *targets,
                          void *room, weft_stream *stream, weft_work **work,
                          const char *function) WF_NODISCARD;
-/* True if the memory of every tensor passes the fast check. */
-bool wf_batch_fits(const weft_bound *bound, const void *const *sources, void *const *targets,
+/* True if the memory of every tensor passes the fast check.  IN_PLACE is the same in all calls for
+ * BOUND. */
+bool wf_batch_fits(weft_bound *bound, const void *const *sources, void *const *targets,
                    bool in_place);
 
 /* ---- run.c ---- */
@@ -359,6 +360,10 @@ struct wf_batch {
     uint32_t together;  /* tensors of the common exchange */
     weft_bound **alone; /* by tensor; NULL: part of the common exchange */
     struct wf_memory *memory;
+    /* The addresses that passed wf_batch_fits last, sources before targets, and how often memory
+     * had been freed then; UINT64_MAX: none have passed. */
+    const void **passed;
+    uint64_t frees;
     const weft_move_item *named; /* the tensors of the current call, which has names; may be NULL */
     const char *made_for;        /* the operator that needs the current call; NULL: none */
     bool is_labelled;            /* the records of the steps have these names, and no operator */

@@ -54,16 +54,25 @@ static weft_status end(struct scene *s)
     return WEFT_OK;
 }
 
-/* Run tensor 1 of the batch with the shards of these numbers in the memory; -1: NULL, -2: the small
- * one. */
+/* Run the batch with this memory of tensor 1. */
+static weft_status run_at(struct scene *s, weft_bound *bound, const void *source, void *target)
+{
+    const void *sources[TENSORS] = {s->memory, source, s->memory + 2 * SHARD};
+    void *targets[TENSORS] = {s->memory + 3 * SHARD, target, s->memory + 5 * SHARD};
+
+    return weft_redistribute_batch(bound, sources, targets, NULL, NULL);
+}
+
+/* The shard of this number in the memory; -1: NULL, -2: the small one. */
+static char *place_of(struct scene *s, double number)
+{
+    if (number == -1) return NULL;
+    return number == -2 ? s->small : s->memory + (int)(number * SHARD);
+}
+
 static weft_status run(struct scene *s, weft_bound *bound, double source, double target)
 {
-    const void *sources[TENSORS] = {s->memory, NULL, s->memory + 2 * SHARD};
-    void *targets[TENSORS] = {s->memory + 3 * SHARD, NULL, s->memory + 5 * SHARD};
-
-    sources[1] = source == -1 ? NULL : source == -2 ? s->small : s->memory + (int)(source * SHARD);
-    targets[1] = target == -1 ? NULL : target == -2 ? s->small : s->memory + (int)(target * SHARD);
-    return weft_redistribute_batch(bound, sources, targets, NULL, NULL);
+    return run_at(s, bound, place_of(s, source), place_of(s, target));
 }
 
 /* These checks are always active. */
@@ -94,7 +103,15 @@ static weft_status refuse_without_check(void *argument)
     WF_TRY(begin(&s));
     EXPECT(!s.one->checked);
     WF_TRY(refuse_null_and_same(&s));
-    WF_TRY(run(&s, s.several, 1, 4));
+    for (int i = 0; i < 3; i++) { /* also behind runs with other memory */
+        WF_TRY(run(&s, s.several, 1, 4));
+        WF_TRY(run(&s, s.several, 1, 4));
+        REFUSED(run(&s, s.several, 1, -2), "8192 bytes at targets[1]");
+        REFUSED(run(&s, s.several, -2, 4), "8192 bytes at sources[1]");
+        REFUSED(run(&s, s.several, -1, 4), "sources[1] is NULL");
+        REFUSED(run(&s, s.several, 1, 1), "are the same memory");
+    }
+    WF_TRY(run(&s, s.in_place, 1, 1));
     WF_TRY(run(&s, s.in_place, 1, 1));
     return end(&s);
 }
@@ -248,8 +265,13 @@ static weft_status use_freed_memory(void *unused)
     WF_TRY(weft_alloc(s.context, SHARD, WEFT_MEMORY_DEVICE, (void **)&freed));
     for (int i = 0; i < 2; i++)
         WF_TRY(weft_all_reduce(world, kept, freed, 16, WEFT_DTYPE_F32, WEFT_REDUCE_SUM, NULL));
+    for (int i = 0; i < 3; i++)
+        WF_TRY(run_at(&s, s.several, s.memory + SHARD, freed));
     WF_TRY(weft_redistribute(s.one, s.memory, freed, NULL, NULL));
     WF_TRY(weft_free(s.context, freed));
+    REFUSED(run_at(&s, s.several, s.memory + SHARD, freed), FREED);
+    WF_TRY(run(&s, s.several, 1, 4));
+    REFUSED(run_at(&s, s.several, freed, s.memory + 4 * SHARD), FREED);
     REFUSED(weft_all_reduce(world, kept, freed, 16, WEFT_DTYPE_F32, WEFT_REDUCE_SUM, NULL),
             "needs 64 bytes (16 elements of f32) at recv: 0x");
     REFUSED(weft_all_reduce(world, freed, kept, 16, WEFT_DTYPE_F32, WEFT_REDUCE_SUM, NULL), FREED);
