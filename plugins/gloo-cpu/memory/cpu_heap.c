@@ -66,23 +66,28 @@ static weft_status fail_full(const struct cpu_heap *heap, uint64_t bytes)
 
 static void bin_insert(struct cpu_heap *heap, struct cpu_block *block)
 {
-    struct cpu_block **bin = &heap->bins[bin_of(block->bytes / HEAP_ALIGNMENT)];
+    unsigned number = bin_of(block->bytes / HEAP_ALIGNMENT);
+    struct cpu_block **bin = &heap->bins[number];
 
     block->free = true;
     block->previous = NULL;
     block->next = *bin;
     if (*bin != NULL) (*bin)->previous = block;
     *bin = block;
+    heap->filled[number / 64] |= UINT64_C(1) << number % 64;
     if (!block->discarded) heap->idle += block->bytes;
 }
 
 static void bin_remove(struct cpu_heap *heap, struct cpu_block *block)
 {
+    unsigned number = bin_of(block->bytes / HEAP_ALIGNMENT);
+
     if (block->previous != NULL)
         block->previous->next = block->next;
     else
-        heap->bins[bin_of(block->bytes / HEAP_ALIGNMENT)] = block->next;
+        heap->bins[number] = block->next;
     if (block->next != NULL) block->next->previous = block->previous;
+    if (heap->bins[number] == NULL) heap->filled[number / 64] &= ~(UINT64_C(1) << number % 64);
     block->free = false;
     if (!block->discarded) heap->idle -= block->bytes;
 }
@@ -98,9 +103,22 @@ static uint64_t pad_of(const struct cpu_block *block, uint64_t bytes)
     return -block->offset & (unit_of(bytes) - 1);
 }
 
+/* The first bin from BIN on that has a block; HEAP_BINS: none. */
+static unsigned next_bin(const struct cpu_heap *heap, unsigned bin)
+{
+    for (; bin < HEAP_BINS; bin += 64 - bin % 64) {
+        uint64_t filled = heap->filled[bin / 64] >> bin % 64;
+
+        if (filled != 0) return bin + (unsigned)__builtin_ctzll(filled);
+    }
+    return HEAP_BINS;
+}
+
 static struct cpu_block *bin_search(struct cpu_heap *heap, uint64_t bytes)
 {
-    for (unsigned bin = bin_of(bytes / HEAP_ALIGNMENT); bin < HEAP_BINS; bin++)
+    unsigned bin = next_bin(heap, bin_of(bytes / HEAP_ALIGNMENT));
+
+    for (; bin < HEAP_BINS; bin = next_bin(heap, bin + 1))
         for (struct cpu_block *b = heap->bins[bin]; b != NULL; b = b->next)
             if (b->bytes >= bytes + pad_of(b, bytes)) return b;
     return NULL;

@@ -64,6 +64,7 @@ struct cpu_heap {
     pthread_mutex_t lock;
     struct cpu_block *first, *last;    /* in address order */
     struct cpu_block *bins[HEAP_BINS]; /* free blocks by size */
+    uint64_t filled[HEAP_BINS / 64];   /* bit by bin: it has a block */
     void *used_tree;                   /* used blocks by address */
     struct cpu_retired *retired;
     uint64_t used, idle, keep; /* bytes; IDLE: free, with pages; KEEP: maximum of IDLE */

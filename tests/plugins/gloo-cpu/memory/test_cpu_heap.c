@@ -27,6 +27,13 @@ static struct cpu_heap open_heap(void)
     return heap;
 }
 
+static bool knows_its_bins(const struct cpu_heap *heap)
+{
+    for (unsigned bin = 0; bin < HEAP_BINS; bin++)
+        if ((heap->filled[bin / 64] >> bin % 64 & 1) != (heap->bins[bin] != NULL)) return false;
+    return true;
+}
+
 TEST(blocks_keep_what_is_written_and_never_overlap)
 {
     struct cpu_heap heap = open_heap();
@@ -39,6 +46,7 @@ TEST(blocks_keep_what_is_written_and_never_overlap)
         uint64_t i = below(BLOCKS);
         void *memory = NULL;
 
+        ck_assert(knows_its_bins(&heap));
         if (blocks[i] != NULL) {
             for (uint64_t k = 0; k < sizes[i]; k += 61)
                 ck_assert_uint_eq(blocks[i][k], (unsigned char)(i + k));
