@@ -274,12 +274,13 @@ static bool try_buffer(PyObject *object, struct array *out)
 
 int array_open(PyObject *object, struct array *out)
 {
+    const struct kind *kind = kind_of(Py_TYPE(object));
     int result;
 
     memset(out, 0, offsetof(struct array, view));
     out->has_view = false;
-    if (refuse_mask(object) < 0) return -1;
-    out->exchange = kind_of(Py_TYPE(object))->exchange;
+    out->exchange = kind->exchange;
+    if (kind->has_mask && refuse_mask(object) < 0) return -1;
     if (out->exchange != NULL) {
         result = open_exchange(object, out);
     } else if (try_buffer(object, out)) {

@@ -199,7 +199,7 @@ static int open_array(struct call *call, int index)
 {
     const struct value_type *type = &call->function->arguments[index];
     PyObject *object = call->objects[index];
-    uint64_t bytes = 0, wanted;
+    uint64_t bytes, wanted;
     int result;
 
     if (object != NULL && (object != Py_None || type->measure == NULL)) {
@@ -209,36 +209,34 @@ static int open_array(struct call *call, int index)
         if (result < 0) return -1;
         call->has_array = true;
         call->values[index].pointer = call->array.data;
-        bytes = array_bytes(&call->array);
         if (call->arena.context != NULL && place_hold(call->arena.context, object) < 0) return -1;
     }
-    if (type->measure != NULL) {
-        wanted = type->measure(call->values);
-        if (bytes >= wanted) return 0;
-        PyErr_Format(PyExc_ValueError, "%s has %llu bytes; the call needs %llu", type->name,
-                     (unsigned long long)bytes, (unsigned long long)wanted);
-        return -1;
-    }
-    call->values[type->of].u64 = bytes;
-    if (type->of + 1 < call->function->count && type[type->of + 1 - index].kind == VALUE_DTYPE) {
+    if (type->measure == NULL && type->of + 1 < call->function->count &&
+        type[type->of + 1 - index].kind == VALUE_DTYPE) {
         call->values[type->of].u64 = call->has_array ? array_elements(&call->array) : 0;
         call->values[type->of + 1].i32 = (int32_t)call->array.dtype;
+        return 0;
     }
-    return 0;
+    bytes = call->has_array ? array_bytes(&call->array) : 0;
+    if (type->measure == NULL) call->values[type->of].u64 = bytes;
+    wanted = type->measure != NULL ? type->measure(call->values) : bytes;
+    if (bytes >= wanted) return 0;
+    PyErr_Format(PyExc_ValueError, "%s has %llu bytes; the call needs %llu", type->name,
+                 (unsigned long long)bytes, (unsigned long long)wanted);
+    return -1;
 }
 
-/* The stream at INDEX; if it is not given, the stream of the array. */
+/* The stream at INDEX; if it is not given, the stream of the array, which on the host is the
+ * default one. */
 static int find_stream(struct call *call, int index)
 {
     PyObject *object = call->objects[index] != NULL ? call->objects[index] : Py_None;
     const struct array *array = call->has_array ? &call->array : NULL;
-    weft_stream *stream = NULL;
+    bool on_host = array == NULL || array->device.type == WEFT_DL_CPU;
 
-    if (call->arena.context != NULL &&
-        place_stream(object, array, call->arena.context, &stream, &call->owned_stream) < 0)
-        return -1;
-    call->values[index].pointer = stream;
-    return 0;
+    if (call->arena.context == NULL || (object == Py_None && on_host)) return 0;
+    return place_stream(object, array, call->arena.context,
+                        (weft_stream **)&call->values[index].pointer, &call->owned_stream);
 }
 
 /* The context, the array, and the stream, which is the last. */

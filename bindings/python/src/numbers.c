@@ -64,7 +64,7 @@ int value_refuse(const struct value_type *type, const char *wanted, PyObject *ob
 
 int integer_read(const struct value_type *type, uint8_t kind, PyObject *object, void *out)
 {
-    PyObject *number = PyNumber_Index(object);
+    PyObject *number = PyLong_CheckExact(object) ? Py_NewRef(object) : PyNumber_Index(object);
     bool narrow = integers[kind].bytes < 8, failed;
     uint64_t value;
 
