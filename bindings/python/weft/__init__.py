@@ -166,32 +166,48 @@ def _refuse_simulated(context: Context) -> None:
             f"(weft run -n {context.size})") from error
 
 
+class _Exchange:
+    """The exchange of the shapes of shards over a mesh: per rank, the number of dimensions and the shape, padded to _DIMS."""
+
+    __slots__ = ("_all", "_local", "_mine", "_room")
+
+    def __init__(self, context: Context, mesh: Mesh) -> None:
+        line = Mesh(f"{mesh.size}@{','.join(map(str, mesh.ranks))}")
+        row = Tensor(context, Spec(f"i64[{mesh.size},{1 + _DIMS}] S(0)", line), _SHAPES)
+        self._mine, self._all = (row,), (row.full(),)
+        self._local: tuple[int, ...] | None = None  # the shape that the row has
+        self._room = bytearray(8 * mesh.size * (1 + _DIMS))
+
+    def run(self, local: tuple[int, ...]) -> bytes:
+        """The shapes of all ranks.  Collective."""
+        if local != self._local:
+            self._local = None
+            _weft.Tensor.from_host(self._mine[0], _array("q", (len(local), *local, *(0,) * (_DIMS - len(local)))))
+            self._local = local
+        _weft.move_into(self._mine, self._all)
+        _weft.Tensor.to_host(self._all[0], self._room)
+        return bytes(self._room)
+
+
 def _shapes_of_all(context: Context, mesh: Mesh, local: tuple[int, ...]) -> bytes:
-    """Per rank of the mesh, the number of dimensions and the shape of its shard, padded to _DIMS.  Collective."""
-    size = mesh.size
-    pair = context._layouts.get(mesh)
-    if pair is None:
+    """What _Exchange.run returns.  Collective."""
+    exchange: _Exchange | None = context._layouts.get(mesh)
+    if exchange is None:
+        if context.rank not in mesh:
+            raise InvalidError("a rank outside the mesh has no shard; give the shape")  # noqa: F405
         _refuse_simulated(context)
     try:
-        if pair is None:
-            line = Mesh(f"{size}@{','.join(map(str, mesh.ranks))}")
-            rows = Tensor(context, Spec(f"i64[{size},{1 + _DIMS}] S(0)", line), _SHAPES)
-            pair = context._layouts[mesh] = (rows, rows.full())
-        _weft.Tensor.from_host(pair[0], _array("q", (len(local), *local, *(0,) * (_DIMS - len(local)))))
-        _weft.move_into(pair[:1], pair[1:])
+        if exchange is None:
+            exchange = context._layouts[mesh] = _Exchange(context, mesh)
+        return exchange.run(local)
     except Error as error:  # of a call that the user does not know
         text = str(error).replace(f'tensor "{_SHAPES}"', f"the exchange of the {_SHAPES}")
         error.args = (_re.sub(r"\bweft\.(?:Tensor(?:\.\w+)?|move_into)", "weft.redistribute", text),)
         raise
-    shapes = bytearray(8 * size * (1 + _DIMS))
-    _weft.Tensor.to_host(pair[1], shapes)
-    return bytes(shapes)
 
 
 def _source_of(context: Context, mesh: Mesh, placements: str, dtype: str, local: tuple[int, ...]) -> Spec:
     """The layout whose shards have the shapes that all ranks have.  Collective."""
-    if context.rank not in mesh:
-        raise InvalidError("a rank outside the mesh has no shard; give the shape")  # noqa: F405
     shapes = _shapes_of_all(context, mesh, local)
     key = (mesh, placements, dtype, shapes)
     spec: Spec | None = context._layouts.get(key)
@@ -247,6 +263,14 @@ def _mesh_of(mesh: Mesh | str, source: str) -> Mesh:
         raise
 
 
+def _mesh_in(context: Context, mesh: Mesh | str, source: str) -> Mesh:
+    """The same; the context keeps the mesh of a text."""
+    if type(mesh) is not str:
+        return _mesh_of(mesh, source)
+    made: Mesh | None = context._layouts.get((mesh,))
+    return _keep(context, (mesh,), _mesh_of(mesh, source)) if made is None else made
+
+
 @_overload
 def redistribute(
     x: "bytes | bytearray | _array[_Any]", mesh: Mesh | str, source: str, target: str, shape: _Sequence[int] | None = None, *,
@@ -281,7 +305,7 @@ def redistribute(
     dtype, local = describe(x)
     whole: Spec | tuple[int, ...] = ()
     if shape is None:
-        mesh = _mesh_of(mesh, source)
+        mesh = _mesh_in(context, mesh, source)
         if type(source) is str and type(target) is str:
             whole = _source_of(context, mesh, source, dtype, local)
     else:
