@@ -265,8 +265,8 @@ class Generator:
         answers = member.kind == "property" and result and len(rows) == 1 and result.kind != "LIST"
         waits = not result and member.kind not in ("str", "property") and not self.is_quick(rows)
         keeps = any(row.is_out and self.has_handle(row) for row in rows) or result and self.has_handle(result)
-        flags = [f".{flag} = true" for flag, is_set in (("returns", result), ("answers", answers), ("keeps", keeps), ("waits", waits), ("tests", tests))
-                 if is_set]
+        flags = [f".{flag} = true" for flag, is_set in (("returns", result), ("answers", answers), ("keeps", keeps), ("tests", tests)) if is_set]
+        flags += [f".waits = {1 if self.may_agree(rows) else 2}"] if waits else []
         flags += [f".refuses = true, .refused = {refused}"] if refused is not None else []
         stated = [index for group in range(2) for index in stubs.positions(member, rows, group)]
         stated += [LIMIT] if stubs.has_option_name(self, rows) else []
@@ -302,6 +302,10 @@ class Generator:
     def has_handle(self, row):
         """May the object of a result be a handle, or have one?"""
         return bool(row.handle) or bool(row.record) and any(map(self.has_handle, self.maker.records[row.record]))
+
+    def may_agree(self, rows):
+        """Is it collective only if the option `agree` is given?  Otherwise it does not wait."""
+        return any(row.kind == "RECORD" and any(field.name == "agree" for field in self.maker.records[row.record]) for row in rows)
 
     @staticmethod
     def is_quick(rows):

@@ -298,7 +298,7 @@ static weft_status run(struct call *call)
 {
     weft_status status;
 
-    if (!call->function->waits) return call->function->call(call->values);
+    if (call->function->waits + call->has_options < 2) return call->function->call(call->values);
     WAIT_BEGIN
     status = call->function->call(call->values);
     if (call->owned_stream != NULL) weft_stream_release(&call->owned_stream);

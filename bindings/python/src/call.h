@@ -135,7 +135,7 @@ struct function {
     bool returns;      /* arguments[count] is its result; it returns no status */
     bool answers;      /* it takes self, and returns a value; nothing else */
     bool keeps;        /* a result may be a handle, which keeps objects of the call */
-    bool waits;        /* it is called without the GIL */
+    uint8_t waits;     /* it is called without the GIL; 2: always; 1: if options are given */
     bool tests;        /* False if it returns WEFT_IN_PROGRESS, else True */
     bool refuses;      /* the result REFUSED, or NULL, is an IndexError of the first argument */
     int8_t refused;
