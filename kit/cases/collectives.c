@@ -159,7 +159,8 @@ static void run_split(struct kit *kit, struct kit_collective c)
 }
 
 /* The native communicator is wrapped again.  Both work, and destroying the wrapper does not
- * affect the first. */
+ * affect the first.  A thread of the plugin may use the communicator when it is handed out, so the
+ * case waits until such threads have begun. */
 static void run_wrapped(struct kit *kit, struct kit_collective c)
 {
     const weft_comm_table *table = kit->plugin->comm;
@@ -172,6 +173,7 @@ static void run_wrapped(struct kit *kit, struct kit_collective c)
         return;
     c.count = 6;
     comm = kit_comm(kit, &kit->groups[0]);
+    kit_nap(30 * KIT_MILLISECOND);
     native = comm != NULL ? table->native(comm) : NULL;
     kit_comm_options(kit, &group, (struct kit_comm_request){0}, &setup);
     group.comm = NULL;

@@ -278,6 +278,8 @@ void *ccl_comm_native(void *made)
 {
     struct gpu_comm *comm = made;
 
+    pthread_mutex_lock(&comm->gate); /* a query by the watch may be under way */
     comm->is_handed_out = true;
+    pthread_mutex_unlock(&comm->gate);
     return comm->work;
 }

@@ -17,9 +17,10 @@ weft_status gpu_comm_async_error(void *made)
     weft_status status;
 
     PLUG_TRY(gpu_comm_cause(comm));
-    if (!comm->is_ready || (alone && comm->is_handed_out)) return WEFT_OK;
+    if (!comm->is_ready) return WEFT_OK;
     if (alone && pthread_mutex_trylock(&comm->gate) != 0) return WEFT_OK;
-    if (!comm->is_reaped || !alone) asked = ccl_api.ncclCommGetAsyncError(comm->work, &result);
+    if (!alone || (!comm->is_reaped && !comm->is_handed_out))
+        asked = ccl_api.ncclCommGetAsyncError(comm->work, &result);
     if (alone) pthread_mutex_unlock(&comm->gate);
     status = ccl_check(ccl_first(asked, result), "work on a communicator");
     if (status == WEFT_OK || status == WEFT_IN_PROGRESS) return WEFT_OK;
