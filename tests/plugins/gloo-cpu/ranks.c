@@ -12,7 +12,7 @@
 #define EXCHANGE_MAX 32768
 
 struct ranks_shared {
-    pthread_barrier_t barrier;
+    pthread_barrier_t barrier, survivors;
     unsigned char data[2][RANKS_MAX][EXCHANGE_MAX];
     struct ranks_options options;
 };
@@ -111,6 +111,11 @@ static weft_status all_gather(void *self, const void *mine, void *all, uint64_t 
 void ranks_meet(struct rank *rank)
 {
     pthread_barrier_wait(&rank->shared->barrier);
+}
+
+void ranks_meet_survivors(struct rank *rank)
+{
+    pthread_barrier_wait(&rank->shared->survivors);
 }
 
 weft_status ranks_comm(struct rank *rank, const char *name, void **out)
@@ -223,6 +228,8 @@ int ranks_run(const struct ranks_options *options)
     pthread_barrierattr_init(&attributes);
     pthread_barrierattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
     pthread_barrier_init(&shared->barrier, &attributes, (unsigned)options->size);
+    if (options->size > 1)
+        pthread_barrier_init(&shared->survivors, &attributes, (unsigned)options->size - 1);
     for (int p = 0; p < options->size; p++)
         ranks[p] =
             (struct rank){.number = p, .size = options->size, .plugin = plugin, .shared = shared};

@@ -53,6 +53,8 @@ const char *ranks_network(void);
 weft_status ranks_comm(struct rank *rank, const char *name, void **comm);
 /* Wait for all ranks, without the plugin. */
 void ranks_meet(struct rank *rank);
+/* Wait for all ranks but one, which has died. */
+void ranks_meet_survivors(struct rank *rank);
 /* The calling thread's last error text. */
 const char *ranks_error(void);
 /* Set a knob for this process; NULL removes it. */
