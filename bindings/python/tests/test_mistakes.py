@@ -6,6 +6,7 @@ import re
 import pytest
 
 import weft
+import weft.ops
 from weft import _errors
 
 np = pytest.importorskip("numpy")
