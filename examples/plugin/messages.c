@@ -64,7 +64,8 @@ weft_status example_queue_collective(struct example_comm *comm, const weft_colle
 
 /* ---- messages ---- */
 
-static void move_on(struct example_comm *comm, struct example_operation *operation)
+/* Returns true if a part was moved. */
+static bool move_on(struct example_comm *comm, struct example_operation *operation)
 {
     int32_t peer = operation->message.peer;
     struct example_slot *slot = operation->is_send ? &comm->segment->slots[comm->rank][peer]
@@ -73,7 +74,7 @@ static void move_on(struct example_comm *comm, struct example_operation *operati
     uint8_t *at;
 
     operation->done = part == 0;
-    if (operation->done || (atomic_load(&slot->full) != 0) == operation->is_send) return;
+    if (operation->done || (atomic_load(&slot->full) != 0) == operation->is_send) return false;
     if (part > EXAMPLE_SLOT) part = EXAMPLE_SLOT;
     at = (uint8_t *)operation->message.buffer + operation->moved;
     if (operation->is_send)
@@ -83,10 +84,12 @@ static void move_on(struct example_comm *comm, struct example_operation *operati
     atomic_store(&slot->full, operation->is_send);
     operation->moved += part;
     operation->done = operation->moved == operation->bytes;
+    return true;
 }
 
-/* One turn.  For each peer and direction, only the first incomplete message may advance. */
-static bool move_all(struct example_comm *comm)
+/* One turn.  For each peer and direction, only the first incomplete message may advance.  Sets
+ * *MOVED if a part was moved. */
+static bool move_all(struct example_comm *comm, bool *moved)
 {
     bool busy[2][EXAMPLE_MAX_RANKS] = {{false}};
     bool all_done = true;
@@ -94,7 +97,7 @@ static bool move_all(struct example_comm *comm)
     for (struct example_operation *o = comm->queue; o != NULL; o = o->next) {
         bool *blocked = &busy[o->is_send][o->is_collective ? 0 : o->message.peer];
         if (o->is_collective || o->done) continue;
-        if (!*blocked) move_on(comm, o);
+        if (!*blocked && move_on(comm, o)) *moved = true;
         if (o->done) continue;
         *blocked = true;
         all_done = false;
@@ -107,9 +110,12 @@ static weft_status run_queue(struct example_comm *comm)
     int64_t deadline = example_now() + comm->timeout_ns;
     weft_status status = atomic_load(&comm->error);
     uint32_t tries = 0;
+    bool moved = false;
 
     if (status != WEFT_OK) return plug_fail(status, "the communicator has failed before");
-    while (!move_all(comm)) {
+    while (!move_all(comm, &moved)) {
+        if (moved) deadline = example_now() + comm->timeout_ns; /* of a wait without progress */
+        moved = false;
         status = example_pause(comm, deadline, &tries);
         if (status != WEFT_OK) return status;
     }
