@@ -3,7 +3,8 @@
  * Repeated lines are layers.  Without a list of the layers of each stage they are dealt evenly; if
  * there are more stages than layers, the last stages then have none.  The other lines of the
  * forward pass are in the first stage if they come before the layers, and in the last stage if they
- * come after; those of the backward pass the other way round. */
+ * come after.  Lines of the backward pass before the layers are in the last stage, and lines after
+ * them in the first. */
 #include "prediction/prediction.h"
 
 #include <inttypes.h>
