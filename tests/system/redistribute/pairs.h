@@ -305,16 +305,42 @@ static inline bool pair_is_strided(const struct pair *pair)
     return false;
 }
 
-/* Fails if BOUND has another size of scratch than weft_plan_scratch states for COMM and OPTIONS. If
- * COMPARED, it must not be larger than the scratch that PLAN states, in pieces of 256 bytes, unless
- * ranks pack although the costs of the plan, COSTS, are those of pulls, or the backend casts in a
- * step of its own. */
+/* The bytes of RANK's shard of FROM or of TO in the wider of their dtypes, of the larger shard. */
+static inline uint64_t cast_room(const weft_spec *from, const weft_spec *to, int32_t rank)
+{
+    uint64_t before = weft_dtype_bytes(weft_spec_dtype(from));
+    uint64_t after = weft_dtype_bytes(weft_spec_dtype(to)), wider = before > after ? before : after;
+    uint64_t sources = weft_spec_shard_bytes(from, rank) / before;
+    uint64_t targets = weft_spec_shard_bytes(to, rank) / after;
+
+    return (sources > targets ? sources : targets) * wider;
+}
+
+/* What the casts of PLAN take on RANK if the backend makes each of them in a separate step. */
+static inline uint64_t cast_scratch(const weft_plan *plan, int32_t rank)
+{
+    weft_plan_step_info step = {.struct_size = sizeof step};
+    uint64_t sum = 0;
+
+    for (size_t i = 0; weft_plan_step_get(plan, i, &step) == WEFT_OK; i++)
+        if (step.from != NULL && weft_spec_dtype(step.from) != weft_spec_dtype(step.to))
+            sum += cast_room(step.from, step.to, rank) + 255;
+    for (uint32_t i = 0; plan->members != NULL && i < plan->member_count; i++)
+        if (weft_spec_dtype(plan->members[i].from) != weft_spec_dtype(plan->members[i].to))
+            sum += cast_room(plan->members[i].from, plan->members[i].to, rank) + 255;
+    return sum;
+}
+
+/* Fails if BOUND has a size of scratch that weft_plan_scratch does not state for COMM and OPTIONS.
+ * If COMPARED, it must not be larger than the scratch that PLAN states, in pieces of 256 bytes.
+ * Ranks may take more that pack although COSTS, the costs of the plan, are the costs of pulls.  A
+ * backend without kernels for the casts may take the cast shards more. */
 static inline weft_status scratch_check(const weft_plan *plan, weft_comm *comm,
                                         const weft_bind_options *options, const weft_bound *bound,
                                         const weft_cost_table *costs, bool compared)
 {
     weft_plan_info info = {.struct_size = sizeof info};
-    uint64_t has = weft_bound_scratch(bound), stated = 0;
+    uint64_t has = weft_bound_scratch(bound), stated = 0, most;
     uint32_t casts = 0;
 
     WF_TRY(weft_plan_get(plan, &info));
@@ -324,8 +350,9 @@ static inline weft_status scratch_check(const weft_plan *plan, weft_comm *comm,
         return wf_fail(WEFT_ERR_INTERNAL,
                        "rank %d has %llu bytes of scratch, weft_plan_scratch states %llu",
                        weft_comm_rank(comm), (unsigned long long)has, (unsigned long long)stated);
-    if (!compared || (weft_bound_is_packed(bound) && costs->one_sided) ||
-        (casts & WF_CASTS_REGIONS) == 0 || has <= info.peak_bytes + 4 * 255)
+    most = info.peak_bytes + 4 * 255;
+    if ((casts & WF_CASTS_REGIONS) == 0) most += cast_scratch(plan, weft_comm_rank(comm));
+    if (!compared || (weft_bound_is_packed(bound) && costs->one_sided) || has <= most)
         return WEFT_OK;
     return wf_fail(WEFT_ERR_INTERNAL, "rank %d has %llu bytes of scratch, the plan %llu",
                    weft_comm_rank(comm), (unsigned long long)has,
