@@ -241,7 +241,7 @@ bool wf_same_letters(const char *a, const char *b, size_t count);
 /* Zero-initialise.  Running out of memory sets `failed` and drops later text, so that printers
  * need no checks; wf_text_take and wf_text_status report it once, at the end. */
 struct wf_text {
-    char *data;
+    char *data; /* ends with a NUL at LENGTH; NULL as long as nothing was allocated */
     size_t length, capacity;
     bool failed;
 };

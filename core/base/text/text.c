@@ -15,8 +15,10 @@ static bool reserve_bytes(struct wf_text *text, size_t more)
     if (capacity - text->length > more) grown = wf_realloc(text->data, capacity);
     text->failed = grown == NULL;
     text->capacity = capacity; /* of a failed text: the capacity that it needed */
-    if (grown != NULL) text->data = grown;
-    return !text->failed;
+    if (grown == NULL) return false;
+    text->data = grown;
+    grown[text->length] = '\0';
+    return true;
 }
 
 bool wf_text_reserve(struct wf_text *text, size_t more)

@@ -3,6 +3,8 @@
 #include "support/suite.h"
 #include "weft/status.h"
 
+#include <malloc.h>
+
 TEST(printing_grows_the_text)
 {
     struct wf_text text = {0};
@@ -86,6 +88,17 @@ TEST(a_text_without_room_is_unchanged)
         wf_text_char(&text, '.');
     wf_mem_fail_at(0);
     ck_assert(!text.failed && text.length == 1006);
+    wf_text_free(&text);
+}
+
+TEST(room_alone_is_an_empty_string)
+{
+    struct wf_text text = {0};
+
+    mallopt(M_PERTURB, 0x5a); /* new memory has other bytes than zeros */
+    ck_assert(wf_text_reserve(&text, 10));
+    ck_assert_str_eq(text.data, "");
+    mallopt(M_PERTURB, 0);
     wf_text_free(&text);
 }
 
