@@ -3,6 +3,7 @@
 #define WEFT_TESTS_PAIRS_H
 
 #include "dtensor_planner.h"
+#include "comm/carry/carry.h"
 #include "exec/bound.h"
 #include "plan/plan.h"
 #include "redistribute/values.h"
@@ -316,25 +317,53 @@ static inline uint64_t cast_room(const weft_spec *from, const weft_spec *to, int
     return (sources > targets ? sources : targets) * wider;
 }
 
-/* What the casts of PLAN take on RANK if the backend makes each of them in a separate step. */
-static inline uint64_t cast_scratch(const weft_plan *plan, int32_t rank)
+/* True if the backend of COMM has no reduce-scatter of its own for a step from FROM to TO. */
+static inline bool packs_contributions(const weft_spec *from, const weft_spec *to,
+                                       const weft_comm *comm)
+{
+    const weft_spec *sides[] = {from, to};
+
+    for (int32_t a = 0; a < from->layout.mesh->axes; a++)
+        for (int i = 0; i < 2 && from->layout.placements[a].kind == WEFT_PLACE_PARTIAL; i++)
+            if (!wf_backend_has(comm, WEFT_COLL_REDUCE_SCATTER, sides[i]->layout.dtype,
+                                from->layout.placements[a].reduction, WEFT_SUPPORT_NATIVE))
+                return true;
+    return false;
+}
+
+/* What a step from FROM to TO takes on the rank of COMM beyond its plan, if the backend casts in a
+ * separate step (CASTS_APART), or has no reduce-scatter for it: the contributions of all ranks of
+ * the mesh then arrive before they are reduced. */
+static inline uint64_t room_beyond(const weft_spec *from, const weft_spec *to,
+                                   const weft_comm *comm, bool casts_apart)
+{
+    uint64_t shard = cast_room(from, to, weft_comm_rank(comm)) + 255, sum = 0;
+
+    if (casts_apart && weft_spec_dtype(from) != weft_spec_dtype(to)) sum += shard;
+    if (packs_contributions(from, to, comm))
+        sum += (uint64_t)weft_mesh_size(weft_spec_mesh(from)) * shard;
+    return sum;
+}
+
+/* What all steps of PLAN take so, and all members of a plan of a batch. */
+static inline uint64_t scratch_beyond(const weft_plan *plan, const weft_comm *comm,
+                                      bool casts_apart)
 {
     weft_plan_step_info step = {.struct_size = sizeof step};
     uint64_t sum = 0;
 
     for (size_t i = 0; weft_plan_step_get(plan, i, &step) == WEFT_OK; i++)
-        if (step.from != NULL && weft_spec_dtype(step.from) != weft_spec_dtype(step.to))
-            sum += cast_room(step.from, step.to, rank) + 255;
+        if (step.from != NULL) sum += room_beyond(step.from, step.to, comm, casts_apart);
     for (uint32_t i = 0; plan->members != NULL && i < plan->member_count; i++)
-        if (weft_spec_dtype(plan->members[i].from) != weft_spec_dtype(plan->members[i].to))
-            sum += cast_room(plan->members[i].from, plan->members[i].to, rank) + 255;
+        sum += room_beyond(plan->members[i].from, plan->members[i].to, comm, casts_apart);
     return sum;
 }
 
 /* Fails if BOUND has a size of scratch that weft_plan_scratch does not state for COMM and OPTIONS.
  * If COMPARED, it must not be larger than the scratch that PLAN states, in pieces of 256 bytes.
  * Ranks may take more that pack although COSTS, the costs of the plan, are the costs of pulls.  A
- * backend without kernels for the casts may take the cast shards more. */
+ * backend without kernels for the casts may take the cast shards more, and one without
+ * the reduce-scatter the contributions. */
 static inline weft_status scratch_check(const weft_plan *plan, weft_comm *comm,
                                         const weft_bind_options *options, const weft_bound *bound,
                                         const weft_cost_table *costs, bool compared)
@@ -351,7 +380,7 @@ static inline weft_status scratch_check(const weft_plan *plan, weft_comm *comm,
                        "rank %d has %llu bytes of scratch, weft_plan_scratch states %llu",
                        weft_comm_rank(comm), (unsigned long long)has, (unsigned long long)stated);
     most = info.peak_bytes + 4 * 255;
-    if ((casts & WF_CASTS_REGIONS) == 0) most += cast_scratch(plan, weft_comm_rank(comm));
+    most += scratch_beyond(plan, comm, (casts & WF_CASTS_REGIONS) == 0);
     if (!compared || (weft_bound_is_packed(bound) && costs->one_sided) || has <= most)
         return WEFT_OK;
     return wf_fail(WEFT_ERR_INTERNAL, "rank %d has %llu bytes of scratch, the plan %llu",
