@@ -72,6 +72,9 @@ static const char layout[] =
     "A tensor that no pattern matches is an error; a pattern may match none.  --mesh replaces the\n"
     "line `mesh`.  A size may be a product of numbers of the model's config.json, as in\n"
     "B(0; $hidden_size, $num_key_value_heads*$head_dim, $num_key_value_heads*$head_dim).\n"
+    "heads0($head_dim) behind placements: dimension 0 has heads of so many indices, and a mesh "
+    "that\n"
+    "cuts one is refused.\n"
     "--layout takes a file, or the name of one that comes with weft: chatglm, gpt2, llama,\n"
     "mixtral, neox or qwen.\n";
 

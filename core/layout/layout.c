@@ -12,6 +12,8 @@ enum { LISTED_MOST = 256 }; /* patterns that the lists of one line stand for */
 
 struct rule {
     const char *pattern, *placements;
+    const char *head_size; /* "": the line says nothing of heads */
+    int32_t head_dim;
     uint32_t line;
 };
 
@@ -105,6 +107,55 @@ static weft_status check_placements(const weft_layout_file *layout, const struct
                       : WEFT_OK;
 }
 
+/* The size of heads in TEXT must be a number, or a product with numbers of the model. */
+static weft_status check_head_size(const struct wf_scan *at, const char *text)
+{
+    struct wf_text filled = {0};
+    weft_status status = wf_text_fill(text, find_any, NULL, &filled);
+    int64_t size = 0;
+
+    if (status == WEFT_OK) {
+        struct wf_scan scan = {.text = filled.data != NULL ? filled.data : ""};
+
+        status = wf_scan_int(&scan, "the indices of a head, such as 128 or $head_dim", &size);
+        if (status == WEFT_OK && (size < 1 || !wf_scan_end(&scan)))
+            status = wf_scan_fail(&scan, "heads", "expected a number from 1 and )");
+    }
+    wf_text_free(&filled);
+    if (status == WEFT_OK || status == WEFT_ERR_NO_MEMORY) return status;
+    return wf_scan_refuse(at, "layout", "%s", weft_last_error());
+}
+
+/* Set *LENGTH to the length of the placements in REST, and take the heads behind them, such as
+ * heads0($head_dim), into RULE. */
+static weft_status read_heads(weft_layout_file *layout, const struct wf_scan *at,
+                              struct wf_passage rest, struct rule *rule, size_t *length)
+{
+    static const char word[] = "heads";
+    const size_t most = sizeof word - 1;
+    size_t i = 1;
+
+    rule->head_size = "";
+    *length = rest.length;
+    while (i + most <= rest.length &&
+           (!wf_is_blank(rest.start[i - 1]) || memcmp(rest.start + i, word, most) != 0))
+        i++;
+    if (i + most > rest.length) return WEFT_OK;
+    *length = i;
+    while (*length > 0 && wf_is_blank(rest.start[*length - 1]))
+        --*length;
+    i += most;
+    if (rest.length < i + 4 || rest.start[i] < '0' || rest.start[i] >= '0' + WEFT_MAX_DIMS ||
+        rest.start[i + 1] != '(' || rest.start[rest.length - 1] != ')')
+        return wf_scan_refuse(at, "layout",
+                              "behind placements, expected heads, a dimension and a size, such as "
+                              "heads0($head_dim)");
+    rule->head_dim = rest.start[i] - '0';
+    rule->head_size = keep(layout, (struct wf_passage){rest.start + i + 2, rest.length - (i + 3)});
+    if (rule->head_size == NULL) return wf_fail_memory(rest.length);
+    return check_head_size(at, rule->head_size);
+}
+
 /* A pattern whose names all match an earlier one decides nothing. */
 static weft_status check_is_seen(const weft_layout_file *layout, const struct wf_scan *at,
                                  const char *pattern)
@@ -162,15 +213,18 @@ static weft_status add_rules(weft_layout_file *layout, const struct wf_scan *at,
 
 static weft_status read_rule(weft_layout_file *layout, struct wf_scan *scan)
 {
-    struct rule rule;
+    struct rule rule = {0};
     struct wf_scan begin = *scan, at;
+    struct wf_passage rest;
 
     rule.line = wf_scan_line(scan);
     rule.pattern = keep(layout, wf_scan_field(scan));
     if (rule.pattern == NULL) return wf_fail_memory(sizeof rule);
     wf_scan_space(scan);
     at = *scan;
-    rule.placements = keep(layout, wf_scan_rest(scan));
+    rest = wf_scan_rest(scan);
+    WF_TRY(read_heads(layout, &at, rest, &rule, &rest.length));
+    rule.placements = keep(layout, rest);
     if (rule.placements == NULL) return wf_fail_memory(sizeof rule);
     WF_TRY(check_placements(layout, &at, rule.placements));
     return add_rules(layout, &begin, layout->count, &rule);
@@ -257,6 +311,18 @@ static const struct rule *find_rule(const weft_layout_file *layout, const char *
     return NULL;
 }
 
+/* Set *OUT to the line of the tensor NAME, for FUNCTION. */
+static weft_status need_rule(const weft_layout_file *layout, const char *name, const char *function,
+                             const struct rule **out)
+{
+    *out = find_rule(layout, name);
+    if (*out != NULL) return WEFT_OK;
+    return wf_fail(WEFT_ERR_NOT_FOUND,
+                   "%s: no pattern of the layout matches tensor \"%.200s\"; a last "
+                   "line with the pattern * matches every name",
+                   function, name);
+}
+
 weft_status weft_layout_file_find(const weft_layout_file *layout, const char *name,
                                   const char **placements)
 {
@@ -265,16 +331,24 @@ weft_status weft_layout_file_find(const weft_layout_file *layout, const char *na
     WF_TRY(wf_require_kind(layout, WF_KIND_LAYOUT, "weft_layout_file_find: layout"));
     WF_TRY(wf_require(name, "weft_layout_file_find: name"));
     WF_TRY(wf_require(placements, "weft_layout_file_find: placements"));
-    rule = find_rule(layout, name);
-    if (rule != NULL) {
-        *placements = rule->placements;
-        return WEFT_OK;
-    }
-    return wf_fail(
-        WEFT_ERR_NOT_FOUND,
-        "weft_layout_file_find: no pattern of the layout matches tensor \"%.200s\"; a last "
-        "line with the pattern * matches every name",
-        name);
+    WF_TRY(need_rule(layout, name, "weft_layout_file_find", &rule));
+    *placements = rule->placements;
+    return WEFT_OK;
+}
+
+weft_status weft_layout_file_heads(const weft_layout_file *layout, const char *name, int32_t *dim,
+                                   const char **size)
+{
+    const struct rule *rule;
+
+    WF_TRY(wf_require_kind(layout, WF_KIND_LAYOUT, "weft_layout_file_heads: layout"));
+    WF_TRY(wf_require(name, "weft_layout_file_heads: name"));
+    WF_TRY(wf_require(dim, "weft_layout_file_heads: dim"));
+    WF_TRY(wf_require(size, "weft_layout_file_heads: size"));
+    WF_TRY(need_rule(layout, name, "weft_layout_file_heads", &rule));
+    *dim = rule->head_dim;
+    *size = rule->head_size;
+    return WEFT_OK;
 }
 
 weft_status weft_layout_file_warn(const weft_layout_file *layout, size_t count,

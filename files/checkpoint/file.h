@@ -366,15 +366,25 @@ struct wf_placer {
 void wf_placer_begin(struct wf_placer *placer, const weft_checkpoint *of,
                      const weft_layout_file *layout);
 void wf_placer_end(struct wf_placer *placer);
+/* Append TEXT to OUT, with numbers of the model instead of their names.  WEFT_ERR_NOT_FOUND: the
+ * model does not have one. */
+weft_status wf_placer_fill(struct wf_placer *placer, const char *text,
+                           struct wf_text *out) WF_NODISCARD;
 /* Set OUT to the placements of TENSOR by the layout, with numbers only. */
 weft_status wf_placer_text(struct wf_placer *placer, const struct wf_tensor *tensor,
                            struct wf_text *out) WF_NODISCARD;
 /* Append the placements TEXT to OUT; sizes of parts are those of OWN, a layout with as many parts
  * of the same dimension.  False: OWN, which may be NULL, has no such parts. */
 bool wf_placements_fill(const char *text, const weft_spec *own, struct wf_text *out);
-/* Create the spec of TENSOR.  The caller releases *OUT. */
+/* Create the spec of TENSOR, whose heads are whole.  The caller releases *OUT. */
 weft_status wf_placer_spec(struct wf_placer *placer, const struct wf_tensor *tensor,
                            weft_spec **out) WF_NODISCARD;
+
+/* ---- heads.c ---- */
+
+/* WEFT_ERR_INVALID: SPEC, the layout of TENSOR, cuts heads that the layout file wants whole. */
+weft_status wf_placer_check(struct wf_placer *placer, const struct wf_tensor *tensor,
+                            const weft_spec *spec) WF_NODISCARD;
 
 /* The indices of a tensor that something holds: a box, or a box of a rank's shard.  MEMORY strides
  * are of its row-major memory. */

@@ -81,11 +81,13 @@ static weft_status add_defaults(struct wf_model *model)
     const int64_t *heads = find_number(model, "num_attention_heads", 19);
     const int64_t *hidden = find_number(model, "hidden_size", 11);
 
+    if (heads == NULL) heads = find_number(model, "n_head", 6); /* GPT-2 */
+    if (hidden == NULL) hidden = find_number(model, "n_embd", 6);
     if (heads == NULL || *heads <= 0) return WEFT_OK;
     if (hidden != NULL && find_number(model, "head_dim", 8) == NULL)
         WF_TRY(add_number(model, "head_dim", *hidden / *heads));
-    heads = find_number(model, "num_attention_heads", 19);
-    if (find_number(model, "num_key_value_heads", 19) == NULL)
+    heads = find_number(model, "num_attention_heads", 19); /* the list may have moved */
+    if (heads != NULL && find_number(model, "num_key_value_heads", 19) == NULL)
         WF_TRY(add_number(model, "num_key_value_heads", *heads));
     return WEFT_OK;
 }

@@ -28,6 +28,11 @@ static weft_status find_number(void *state, const char *name, size_t length, int
     return wf_model_find(&placer->model, name, length, out);
 }
 
+weft_status wf_placer_fill(struct wf_placer *placer, const char *text, struct wf_text *out)
+{
+    return wf_text_fill(text, find_number, placer, out);
+}
+
 /* The parts into which SPEC, which may be NULL, splits dimension DIM; NULL: it does not. */
 static const weft_placement *find_parts(const weft_spec *spec, int32_t dim)
 {
@@ -72,7 +77,7 @@ weft_status wf_placer_text(struct wf_placer *placer, const struct wf_tensor *ten
 
     out->length = 0;
     WF_TRY(weft_layout_file_find(placer->layout, tensor->name, &text));
-    status = wf_text_fill(text, find_number, placer, out);
+    status = wf_placer_fill(placer, text, out);
     if (status != WEFT_ERR_NOT_FOUND) return status;
     out->length = 0;
     return wf_placements_fill(text, tensor->spec, out) ? wf_text_status(out) : status;
@@ -93,14 +98,20 @@ weft_status wf_placer_spec(struct wf_placer *placer, const struct wf_tensor *ten
                            weft_spec **out)
 {
     struct wf_text text = {0};
+    weft_spec *spec = NULL;
     weft_status status;
 
     if (placer->layout == NULL) return take_own(tensor, out);
     status = wf_placer_text(placer, tensor, &text);
     if (status == WEFT_OK)
         status = wf_file_spec(weft_layout_file_mesh(placer->layout), tensor->dtype, tensor->dims,
-                              tensor->shape, text.data, out);
+                              tensor->shape, text.data, &spec);
     wf_text_free(&text);
+    if (status == WEFT_OK) status = wf_placer_check(placer, tensor, spec);
+    if (status == WEFT_OK)
+        *out = spec;
+    else
+        weft_spec_release(&spec);
     return status;
 }
 

@@ -191,9 +191,9 @@ def test_mistakes_with_checkpoints_are_named(tmp_path, alone):
 
 
 def test_layouts_and_rules_are_found_by_name(tmp_path, alone):
-    shapes = {"q": (8, 4), "k": (2, 4), "v": (2, 4)}
+    shapes = {"q": (8, 4), "k": (4, 4), "v": (4, 4)}
     (tmp_path / "model").mkdir()
-    (tmp_path / "model" / "config.json").write_text('{"hidden_size": 8, "num_attention_heads": 4, "num_key_value_heads": 1}')
+    (tmp_path / "model" / "config.json").write_text('{"hidden_size": 8, "num_attention_heads": 4, "num_key_value_heads": 2}')
     entries = [(f"l.self_attn.{x}_proj.weight", "u8", shapes[x]) for x in "qkv"]
     with weft.Writer(tmp_path / "model" / "m.safetensors", [*entries, ("l.input_layernorm.weight", "u8", (4,))]) as writer:
         writer.write("l.input_layernorm.weight", bytes(4))
@@ -201,8 +201,10 @@ def test_layouts_and_rules_are_found_by_name(tmp_path, alone):
             writer.write(f"l.self_attn.{x}_proj.weight", memoryview(bytes(range(shapes[x][0] * 4))).cast("B", shapes[x]))
     weft.reshard(tmp_path / "model", tmp_path / "fused", "llama", "tp=2", rules="fuse-qkv")
     fused = weft.Checkpoint(tmp_path / "fused")
-    assert str(fused.spec("l.self_attn.qkv_proj.weight")) == "u8[12,4] B(0;8,2,2)"
-    assert str(fused.spec("l.self_attn.qkv_proj.weight", "llama", "tp=1")) == "u8[12,4] B(0;8,2,2)"
+    assert str(fused.spec("l.self_attn.qkv_proj.weight")) == "u8[16,4] B(0;8,4,4)"
+    assert str(fused.spec("l.self_attn.qkv_proj.weight", "llama", "tp=1")) == "u8[16,4] B(0;8,4,4)"
+    with pytest.raises(weft.InvalidError, match="4, 2 and 2 heads of 2 indices, .* divides 2, or write"):
+        weft.Checkpoint(tmp_path / "model").map(weft.Rules("fuse-qkv")).spec("l.self_attn.qkv_proj.weight", "llama", "tp=4")
     with pytest.raises(weft.NotFoundError, match="those that come with weft: .*llama"):
         fused.spec(0, "lama")
     with pytest.raises(weft.InvalidError, match="weft.load: layout is None"):

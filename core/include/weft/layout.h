@@ -15,7 +15,15 @@
  *
  *     *.qkv_proj.weight   B(0; $hidden_size, $num_key_value_heads*$head_dim, ...)
  *
- * Functions of file.h that meet a checkpoint take them from its config.json. */
+ * Functions of file.h that meet a checkpoint take them from its config.json.
+ *
+ * heads0(N) after the placements says that dimension 0 consists of heads of N indices, of which no
+ * rank may have a part:
+ *
+ *     *.k_proj.weight     S(0) heads0($head_dim)
+ *
+ * Functions of file.h refuse a mesh that cuts a head.  Where $head_dim is not known, because the
+ * checkpoint has no config.json, they do not check. */
 #ifndef WEFT_LAYOUT_H
 #define WEFT_LAYOUT_H
 
@@ -51,6 +59,13 @@ WEFT_API const weft_mesh *weft_layout_file_mesh(const weft_layout_file *layout);
 WEFT_API WEFT_NODISCARD weft_status weft_layout_file_find(const weft_layout_file *layout,
                                                           const char *name,
                                                           const char **placements);
+
+/* Set *DIM and *SIZE to what the line of the tensor NAME says of heads: dimension *DIM consists of
+ * heads of *SIZE indices, such as "128" or "$head_dim", as the file has it.  *SIZE is "" if the
+ * line says nothing; *DIM is 0 then.  Borrowed.  WEFT_ERR_NOT_FOUND: no pattern matches. */
+WEFT_API WEFT_NODISCARD weft_status weft_layout_file_heads(const weft_layout_file *layout,
+                                                           const char *name, int32_t *dim,
+                                                           const char **size);
 
 /* Log a warning for each line of LAYOUT that matches some of the COUNT names, if earlier lines
  * decide all of them.  [NAMES: COUNT entries] */

@@ -134,22 +134,24 @@ struct wf_reshard_tensor *wf_reshard_find(const weft_reshard *reshard, uint64_t 
 
 /* ---- tensors ---- */
 
-/* Bytes of all shards of TENSOR under PLACEMENTS. */
-static weft_status count_shards(const weft_reshard *reshard, const struct wf_tensor *tensor,
+/* Bytes of all shards of TENSOR under PLACEMENTS, which must keep its heads whole. */
+static weft_status count_shards(weft_reshard *reshard, const struct wf_tensor *tensor,
                                 const char *placements, uint64_t *bytes)
 {
     const struct wf_file_dtype *dtype = wf_file_dtype(tensor->dtype);
     const weft_mesh *mesh = weft_layout_file_mesh(reshard->options.layout);
+    weft_status status;
     weft_spec *spec;
 
     WF_TRY(wf_file_spec(mesh, tensor->dtype, tensor->dims, tensor->shape, placements, &spec));
+    status = wf_placer_check(&reshard->placer, tensor, spec);
     for (int32_t p = 0; p < weft_mesh_size(mesh); p++) {
         weft_shard shard;
         weft_spec_shard(spec, weft_mesh_rank_at(mesh, p), &shard);
         *bytes += (uint64_t)shard.elements * dtype->bits / 8;
     }
     weft_spec_release(&spec);
-    return WEFT_OK;
+    return status;
 }
 
 /* The placements of TENSOR; they belong to RESHARD. */

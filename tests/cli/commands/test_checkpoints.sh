@@ -119,6 +119,34 @@ fails 2 'none: No such file or directory; nor is it one of those that come with 
 fails 2 'those that come with weft: fuse-gate-up, fuse-qkv' "$weft" reshard hf new --rules fuse-qvk
 fails 2 './llama: No such file' "$weft" reshard hf new --layout ./llama
 
+# Ranks that would have a part of a head are refused; on a mesh with an axis of copies, heads stay whole.
+printf '{"hidden_size": 16, "num_attention_heads": 8, "num_key_value_heads": 4}' >hf/config.json
+for ranks in 1 2 4; do
+    json "$weft" inspect hf --layout llama --mesh "tp=$ranks" --json -- "len(it['ranks']) == $ranks"
+done
+cut='tensor "model.layers.0.self_attn.k_proj.weight": dimension 0 has 4 heads of 2 indices, which cannot stay whole on the'
+fails 1 "$cut 3 ranks of the mesh tp=3; take a number of ranks that divides 4" "$weft" inspect hf --layout llama --mesh tp=3
+fails 1 "$cut 8 ranks of the mesh tp=8; take a number of ranks that divides 4, or write a layout for the mesh kv=4,copy=2" \
+    "$weft" reshard hf new --layout llama --mesh tp=8
+fails 1 "$cut 8 ranks" "$weft" reshard hf new --layout qwen --mesh tp=8
+fails 1 "has 8, 4 and 4 heads of 2 indices, which cannot stay whole on the 8 ranks of the mesh tp=8" \
+    "$weft" inspect hf --rules fuse-qkv --layout llama --mesh tp=8
+cat >copies.layout <<'EOF'
+mesh kv=4,copy=2
+*.{k,v}_proj.weight    S(0),R     heads0($head_dim)
+*.q_proj.weight        S(0),S(0)  heads0($head_dim)
+*.o_proj.weight        S(1),S(1)  heads1($head_dim)
+*                      R,R
+EOF
+contains 'written in' "$weft" reshard hf copies --layout copies.layout
+contains 'the same' "$weft" verify hf copies
+sed 's/copy=2/copy=4/' copies.layout >many.layout
+fails 1 'dimension 1 has 8 heads of 2 indices, which cannot stay whole on the 16 ranks of the mesh kv=4,copy=4; take a number of ranks that divides 8' \
+    "$weft" inspect hf --layout many.layout
+printf '{"n_embd": 16, "n_head": 4}' >hf/config.json
+fails 1 'has 2 heads of 4 indices' "$weft" inspect hf --layout llama --mesh tp=4
+rm hf/config.json
+
 # Differences are named.
 cp -r hf changed
 printf 'x' | dd of=changed/model-00002-of-00002.safetensors bs=1 seek=3000 conv=notrunc 2>/dev/null

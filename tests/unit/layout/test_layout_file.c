@@ -171,8 +171,43 @@ TEST(sizes_may_be_numbers_of_the_model)
     REFUSED(parse("mesh tp=4\na B(0; $x"), WEFT_ERR_PARSE, "position");
 }
 
+TEST(a_line_may_say_how_large_heads_are)
+{
+    const char *size;
+    int32_t dim;
+
+    OK(parse("mesh tp=4\na S(0)  heads0($head_dim*3) # whole\n"
+             "{b,c} B(1; $heads, 3) heads1(128)\nd SS(0,$heads)"));
+    ck_assert_str_eq(placements_of("a"), "S(0)");
+    ck_assert_str_eq(placements_of("c"), "B(1; $heads, 3)");
+    ck_assert_str_eq(placements_of("d"), "SS(0,$heads)");
+    OK(weft_layout_file_heads(layout, "a", &dim, &size));
+    ck_assert_int_eq(dim, 0);
+    ck_assert_str_eq(size, "$head_dim*3");
+    OK(weft_layout_file_heads(layout, "c", &dim, &size));
+    ck_assert_int_eq(dim, 1);
+    ck_assert_str_eq(size, "128");
+    OK(weft_layout_file_heads(layout, "d", &dim, &size));
+    ck_assert_int_eq(dim, 0);
+    ck_assert_str_eq(size, "");
+    REFUSED(weft_layout_file_heads(layout, "e", &dim, &size), WEFT_ERR_NOT_FOUND,
+            "weft_layout_file_heads: no pattern of the layout matches tensor \"e\"");
+    REFUSED(parse("mesh tp=4\na S(0) heads($head_dim)"), WEFT_ERR_PARSE,
+            "line 2 \"a S(0) heads($head_dim)\", position 3: behind placements, expected heads, a "
+            "dimension and a size, such as heads0($head_dim)");
+    REFUSED(parse("mesh tp=4\na S(0) heads0(8"), WEFT_ERR_PARSE, "behind placements");
+    REFUSED(parse("mesh tp=4\na S(0) heads"), WEFT_ERR_PARSE, "behind placements");
+    REFUSED(parse("mesh tp=4\na S(0) heads9(8)"), WEFT_ERR_PARSE, "behind placements");
+    REFUSED(parse("mesh tp=4\na S(0) heads0()"), WEFT_ERR_PARSE, "behind placements");
+    REFUSED(parse("mesh tp=4\na S(0) heads0(x)"), WEFT_ERR_PARSE, "such as 128 or $head_dim");
+    REFUSED(parse("mesh tp=4\na S(0) heads0(0)"), WEFT_ERR_PARSE, "expected a number from 1");
+    REFUSED(parse("mesh tp=4\na S(0) heads0(8,8)"), WEFT_ERR_PARSE, "expected a number from 1");
+}
+
 TEST(allocation_failures_are_reported)
 {
+    ALLOCATIONS_FAIL(weft_layout_file_parse("mesh tp=4\nb S(0) heads0($x)\n", NULL, &layout),
+                     weft_layout_file_release(&layout));
     ALLOCATIONS_FAIL(weft_layout_file_parse("mesh tp=4\na R\nb S(0)\n", NULL, &layout),
                      weft_layout_file_release(&layout));
 }
