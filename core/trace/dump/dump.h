@@ -9,7 +9,7 @@
  *     content.c  what a dump contains: communicators and how far they have come
  *     entries.c  and records
  *     files.c    the files of one rank
- *     signal.c   SIGUSR1
+ *     signal.c   SIGUSR1 and SIGTERM
  *     dump.c     calls and failures
  *
  * A signal handler uses all of it.  So nothing here allocates, takes a lock or uses stdio, apart
@@ -205,14 +205,14 @@ void wf_dump_write(struct wf_dump *dump, const struct wf_trace *trace, const cha
 
 /* ---- signal.c ---- */
 
-/* Write TRACE on SIGUSR1 from now on. */
+/* Write TRACE on SIGUSR1 and SIGTERM from now on. */
 void wf_signal_watch(struct wf_trace *trace);
 /* Do not any longer.  A handler that runs in another thread has finished with TRACE. */
 void wf_signal_forget(struct wf_trace *trace);
 
 /* ---- dump.c, not for signal handlers ---- */
 
-/* TRACE is written to PREFIX when a communicator fails, and on SIGUSR1. */
+/* TRACE is written to PREFIX when a communicator fails, and on SIGUSR1 and SIGTERM. */
 weft_status wf_dump_begin(struct wf_trace *trace, const char *prefix) WF_NODISCARD;
 void wf_dump_end(struct wf_trace *trace);
 /* Write TRACE now. */

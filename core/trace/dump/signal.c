@@ -1,8 +1,9 @@
-/* signal.c - SIGUSR1 writes the dumps of all ranks of the process.
+/* signal.c - SIGUSR1 and SIGTERM write the dumps of all ranks of the process.
  *
- * The handler calls the one that was there before it.  It is installed with the first trace and
- * removed with the last, unless the program has replaced it: then the program's handler may call
- * it.  If the program has set SIG_DFL or SIG_IGN, that stays until a first trace comes again. */
+ * The handler calls the one that was there before it; without one, SIGTERM then ends the process.
+ * It is installed with the first trace and removed with the last, unless the program has replaced
+ * it: then the program's handler may call it.  If the program has set SIG_DFL or SIG_IGN, that
+ * stays until a first trace comes again.  A SIGTERM that is ignored then stays ignored. */
 #include "dump.h"
 
 #include <errno.h>
@@ -22,8 +23,12 @@ static _Atomic uint64_t rounds;  /* how often a handler has written the list */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what follows */
 static uint32_t trace_count;
-static bool is_installed;
-static struct sigaction previous; /* constant while the handler is installed */
+static struct watched {
+    int number;
+    const char *name;
+    bool is_installed;
+    struct sigaction previous; /* constant while the handler is installed */
+} signals[] = {{.number = SIGUSR1, .name = "SIGUSR1"}, {.number = SIGTERM, .name = "SIGTERM"}};
 
 /* ---- the handler ---- */
 
@@ -43,14 +48,16 @@ static void add_error(struct wf_phrase *phrase, int error)
 }
 
 /* One line on standard error, without stdio.  The stack of a handler may be small. */
-static void tell(const struct wf_dump *dump)
+static void tell(const struct wf_dump *dump, const char *name)
 {
     static char line[3 * WF_DUMP_PATH];
     struct wf_phrase phrase = {line, sizeof line, 0};
     bool failed = dump->error != 0;
 
     if (wf_log_level() < (failed ? WF_LOG_WARNING : WF_LOG_NOTICE)) return;
-    wf_phrase_add(&phrase, failed ? "weft: warning: SIGUSR1: " : "weft: notice: SIGUSR1: ");
+    wf_phrase_add(&phrase, failed ? "weft: warning: " : "weft: notice: ");
+    wf_phrase_add(&phrase, name);
+    wf_phrase_add(&phrase, ": ");
     if (failed) {
         wf_phrase_add(&phrase, dump->error_path);
         wf_phrase_add(&phrase, " cannot be written: ");
@@ -71,7 +78,7 @@ static void tell(const struct wf_dump *dump)
 }
 
 /* Write all traces, unless another thread is writing them. */
-static void write_all(void)
+static void write_all(const char *name)
 {
     static struct wf_dump dump;
     int32_t pid = (int32_t)getpid(), writer = atomic_load(&handling);
@@ -83,7 +90,7 @@ static void write_all(void)
         /* A fork has neither the recorders nor the ranks. */
         if (trace == NULL || trace->dump_pid != pid) continue;
         wf_dump_write(&dump, trace, trace->dump_prefix);
-        tell(&dump);
+        tell(&dump, name);
     }
     atomic_fetch_add(&rounds, 1);
     atomic_store(&handling, 0);
@@ -94,40 +101,69 @@ static bool is_function(const struct sigaction *action)
     return action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN;
 }
 
+/* Wait for a handler that runs now, not for later ones. */
+static void wait_for_handler(void)
+{
+    uint64_t round = atomic_load(&rounds);
+
+    while (atomic_load(&handling) == (int32_t)getpid() && atomic_load(&rounds) == round)
+        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+}
+
+static struct watched *find_signal(int number)
+{
+    struct watched *found = signals;
+
+    while (found->number != number)
+        found++;
+    return found;
+}
+
 static void handle(int number, siginfo_t *info, void *machine)
 {
+    const struct watched *signal = find_signal(number);
+    const struct sigaction *previous = &signal->previous;
     int kept = errno;
 
-    write_all();
+    write_all(signal->name);
     errno = kept;
-    if (!is_function(&previous)) return;
-    if ((previous.sa_flags & SA_SIGINFO) != 0)
-        previous.sa_sigaction(number, info, machine);
-    else
-        previous.sa_handler(number);
+    if (is_function(previous)) {
+        if ((previous->sa_flags & SA_SIGINFO) != 0)
+            previous->sa_sigaction(number, info, machine);
+        else
+            previous->sa_handler(number);
+    } else if (number == SIGTERM) { /* ends the process when this handler returns */
+        wait_for_handler();
+        sigaction(number, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
+        raise(number);
+    }
 }
 
 /* ---- the list ---- */
 
 /* A handler that has replaced this one may call it, and must not be called by it. */
-static void install(void)
+static void install(struct watched *signal)
 {
     struct sigaction action = {.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK}, now;
 
-    if (sigaction(SIGUSR1, NULL, &now) != 0 || (is_installed && is_function(&now))) return;
-    previous = now;
+    if (sigaction(signal->number, NULL, &now) != 0) return;
+    if (signal->is_installed && is_function(&now)) return;
+    if (signal->number == SIGTERM && now.sa_handler == SIG_IGN) return;
+    signal->previous = now;
     action.sa_sigaction = handle;
-    action.sa_mask = previous.sa_mask;
-    is_installed = sigaction(SIGUSR1, &action, NULL) == 0;
+    action.sa_mask = now.sa_mask;
+    for (size_t i = 0; i < WF_COUNT(signals); i++)
+        sigaddset(&action.sa_mask, signals[i].number);
+    signal->is_installed = sigaction(signal->number, &action, NULL) == 0;
 }
 
-static void uninstall(void)
+static void uninstall(struct watched *signal)
 {
     struct sigaction now;
 
-    if (!is_installed || sigaction(SIGUSR1, NULL, &now) != 0) return;
+    if (!signal->is_installed || sigaction(signal->number, NULL, &now) != 0) return;
     if ((now.sa_flags & SA_SIGINFO) == 0 || now.sa_sigaction != handle) return;
-    is_installed = sigaction(SIGUSR1, &previous, NULL) != 0;
+    signal->is_installed = sigaction(signal->number, &signal->previous, NULL) != 0;
 }
 
 void wf_signal_watch(struct wf_trace *trace)
@@ -140,18 +176,11 @@ void wf_signal_watch(struct wf_trace *trace)
         at++;
     if (at < TRACES) {
         atomic_store(&traces[at], trace);
-        if (trace_count++ == 0) install();
+        for (size_t i = 0; trace_count == 0 && i < WF_COUNT(signals); i++)
+            install(&signals[i]);
+        trace_count++;
     }
     pthread_mutex_unlock(&lock);
-}
-
-/* Wait for a handler that runs now, not for later ones. */
-static void wait_for_handler(void)
-{
-    uint64_t round = atomic_load(&rounds);
-
-    while (atomic_load(&handling) == (int32_t)getpid() && atomic_load(&rounds) == round)
-        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
 }
 
 void wf_signal_forget(struct wf_trace *trace)
@@ -160,7 +189,9 @@ void wf_signal_forget(struct wf_trace *trace)
     pthread_mutex_lock(&lock);
     for (size_t at = 0; at < TRACES; at++) {
         if (atomic_load(&traces[at]) != trace) continue;
-        if (--trace_count == 0) uninstall();
+        trace_count--;
+        for (size_t i = 0; trace_count == 0 && i < WF_COUNT(signals); i++)
+            uninstall(&signals[i]);
         atomic_store(&traces[at], NULL);
     }
     pthread_mutex_unlock(&lock);

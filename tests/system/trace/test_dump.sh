@@ -51,6 +51,13 @@ expect 137 "are in $folder/d.3 and $folder/d-3.json" "$weft" run -n 4 --keep-goi
 is "d-0.json d-2.json d-3.json d.0 d.2 d.3 " files
 reads lost-1 0 2 3
 
+# The same without --keep-going: the others have written theirs when SIGTERM has ended them.
+for ((i = 0; i < 5; i++)); do
+    begin
+    expect 137 "" "$weft" run -n 4 "$program" killed 1
+    is "d-0.json d-2.json d-3.json d.0 d.2 d.3 " files
+done
+
 # A communicator of some ranks fails: all ranks of the job write dumps.
 begin
 expect 0 "are in $folder/d.3 and $folder/d-3.json" "$weft" run -n 4 "$program" part

@@ -232,6 +232,43 @@ TEST(a_blocked_signal_writes_when_it_is_unblocked)
     test_trace_end(trace);
 }
 
+/* A process of its own gets SIGTERM while ACTION is its disposition.  Returns how it ended. */
+static int terminate(void (*action)(int))
+{
+    struct wf_trace *own = NULL;
+    pid_t child = fork();
+    int end;
+
+    if (child == 0) {
+        signal(SIGTERM, action);
+        if (wf_trace_create(&test_identity, 0, &own) != WEFT_OK) _exit(1);
+        if (wf_dump_begin(own, folder_path(&test_runtime, "ended")) != WEFT_OK) _exit(2);
+        (void)raise(SIGTERM);
+        _exit(handled == SIGTERM ? 3 : 4);
+    }
+    ck_assert_int_gt(child, 0);
+    ck_assert_int_eq(waitpid(child, &end, 0), child);
+    return end;
+}
+
+TEST(sigterm_writes_and_does_what_it_does_without)
+{
+    static void (*const actions[])(int) = {SIG_DFL, on_signal, SIG_IGN};
+    size_t size;
+
+    handled = 0;
+    for (size_t i = 0; i < WF_COUNT(actions); i++) {
+        int end = terminate(actions[i]);
+
+        if (actions[i] == SIG_DFL)
+            ck_assert(WIFSIGNALED(end) && WTERMSIG(end) == SIGTERM);
+        else
+            ck_assert(WIFEXITED(end) && WEXITSTATUS(end) == (actions[i] == SIG_IGN ? 4 : 3));
+        ck_assert_int_eq(content("ended.3", &size) != NULL, actions[i] != SIG_IGN);
+        (void)unlink(folder_path(&test_runtime, "ended.3"));
+    }
+}
+
 /* ---- forks ---- */
 
 static atomic_bool is_done;
