@@ -1,4 +1,5 @@
-/* differ.c - the first collective that ranks of a communicator called differently. */
+/* differ.c - the first call that ranks of a communicator made differently: a collective, or two
+ * calls in which ranks wait for each other. */
 #include "status/status.h"
 
 /* The newest record of collective SEQUENCE of COMM that RANK has; NULL: none. */
@@ -61,12 +62,10 @@ static uint64_t oldest_of(const struct status_rank *rank, uint64_t comm)
     return 0;
 }
 
-void status_find_difference(const struct status_job *job, struct status_difference *out)
+static void find_collective(const struct status_job *job, struct status_difference *out)
 {
     enum { LOOK_BACK = 64 }; /* ranks that differ do not get far */
 
-    *out = (struct status_difference){0};
-    if (job->alive > 0 && !status_has_waits(job)) return;
     for (size_t i = 0; i < job->comm_count && out->comm == NULL; i++) {
         const struct status_comm *comm = &job->comms[i];
         uint64_t newest = 0, from = 1;
@@ -81,4 +80,43 @@ void status_find_difference(const struct status_job *job, struct status_differen
         for (uint64_t sequence = from; sequence <= newest && out->comm == NULL; sequence++)
             (void)differs(comm, sequence, out);
     }
+}
+
+/* The operation in which a rank of JOB waits for another on COMM. */
+static const weft_record *waits_in(const struct status_comm *comm, const struct status_rank *rank)
+{
+    for (int32_t i = 0; i < comm->position_count; i++)
+        if (comm->positions[i].rank == rank) return comm->positions[i].begun;
+    return NULL;
+}
+
+/* Two ranks that wait for each other are in different calls. */
+static void find_mutual_wait(const struct status_job *job, struct status_difference *out)
+{
+    int32_t count = job->rank_count;
+
+    for (int32_t i = 0; i < count; i++)
+        for (int32_t k = i + 1; k < count; k++) {
+            uint32_t one = job->waits[i * count + k], other = job->waits[k * count + i];
+            const struct status_comm *comm;
+
+            if (one == 0 || other == 0) continue;
+            comm = &job->comms[one - 1];
+            *out = (struct status_difference){.comm = comm,
+                                              .rank = &job->ranks[i],
+                                              .other = &job->ranks[k],
+                                              .record = waits_in(comm, &job->ranks[i]),
+                                              .other_record =
+                                                  waits_in(&job->comms[other - 1], &job->ranks[k])};
+            return;
+        }
+}
+
+void status_find_difference(const struct status_job *job, struct status_difference *out)
+{
+    *out = (struct status_difference){0};
+    if (job->alive > 0 && !status_has_waits(job)) return;
+    find_collective(job, out);
+    if (out->comm == NULL) find_mutual_wait(job, out);
+    if (out->record == NULL || out->other_record == NULL) *out = (struct status_difference){0};
 }

@@ -20,7 +20,8 @@ bool status_is_message(const weft_record *record)
 bool status_is_creation(const weft_record *record)
 {
     return record->operation == WEFT_RECORD_CREATE || record->operation == WEFT_RECORD_RELEASE ||
-           record->operation == WEFT_RECORD_LOAD || record->operation == WEFT_RECORD_SAVE;
+           record->operation == WEFT_RECORD_LOAD || record->operation == WEFT_RECORD_SAVE ||
+           record->operation == WEFT_RECORD_AGREE;
 }
 
 bool status_is_collective(const weft_record *record)
@@ -28,12 +29,13 @@ bool status_is_collective(const weft_record *record)
     return record->sequence > 0 && !status_is_message(record) && !status_is_creation(record);
 }
 
-/* True if RECORD says where a rank is on its communicator.  A plan that was bound and a thing that
- * was created do not. */
-static bool is_place(const weft_record *record)
+/* True if RECORD says where a rank is on its communicator, or where it was when its job ended.  A
+ * plan that was bound and a thing that was created do not. */
+static bool is_place(const weft_record *record, bool has_ended)
 {
     return (record->operation != WEFT_RECORD_PLAN && !status_is_creation(record)) ||
-           record->state == WEFT_RECORD_SUBMITTED;
+           record->state == WEFT_RECORD_SUBMITTED ||
+           (has_ended && record->state == WEFT_RECORD_FAILED);
 }
 
 /* ---- positions ---- */
@@ -67,7 +69,11 @@ static void note_record(struct status_position *position, const weft_record *rec
     bool is_open = record->state == WEFT_RECORD_SUBMITTED ||
                    (has_ended && record->state == WEFT_RECORD_FAILED);
 
-    if (position->begun == NULL) position->begun = record;
+    /* A call that agrees on something is shown by its own record, if it has one: a save. */
+    if (position->begun == NULL ||
+        (position->begun->operation == WEFT_RECORD_AGREE && status_is_creation(record) &&
+         record->state == position->begun->state))
+        position->begun = record;
     if (position->finished == NULL && record->state == WEFT_RECORD_FINISHED)
         position->finished = record;
     if (status_is_collective(record) && record->sequence > position->sequence)
@@ -90,7 +96,7 @@ static void find_positions(struct status_job *job, struct status_rank *rank, int
         if (record == NULL || record->operation == WEFT_RECORD_REDISTRIBUTE) continue;
         if (rank->newest == NULL)
             rank->newest = record; /* a redistribution is where its steps are */
-        if (record->comm == 0 || !is_place(record)) continue;
+        if (record->comm == 0 || !is_place(record, job->alive == 0)) continue;
         if (comm == NULL || comm->number != record->comm)
             comm = find_comm_of(job, record->comm, index);
         if (comm != NULL) note_record(&comm->positions[index], record, job->alive == 0);

@@ -2,7 +2,7 @@
  *
  *     model.c  recorders become jobs, communicators and positions
  *     waits.c  which rank waits for which
- *     differ.c the first collective that ranks called differently
+ *     differ.c the first call that ranks made differently
  *     text.c   as text
  *     json.c   as JSON
  *     file.c   the records of one recorder
@@ -83,10 +83,11 @@ struct status_job {
     uint32_t *waits;
 };
 
-/* The first collective of a communicator in which ranks differ. */
+/* The first collective of a communicator in which ranks differ, or two calls in which ranks wait
+ * for each other. */
 struct status_difference {
-    const struct status_comm *comm; /* NULL: the recorders have none */
-    uint64_t sequence;
+    const struct status_comm *comm; /* of the first rank's call; NULL: the recorders have none */
+    uint64_t sequence;              /* of the collective; 0: the calls are of two kinds */
     const struct status_rank *rank, *other; /* the first rank, and the first that differs from it */
     const weft_record *record, *other_record;
 };

@@ -311,6 +311,9 @@ static void add_difference(struct wf_text *out, const struct status_job *job)
     add_operation(out, found.rank->recorder, found.record);
     wf_text_add(out, ", rank %d ", found.other->info.rank);
     add_operation(out, found.other->recorder, found.other_record);
+    if (found.other_record->comm != found.record->comm)
+        wf_text_add(out, " on %s",
+                    weft_recorder_text(found.other->recorder, found.other_record->comm_name));
     wf_text_char(out, '\n');
 }
 

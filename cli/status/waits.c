@@ -22,7 +22,9 @@ static bool is_there(const struct status_rank *rank)
 /* True if POSITION is in an operation, and was in it at both readings, or when the job ended. */
 static bool is_waiting(const struct status_job *job, const struct status_position *position)
 {
-    if (job->alive == 0) return position->pending != NULL;
+    if (job->alive == 0)
+        return position->pending != NULL ||
+               (position->begun != NULL && position->begun->state != WEFT_RECORD_FINISHED);
     return is_there(position->rank) && !position->rank->moved;
 }
 
@@ -38,7 +40,7 @@ static uint8_t usual_operation(const struct status_comm *comm, uint64_t sequence
         const struct status_position *p = &comm->positions[i];
 
         if (p->sequence == sequence && p->begun != NULL && p->begun->sequence == sequence &&
-            p->begun->operation < WEFT_RECORD_OPERATION_COUNT)
+            status_is_collective(p->begun) && p->begun->operation < WEFT_RECORD_OPERATION_COUNT)
             counts[p->begun->operation]++;
     }
     for (int i = 1; i < WEFT_RECORD_OPERATION_COUNT; i++)
@@ -137,6 +139,12 @@ static bool waits_for_message(const struct status_position *p, const struct stat
     return false;
 }
 
+/* Ranks count agreements apart from creations and the like. */
+static bool is_agreement(const weft_record *record)
+{
+    return record->operation == WEFT_RECORD_AGREE;
+}
+
 /* The record of creation WANTED of RANK, which another rank has; NULL: it has not begun it. */
 static const weft_record *find_creation(const struct status_rank *rank, const weft_record *wanted,
                                         const char *list)
@@ -145,7 +153,7 @@ static const weft_record *find_creation(const struct status_rank *rank, const we
         const weft_record *record = weft_recorder_record(rank->recorder, id);
 
         if (record != NULL && record->comm == wanted->comm && status_is_creation(record) &&
-            record->sequence >= wanted->sequence &&
+            is_agreement(record) == is_agreement(wanted) && record->sequence >= wanted->sequence &&
             strcmp(weft_recorder_text(rank->recorder, record->axes), list) == 0)
             return record;
     }
@@ -153,7 +161,8 @@ static const weft_record *find_creation(const struct status_rank *rank, const we
 }
 
 /* True if P creates or releases something together with OTHER, which does not. */
-static bool waits_for_creation(const struct status_position *p, const struct status_position *other)
+static bool waits_for_creation(const struct status_job *job, const struct status_position *p,
+                               const struct status_position *other)
 {
     const weft_record *mine = p->begun, *found;
     const char *list;
@@ -163,7 +172,7 @@ static bool waits_for_creation(const struct status_position *p, const struct sta
     if (list[0] != '\0' && !status_has_rank(list, other->rank->info.rank)) return false;
     found = find_creation(other->rank, mine, list);
     if (found == NULL) return true;
-    return found->state == WEFT_RECORD_SUBMITTED && !is_there(other->rank);
+    return job->alive > 0 && found->state == WEFT_RECORD_SUBMITTED && !is_there(other->rank);
 }
 
 /* True if P's operation failed for want of OTHER, which was not in it. */
@@ -177,12 +186,14 @@ static bool waits_for(const struct status_job *job, const struct status_position
                       const struct status_position *other)
 {
     if (p == other || !is_waiting(job, p) || p->mark == STATUS_OTHER) return false;
-    if (job->alive == 0)
-        return (other->mark != STATUS_ENDED && holds_up(other, p->pending->sequence)) ||
-               failed_for(p, other);
-    if (p->pending != NULL && holds_up(other, p->pending->sequence)) return true;
     if (is_binding(p) && !is_binding(other) && !moves(other->rank)) return true;
-    return waits_for_creation(p, other) || waits_for_message(p, other);
+    if (waits_for_creation(job, p, other)) return true;
+    if (job->alive == 0)
+        return p->pending != NULL &&
+               ((other->mark != STATUS_ENDED && holds_up(other, p->pending->sequence)) ||
+                failed_for(p, other));
+    if (p->pending != NULL && holds_up(other, p->pending->sequence)) return true;
+    return waits_for_message(p, other);
 }
 
 static void find_in(struct status_job *job, size_t number)

@@ -2,6 +2,7 @@
  * has the symmetric memory, neither plugin sees the calls of the other.  The ranks compare these
  * calls over the rendezvous.  They do the same if weft averages for the backend. */
 #include "comm.h"
+#include "recording.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -74,12 +75,15 @@ weft_status wf_comm_compare(weft_comm *comm, uint32_t kind, const struct wf_call
                           .step = identity->step,
                           .kind = kind,
                           .divisor = identity->divisor};
+    struct wf_submitted record;
     struct wf_gathered got;
     char label[160];
     weft_status status;
 
     snprintf(label, sizeof label, "comparing calls on %s", comm->name);
-    status = wf_comm_agree(comm, label, WEFT_OK, (weft_blob){&mine, sizeof mine}, &got);
+    record = wf_record_agreement(comm, "WEFT_CHECK", NULL, 0);
+    status = wf_record_created(
+        comm, record, wf_comm_agree(comm, label, WEFT_OK, (weft_blob){&mine, sizeof mine}, &got));
     if (status != WEFT_OK) return status;
     status = compare(comm, &got);
     wf_gathered_free(&got);

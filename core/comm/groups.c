@@ -1,5 +1,6 @@
 /* groups.c - communicators of groups of ranks within another, made once and kept with it. */
 #include "comm.h"
+#include "recording.h"
 #include "mesh/mesh.h"
 
 #include <stdio.h>
@@ -14,16 +15,38 @@ static bool is_group(const weft_comm *comm, const weft_comm *parent, const int32
     return same;
 }
 
+/* The world ranks of COUNT RANKS of PARENT; valid until the next call. */
+static const int32_t *world_ranks(weft_comm *parent, const int32_t *ranks, int32_t count)
+{
+    for (int32_t i = 0; i < count; i++)
+        parent->room[i] = weft_comm_world_rank(parent, ranks[i]);
+    return parent->room;
+}
+
 /* Fail the making of the communicator on the other ranks. */
 static weft_status decline(weft_comm *parent, const char *function, const int32_t *ranks,
                            int32_t count, weft_status status)
 {
     struct wf_gathered got;
 
-    for (int32_t i = 0; i < count; i++)
-        parent->room[i] = weft_comm_world_rank(parent, ranks[i]);
-    return wf_agree_on_list(parent, function, parent->room, count, parent->timeout_ns, status,
-                            (weft_blob){"", 0}, &got);
+    return wf_agree_on_list(parent, function, world_ranks(parent, ranks, count), count,
+                            parent->timeout_ns, status, (weft_blob){"", 0}, &got);
+}
+
+/* Make the communicator of COUNT RANKS, if STATUS is OK on all of them.  With RECORDED, the wait
+ * for them gets a record. */
+static weft_status make(weft_comm *parent, const char *function, const int32_t *ranks,
+                        int32_t count, weft_status status, bool recorded, weft_comm **out)
+{
+    struct wf_submitted record = {NULL, 0};
+
+    if (recorded)
+        record = wf_record_agreement(parent, function, world_ranks(parent, ranks, count), count);
+    if (status == WEFT_OK)
+        status = wf_comm_create(parent, function, count, ranks, NULL, out);
+    else
+        status = decline(parent, function, ranks, count, status);
+    return wf_record_created(parent, record, status);
 }
 
 static weft_comm *find(weft_comm *list, const weft_comm *parent, const int32_t *ranks,
@@ -48,7 +71,7 @@ static void keep(weft_comm *parent, weft_comm *group, bool is_tied)
 }
 
 weft_status wf_comm_group(weft_comm *parent, const char *function, const int32_t *ranks,
-                          int32_t count, weft_status status, weft_comm **out)
+                          int32_t count, weft_status status, bool recorded, weft_comm **out)
 {
     weft_comm *group = find(parent->groups, parent, ranks, count);
 
@@ -57,8 +80,7 @@ weft_status wf_comm_group(weft_comm *parent, const char *function, const int32_t
         return status;
     }
     if (group == NULL) {
-        if (status != WEFT_OK) return decline(parent, function, ranks, count, status);
-        WF_TRY(wf_comm_create(parent, function, count, ranks, NULL, &group));
+        WF_TRY(make(parent, function, ranks, count, status, recorded, &group));
         keep(parent, group, false);
     }
     *out = group;
@@ -110,7 +132,7 @@ weft_status wf_comm_mesh_group(weft_comm *parent, const weft_mesh *mesh, const c
     WF_TRY(wf_require_kind(mesh, WF_KIND_MESH, "`mesh`"));
     if (!wf_mesh_coord(mesh, parent->rank, coord)) return status;
     WF_TRY(list_ranks(parent, mesh, &ranks));
-    status = wf_comm_group(parent, function, ranks, mesh->size, status, out);
+    status = wf_comm_group(parent, function, ranks, mesh->size, status, true, out);
     wf_free(ranks);
     return status;
 }

@@ -42,10 +42,12 @@ void wf_comm_advise_size(const weft_comm *comm, int32_t needed, char *out, size_
 /* The communicator of RANKS (of PARENT, this one among them) in this order: PARENT itself, or one
  * created on first use and kept with PARENT, which releases it.  Collective over RANKS.  STATUS is
  * this rank's result so far.  If it is not OK and the communicator has to be created, all of RANKS
- * fail with it.  Errors name FUNCTION. */
+ * fail with it.  Errors name FUNCTION.  With RECORDED, the wait for the other ranks gets a record.
+ */
 weft_status wf_comm_group(weft_comm *parent, const char *function, const int32_t *ranks,
-                          int32_t count, weft_status status, weft_comm **out) WF_NODISCARD;
-/* The same for the ranks of MESH.  *OUT is NULL on other ranks, which get STATUS. */
+                          int32_t count, weft_status status, bool recorded,
+                          weft_comm **out) WF_NODISCARD;
+/* The same for the ranks of MESH, recorded.  *OUT is NULL on other ranks, which get STATUS. */
 weft_status wf_comm_mesh_group(weft_comm *parent, const weft_mesh *mesh, const char *function,
                                weft_status status, weft_comm **out) WF_NODISCARD;
 /* The same for the program's own use: the axes NAME, with OPTIONS.  Steps of plans do not use it,

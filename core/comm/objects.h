@@ -199,8 +199,10 @@ struct weft_comm {
     weft_comm *groups, *next_group;   /* that wf_comm_group made; they end with this one */
     weft_comm *axis_groups;           /* that wf_comm_axis_group made; so do they */
     struct wf_known_axes *known_axes; /* on which weft_comm_along has agreed */
-    struct wf_creations *creations;   /* how often some of its ranks have created something */
-    uint64_t common_creations;        /* how often all of them have */
+    struct wf_creations *creations;   /* how often some of its ranks have created something, or have
+                                         agreed */
+    uint64_t common_creations;        /* how often all of them have created something */
+    uint64_t common_agreements;
     weft_comm *attached; /* of the same ranks on another plugin; it fails and ends with this one */
     weft_comm *owner;    /* if this is a group or attached: it ends with its owner */
     bool fails_alone;    /* an axis group: it does not fail with its owner */

@@ -68,13 +68,14 @@ struct wf_submitted wf_record_average(struct wf_trace *trace, weft_comm *comm,
     return submitted;
 }
 
-/* ---- creations, releases, loads and saves ---- */
+/* ---- creations, releases, loads, saves and agreements ---- */
 
-/* The number of creations and the like on COMM by COUNT RANKS of it, with this one.  0 if memory
- * for the numbers is missing. */
-static uint64_t count_creation(weft_comm *comm, const int32_t *ranks, int32_t count)
+/* The number of creations and the like on COMM by COUNT RANKS of it, or of agreements, with this
+ * one.  0 if memory for the numbers is missing. */
+static uint64_t count_creation(weft_comm *comm, bool is_agreement, const int32_t *ranks,
+                               int32_t count)
 {
-    uint64_t digest = wf_hash(1, ranks, (size_t)count * sizeof *ranks);
+    uint64_t digest = wf_hash(is_agreement ? 2 : 1, ranks, (size_t)count * sizeof *ranks);
     struct wf_creations *found = comm->creations;
 
     while (found != NULL && found->digest != digest)
@@ -111,15 +112,24 @@ static struct wf_submitted submit_creation(weft_comm *comm, enum weft_record_ope
 struct wf_submitted wf_record_creation(weft_comm *comm, enum weft_record_operation operation,
                                        const char *function, const int32_t *ranks, int32_t count)
 {
-    bool by_all = ranks == NULL || count == comm->size;
+    bool by_all = ranks == NULL || count == comm->size, agrees = operation == WEFT_RECORD_AGREE;
+    uint64_t *common = agrees ? &comm->common_agreements : &comm->common_creations;
     /* Counted also if records are not wanted now. */
-    uint64_t sequence = by_all ? ++comm->common_creations : count_creation(comm, ranks, count);
+    uint64_t sequence = by_all ? ++*common : count_creation(comm, agrees, ranks, count);
     struct wf_submitted submitted =
         submit_creation(comm, operation, function, sequence, by_all ? NULL : ranks, count);
 
     if (submitted.record != NULL)
         atomic_store_explicit(&comm->last_record, submitted.id, memory_order_relaxed);
     return submitted;
+}
+
+struct wf_submitted wf_record_agreement(weft_comm *comm, const char *function, const int32_t *ranks,
+                                        int32_t count)
+{
+    if (comm->size == 1 || (ranks != NULL && count == 1) || comm->context->is_simulated)
+        return (struct wf_submitted){NULL, 0};
+    return wf_record_creation(comm, WEFT_RECORD_AGREE, function, ranks, count);
 }
 
 struct wf_submitted wf_record_continuation(weft_comm *comm, enum weft_record_operation operation,

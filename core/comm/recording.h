@@ -226,6 +226,10 @@ struct wf_submitted wf_record_symm_barrier(struct wf_trace *trace, weft_comm *co
  * wf_record_is_creation), together with COUNT world RANKS of it; NULL: with all of its ranks. */
 struct wf_submitted wf_record_creation(weft_comm *comm, enum weft_record_operation operation,
                                        const char *function, const int32_t *ranks, int32_t count);
+/* FUNCTION is about to wait for COUNT world RANKS of COMM, which call it too; NULL: for all of its
+ * ranks.  Calls with a record of their own need none. */
+struct wf_submitted wf_record_agreement(weft_comm *comm, const char *function, const int32_t *ranks,
+                                        int32_t count);
 /* FUNCTION is about to wait for the OPERATION that was number SEQUENCE of the creations of COMM and
  * continues in the background.  [any thread] */
 struct wf_submitted wf_record_continuation(weft_comm *comm, enum weft_record_operation operation,

@@ -1,5 +1,6 @@
 /* agree.c - steps that all ranks of a communicator take together, for other libraries. */
 #include "comm/comm.h"
+#include "comm/recording.h"
 
 #include "weft/extend.h"
 
@@ -43,6 +44,7 @@ weft_status weft_agree(weft_comm *comm, const char *function, weft_status status
                        size_t bytes, const weft_agree_options *options, weft_answers **out)
 {
     weft_agree_options known = {.struct_size = sizeof known};
+    struct wf_submitted record = {NULL, 0};
     weft_blob blob = {data != NULL ? data : "", bytes};
     struct wf_agreement step;
     weft_comm *team = comm;
@@ -69,7 +71,9 @@ weft_status weft_agree(weft_comm *comm, const char *function, weft_status status
     }
     step =
         known.after != NULL ? step_after(known.after, function) : wf_agreement_of(team, function);
-    return wf_fail_named(take(team, &step, status, blob, out), function);
+    if (known.after == NULL) record = wf_record_agreement(team, function, NULL, 0);
+    status = wf_record_created(team, record, take(team, &step, status, blob, out));
+    return wf_fail_named(status, function);
 }
 
 void weft_agree_progress(weft_answers *answers, const char *function)

@@ -458,12 +458,13 @@ static inline _Atomic uint64_t *wf_trace_chain(struct wf_trace *trace, uint64_t 
     return &trace->chains[stream % WF_CHAINS];
 }
 
-/* True if RECORD is a creation, a release, a load or a save.  These are counted apart from
- * collectives. */
+/* True if RECORD is a creation, a release, a load or a save, or an agreement.  These are counted
+ * apart from collectives, and agreements apart from the others. */
 static inline bool wf_record_is_creation(const weft_record *record)
 {
     return record->operation == WEFT_RECORD_CREATE || record->operation == WEFT_RECORD_RELEASE ||
-           record->operation == WEFT_RECORD_LOAD || record->operation == WEFT_RECORD_SAVE;
+           record->operation == WEFT_RECORD_LOAD || record->operation == WEFT_RECORD_SAVE ||
+           record->operation == WEFT_RECORD_AGREE;
 }
 
 /* Copy RECORD to *OUT.  False if it is not the one with ID, or is being written. */

@@ -3,6 +3,7 @@
  * Binding is collective, so all ranks that make a move must have its bound plan or none of them.
  * They therefore evict by the order of binding, in which all of them bind, and not by the order of
  * use: a move that one rank refuses, because of its arguments, does not change it. */
+#include "comm/recording.h"
 #include "kept.h"
 
 #include <string.h>
@@ -43,6 +44,7 @@ weft_status wf_moves_agree(weft_context *context, const weft_spec *from, const w
                            struct wf_gathered *out)
 {
     const weft_move_item item = {.from = from, .to = to};
+    struct wf_submitted record;
     weft_comm *team = NULL;
     int32_t count;
 
@@ -51,9 +53,10 @@ weft_status wf_moves_agree(weft_context *context, const weft_spec *from, const w
     count = list_ranks(context, 1, &item);
     if (!wf_exec_state(context)->moves.among[context->rank]) return status;
     status = wf_comm_group(context->world, function, wf_exec_state(context)->moves.ranks, count,
-                           status, &team);
+                           status, true, &team);
     if (team == NULL) return status;
-    return wf_comm_agree(team, function, status, blob, out);
+    record = wf_record_agreement(team, function, NULL, 0);
+    return wf_record_created(team, record, wf_comm_agree(team, function, status, blob, out));
 }
 
 /* ---- plans ---- */
@@ -265,7 +268,7 @@ static weft_status bind_and_keep(weft_context *context, const weft_plan *plan,
     struct wf_mover *mover = NULL;
     weft_bound *bound = NULL;
 
-    status = wf_comm_group(context->world, function, moves->ranks, count, status, &call.team);
+    status = wf_comm_group(context->world, function, moves->ranks, count, status, true, &call.team);
     if (call.team == NULL) return wf_fail_named(status, function);
     if (status == WEFT_OK) status = find_mover(moves, call.team, &mover);
     WF_TRY(wf_plan_bind(plan, &call, status, &bound));

@@ -38,7 +38,7 @@ weft_status wf_bound_group(struct weft_bound *bound, weft_comm *parent, const in
     weft_comm *sketch = NULL;
 
     if (bound == NULL || !bound->sized_only)
-        return wf_comm_group(parent, "binding a step", ranks, count, status, out);
+        return wf_comm_group(parent, "binding a step", ranks, count, status, false, out);
     WF_TRY(make_sketch(parent, ranks, count, &sketch));
     sketch->next_group = bound->sketches;
     bound->sketches = sketch;

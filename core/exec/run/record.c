@@ -223,6 +223,8 @@ struct wf_submitted wf_record_bind(struct wf_trace *trace, const weft_plan *plan
     bool is_one = call->named != NULL && plan != NULL && plan->members == NULL;
     const char *name = is_one ? call->named[0].name : call->given.name;
 
+    if (name == NULL) name = call->function;
+
     return wf_trace_submit(trace, NULL, WF_CALL_PLANNED,
                            &(weft_record){
                                .comm = call->team->number,

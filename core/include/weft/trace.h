@@ -40,6 +40,7 @@ extern "C" {
     X(ALL_TO_ALL_V, 11, "all-to-all-v")                                                            \
     X(GATHER_V, 12, "gather-v")                                                                    \
     X(SCATTER_V, 13, "scatter-v")                                                                  \
+    X(AGREE, 20, "agree")     /* the ranks meet in a call before it goes on */                     \
     X(LOAD, 21, "load")       /* of tensors of all ranks, from a checkpoint */                     \
     X(SAVE, 22, "save")       /* of tensors of all ranks, to a checkpoint */                       \
     X(RELEASE, 23, "release") /* of symmetric memory, or of all bound moves */                     \
@@ -81,8 +82,8 @@ typedef struct weft_record {
     uint64_t comm;      /* number of the communicator, equal on all its ranks and unique on each
                            of them; the parts of a split share it; 0: none */
     uint64_t sequence;  /* number of the collective on its communicator, of the message to or from
-                           PEER, or of the creation, release, load or save by these ranks; equal
-                           on all ranks that take part; 0: none */
+                           PEER, of the creation, release, load or save by these ranks, or of
+                           their agreement; equal on all ranks that take part; 0: none */
     uint64_t sent;      /* bytes of this rank's input, with the part that stays on this rank; of a
                            save: those that this rank writes, 0 until it knows them */
     uint64_t received;  /* bytes of this rank's output, with the part that was on this rank; of a
@@ -106,11 +107,12 @@ typedef struct weft_record {
     int32_t waits_for;  /* world rank that this rank waited for when it failed; -1: not known */
     uint32_t comm_name; /* text: the communicator */
     uint32_t axes;      /* text: the mesh axes along which data is sent, such as "tp"; of a
-                           creation or release by some ranks of the communicator: their
-                           world ranks, "0-3,8"; 0: none, or all ranks of the communicator */
+                           creation, release or agreement by some ranks of the communicator:
+                           their world ranks, "0-3,8"; 0: none, or all ranks of it */
     uint32_t label;     /* text: the name of the tensor, of the bound plan or of the FSDP group;
-                           of a move that an operator needs: "matmul: weights"; of a creation,
-                           release, load or save: the function, such as "weft_comm_split" */
+                           of a move that an operator needs: "matmul: weights"; of an unnamed
+                           plan, a creation, release, load, save or agreement: the function, such as
+                           "weft_comm_split" */
     int32_t status;     /* weft_status of a failed operation */
     uint32_t parent;    /* low 32 bits of the id of the redistribution that contains it; 0: none */
 } weft_record;
@@ -146,8 +148,8 @@ typedef struct weft_observation weft_observation;
 typedef struct weft_observer {
     size_t struct_size;
     void *user; /* the first argument of each callback */
-    /* An operation is about to be handed to the backend, or a creation, release, load or save
-     * begins.  Not called for plans and redistributions: they have `planned` and
+    /* An operation is about to be handed to the backend, or a creation, release, load, save or
+     * agreement begins.  Not called for plans and redistributions: they have `planned` and
      * `redistributes`. */
     void (*submitted)(void *user, const weft_record *record);
     /* The operation starts now: it is in a call group on the default stream of a backend that runs

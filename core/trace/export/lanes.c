@@ -44,6 +44,9 @@ uint64_t wf_flow_of(const struct wf_export *export, const weft_record *record,
     case WEFT_RECORD_SAVE:
         return record->axes != 0 ? 0
                                  : wf_hash_mix(wf_hash_mix(5, shape->group), record->sequence) | 1;
+    case WEFT_RECORD_AGREE:
+        return record->axes != 0 ? 0
+                                 : wf_hash_mix(wf_hash_mix(6, shape->group), record->sequence) | 1;
     default:
         return wf_hash_mix(wf_hash_mix(3, shape->group), record->sequence) | 1;
     }

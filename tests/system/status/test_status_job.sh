@@ -3,6 +3,7 @@
 source "$(dirname "$0")/../../support/lib.sh"
 weft=$1
 rank=$2
+waiting=$3
 export WEFT_BACKEND=gloo-cpu WEFT_TIMEOUT=300
 folder=$(mktemp -d)
 export XDG_RUNTIME_DIR=$folder
@@ -95,6 +96,36 @@ touch "$folder/symm"
 shows 'rank 1 holds up ranks 0,2-3: it has been in no operation of weft for'
 shows 'ranks 0,2-3: release #4 (weft_symm_release), for'
 end 0
+
+# Calls that wait for all ranks, while one of them is outside weft.
+late() { # late CALL TEXT: rank 1 is late for CALL
+    begin "$weft" run -n 4 "$waiting" "$1" "$folder"
+    shows 'rank 1 holds up ranks 0,2-3: it has been in no operation of weft for'
+    shows "ranks 0,2-3: $2, for"
+    end 0
+}
+late move 'agree #1 (weft_tensor_move)'
+lacks 'in another operation' status "$(cat "$folder/pid.0")"
+late group 'agree #1 (weft_fsdp_group_create)'
+late reduce 'agree #1 (weft_fsdp_reduce_begin)'
+late save 'save #3 (weft_save_begin)'
+late load 'load #4 of 128 B (weft_load_into)'
+late clip 'plan (weft_tensors_move_into)'
+
+# The same with a rank that skips the call: all wait, and after the time limit their recorders tell it.
+skipped() { # skipped CALL COMMUNICATOR OTHERS MINE
+    WEFT_TIMEOUT=1 begin "$weft" run -n 4 "$waiting" "$1" "$folder" skip
+    end 1
+    shows 'ranks 0-3 waited for each other'
+    shows "the first call that differs on $2"
+    shows ": rank 0 called $3, rank 1 $4"$'\n'
+}
+skipped move world 'agree #1 (weft_tensor_move)' 'barrier #2'
+json status "$(cat "$folder/pid.0")" --json -- 'it["jobs"][0]["first_difference"]["called"]["operation"] == "agree"' \
+    'it["jobs"][0]["first_difference"]["other_called"]["operation"] == "barrier"' 'it["jobs"][0]["first_difference"]["sequence"] == 0'
+skipped group 'fsdp-gather#' 'agree #1 (weft_fsdp_group_create)' 'barrier #2 on world'
+skipped save world 'save #3 (weft_save_begin)' 'barrier #2'
+skipped clip world 'plan (weft_tensors_move_into)' 'barrier #2'
 
 # A rank that is killed: the others fail, and its last operation is still there.
 begin "$weft" run -n 4 --keep-going "$rank" loop "$folder"

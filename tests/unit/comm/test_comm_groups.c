@@ -11,10 +11,10 @@ static void make_groups(struct world_rank *self)
     weft_comm *world = weft_world(self->context), *first = NULL, *again = NULL, *all = NULL;
     int32_t pair[2] = {self->rank & ~1, self->rank | 1}, everyone[] = {0, 1, 2, 3};
 
-    HOLDS(wf_comm_group(world, "x", pair, 2, WEFT_OK, &first) == WEFT_OK);
-    HOLDS(wf_comm_group(world, "x", pair, 2, WEFT_OK, &again) == WEFT_OK);
+    HOLDS(wf_comm_group(world, "x", pair, 2, WEFT_OK, false, &first) == WEFT_OK);
+    HOLDS(wf_comm_group(world, "x", pair, 2, WEFT_OK, false, &again) == WEFT_OK);
     HOLDS(first == again && weft_comm_size(first) == 2);
-    HOLDS(wf_comm_group(world, "x", everyone, 4, WEFT_OK, &all) == WEFT_OK);
+    HOLDS(wf_comm_group(world, "x", everyone, 4, WEFT_OK, false, &all) == WEFT_OK);
     HOLDS(all == world);
 }
 
@@ -33,7 +33,8 @@ static void one_declines(struct world_rank *self)
     int32_t pair[2] = {1, 0};
     weft_status status = self->rank == 1 ? wf_fail(WEFT_ERR_DEVICE, "not now") : WEFT_OK;
 
-    note_seen(&self->seen, wf_comm_group(weft_world(self->context), "x", pair, 2, status, &group));
+    note_seen(&self->seen,
+              wf_comm_group(weft_world(self->context), "x", pair, 2, status, false, &group));
     HOLDS(group == NULL);
 }
 
@@ -107,7 +108,7 @@ static void live_apart(struct world_rank *self)
     HOLDS(weft_comm_create(parent, 2, pair, &tied, &first) == WEFT_OK);
     HOLDS(weft_comm_create(parent, 2, pair, &tied, &second) == WEFT_OK);
     /* Bound plans do not use a communicator of the program. */
-    HOLDS(wf_comm_group(parent, "x", pair, 2, WEFT_OK, &group) == WEFT_OK);
+    HOLDS(wf_comm_group(parent, "x", pair, 2, WEFT_OK, false, &group) == WEFT_OK);
     HOLDS(group != first && group != second && first != second);
     weft_comm_release(&first);
     HOLDS(first == NULL);
