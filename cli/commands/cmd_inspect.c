@@ -6,27 +6,92 @@
 
 #include <inttypes.h>
 
-/* Bytes that RANK holds of all tensors under LAYOUT. */
-static weft_status count_held(const weft_checkpoint *in, const weft_checkpoint_info *all,
-                              const weft_layout_file *layout, int32_t rank, uint64_t *bytes)
+enum {
+    SHAPES_MOST = 3,
+    VALUE_MOST = 200
+}; /* shapes of a tensor, bytes of metadata that are shown */
+
+/* A tensor by the layout of --layout. */
+struct placed {
+    weft_spec *spec;
+    struct wf_text shapes; /* that ranks hold of it */
+};
+
+/* A checkpoint, and the layout of --layout. */
+struct contents {
+    const weft_checkpoint *in;
+    weft_checkpoint_info all;
+    const weft_layout_file *layout; /* NULL: none is given; then there is nothing of these */
+    struct placed *placed;          /* one for each tensor */
+    uint64_t *bytes;                /* that each rank of the mesh holds */
+};
+
+/* Add SHAPE to the texts of the COUNT shapes that are in SHARDS already, if it is another one:
+ * "[4,12]", or "[6,12] or [2,12]". */
+static void add_shape(struct placed *placed, weft_shard *shards, int32_t *count,
+                      const weft_shard *shard)
 {
-    *bytes = 0;
-    for (size_t i = 0; i < all->tensors; i++) {
-        weft_checkpoint_tensor_info tensor = {.struct_size = sizeof tensor};
-        weft_spec *spec = NULL;
-        weft_shard shard;
-        WF_TRY(weft_checkpoint_tensor_get(in, i, &tensor));
-        WF_TRY(weft_checkpoint_spec(in, i, layout, &spec));
-        weft_spec_shard(spec, rank, &shard);
-        *bytes += (uint64_t)shard.elements * tensor.bits / 8;
-        weft_spec_release(&spec);
+    for (int32_t i = 0; i < *count; i++)
+        if (memcmp(shards[i].shape, shard->shape, sizeof *shard->shape * (size_t)shard->dims) == 0)
+            return;
+    if (*count == SHAPES_MOST) return;
+    wf_text_add(&placed->shapes, "%s", *count > 0 ? " or " : "");
+    if (*count + 1 == SHAPES_MOST)
+        wf_text_add(&placed->shapes, "...");
+    else
+        describe_shape(shard->dims, shard->shape, &placed->shapes);
+    shards[(*count)++] = *shard;
+}
+
+static weft_status place_tensor(struct contents *contents, size_t index)
+{
+    const weft_mesh *mesh = weft_layout_file_mesh(contents->layout);
+    weft_checkpoint_tensor_info tensor = {.struct_size = sizeof tensor};
+    struct placed *placed = &contents->placed[index];
+    weft_shard shards[SHAPES_MOST], shard;
+    int32_t count = 0;
+
+    WF_TRY(weft_checkpoint_tensor_get(contents->in, index, &tensor));
+    WF_TRY(weft_checkpoint_spec(contents->in, index, contents->layout, &placed->spec));
+    for (int32_t p = 0; p < weft_mesh_size(mesh); p++) {
+        weft_spec_shard(placed->spec, weft_mesh_rank_at(mesh, p), &shard);
+        contents->bytes[p] += (uint64_t)shard.elements * tensor.bits / 8;
+        add_shape(placed, shards, &count, &shard);
+    }
+    return wf_text_status(&placed->shapes);
+}
+
+static weft_status place_tensors(struct contents *contents)
+{
+    size_t count = contents->all.tensors,
+           ranks = (size_t)weft_mesh_size(weft_layout_file_mesh(contents->layout));
+
+    contents->placed = wf_calloc(count + 1, sizeof *contents->placed);
+    contents->bytes = wf_calloc(ranks, sizeof *contents->bytes);
+    if (contents->placed == NULL || contents->bytes == NULL)
+        return wf_fail_memory(count * sizeof *contents->placed + ranks * sizeof *contents->bytes);
+    for (size_t i = 0; i < count; i++) {
+        cli_progress_of(i, count, "tensor %zu of %zu", i, count);
+        WF_TRY(place_tensor(contents, i));
     }
     return WEFT_OK;
 }
 
+static void free_contents(struct contents *contents)
+{
+    for (size_t i = 0; contents->placed != NULL && i < contents->all.tensors; i++) {
+        weft_spec_release(&contents->placed[i].spec);
+        wf_text_free(&contents->placed[i].shapes);
+    }
+    wf_free(contents->placed);
+    wf_free(contents->bytes);
+}
+
 /* ---- JSON ---- */
 
-static void add_json_tensor(struct wf_json *json, const weft_checkpoint_tensor_info *tensor)
+/* PLACED is the layout of --layout; NULL: there is none. */
+static void add_json_tensor(struct wf_json *json, const weft_checkpoint_tensor_info *tensor,
+                            const weft_spec *placed)
 {
     wf_json_begin(json, NULL, '{');
     wf_json_string(json, "name", tensor->name);
@@ -35,12 +100,14 @@ static void add_json_tensor(struct wf_json *json, const weft_checkpoint_tensor_i
     wf_json_uint(json, "bytes", tensor->bytes);
     wf_json_uint(json, "pieces", tensor->pieces);
     if (tensor->spec != NULL) describe_json_placements(json, "placements", tensor->spec);
+    if (placed != NULL) describe_json_placements(json, "layout", placed);
     wf_json_end(json, '}');
 }
 
-static weft_status add_json(struct wf_json *json, const weft_checkpoint *in,
-                            const weft_checkpoint_info *all)
+static weft_status add_json(struct wf_json *json, const struct contents *contents)
 {
+    const weft_checkpoint *in = contents->in;
+    const weft_checkpoint_info *all = &contents->all;
     const char *key, *value;
 
     wf_json_string(json, "format", weft_file_format_name((enum weft_file_format)all->format));
@@ -58,7 +125,7 @@ static weft_status add_json(struct wf_json *json, const weft_checkpoint *in,
     for (size_t i = 0; i < all->tensors; i++) {
         weft_checkpoint_tensor_info tensor = {.struct_size = sizeof tensor};
         WF_TRY(weft_checkpoint_tensor_get(in, i, &tensor));
-        add_json_tensor(json, &tensor);
+        add_json_tensor(json, &tensor, contents->placed != NULL ? contents->placed[i].spec : NULL);
     }
     wf_json_end(json, ']');
     wf_json_begin(json, "unlisted", '[');
@@ -79,7 +146,17 @@ static weft_status add_json(struct wf_json *json, const weft_checkpoint *in,
 
 /* ---- text ---- */
 
-static void add_tensor(struct wf_text *out, const weft_checkpoint_tensor_info *tensor)
+static void add_placements(struct wf_text *out, const weft_spec *spec)
+{
+    struct wf_text text = {0};
+
+    wf_text_placements(&text, spec);
+    wf_text_add(out, "%-12s ", text.data != NULL ? text.data : "");
+    wf_text_free(&text);
+}
+
+static void add_tensor(struct wf_text *out, const weft_checkpoint_tensor_info *tensor,
+                       const struct placed *placed)
 {
     struct wf_text shape = {0};
     size_t begin = out->length;
@@ -87,10 +164,11 @@ static void add_tensor(struct wf_text *out, const weft_checkpoint_tensor_info *t
     describe_shape(tensor->dims, tensor->shape, &shape);
     wf_text_add(out, "%-8s %-20s ", tensor->dtype_name, shape.data != NULL ? shape.data : "");
     wf_text_free(&shape);
-    if (tensor->spec != NULL) {
-        wf_text_placements(&shape, tensor->spec);
-        wf_text_add(out, "%-12s ", shape.data != NULL ? shape.data : "");
-        wf_text_free(&shape);
+    if (placed != NULL) {
+        add_placements(out, placed->spec);
+        wf_text_add(out, "%-20s ", placed->shapes.data);
+    } else if (tensor->spec != NULL) {
+        add_placements(out, tensor->spec);
     }
     wf_text_add(out, "%s", tensor->name);
     if (tensor->spec == NULL && tensor->pieces > 1)
@@ -115,8 +193,8 @@ static weft_status add_unlisted(struct wf_text *out, const weft_checkpoint *in, 
     return WEFT_OK;
 }
 
-static weft_status add_text(struct wf_text *out, const weft_checkpoint *in,
-                            const weft_checkpoint_info *all)
+/* The first line: what the checkpoint is. */
+static void add_summary(struct wf_text *out, const weft_checkpoint_info *all)
 {
     wf_text_add(out, "%s: %zu tensor%s, ",
                 weft_file_format_name((enum weft_file_format)all->format), all->tensors,
@@ -131,61 +209,109 @@ static weft_status add_text(struct wf_text *out, const weft_checkpoint *in,
         wf_text_add(out, ", %zu item%s that %s not read", all->others, WF_PLURAL(all->others),
                     all->others == 1 ? "is not a tensor and is" : "are not tensors and are");
     wf_text_char(out, '\n');
-    for (size_t i = 0; i < all->tensors; i++) {
-        weft_checkpoint_tensor_info tensor = {.struct_size = sizeof tensor};
-        WF_TRY(weft_checkpoint_tensor_get(in, i, &tensor));
-        add_tensor(out, &tensor);
+}
+
+/* One line for each pair of the metadata, such as the step of a training. */
+static weft_status add_metadata(struct wf_text *out, const struct contents *contents)
+{
+    for (size_t i = 0; i < contents->all.metadata; i++) {
+        const char *key = NULL, *value = NULL;
+        size_t begin = out->length;
+
+        WF_TRY(weft_checkpoint_metadata_get(contents->in, i, &key, &value));
+        wf_text_add(out, "metadata %.*s: %.*s%s", VALUE_MOST, key, VALUE_MOST, value,
+                    strlen(value) > VALUE_MOST ? "..." : "");
+        if (wf_text_status(out) == WEFT_OK) wf_text_clean(out->data + begin, out->length - begin);
+        wf_text_char(out, '\n');
     }
-    for (size_t i = 0; i < all->unlisted; i++)
-        WF_TRY(add_unlisted(out, in, i));
     return WEFT_OK;
 }
 
-/* The bytes that each rank of a layout holds. */
-static weft_status add_ranks(struct wf_text *out, struct wf_json *json, const weft_checkpoint *in,
-                             const weft_checkpoint_info *all, const weft_layout_file *layout)
+static weft_status add_text(struct wf_text *out, const struct contents *contents)
 {
-    const weft_mesh *mesh = weft_layout_file_mesh(layout);
-    uint64_t bytes;
+    add_summary(out, &contents->all);
+    WF_TRY(add_metadata(out, contents));
+    if (contents->layout != NULL) {
+        wf_text_add(out, "placements and shapes on the ranks of the mesh ");
+        wf_text_mesh(out, weft_layout_file_mesh(contents->layout));
+        wf_text_add(out, ":\n");
+    }
+    for (size_t i = 0; i < contents->all.tensors; i++) {
+        weft_checkpoint_tensor_info tensor = {.struct_size = sizeof tensor};
+
+        WF_TRY(weft_checkpoint_tensor_get(contents->in, i, &tensor));
+        add_tensor(out, &tensor, contents->placed != NULL ? &contents->placed[i] : NULL);
+    }
+    for (size_t i = 0; i < contents->all.unlisted; i++)
+        WF_TRY(add_unlisted(out, contents->in, i));
+    return WEFT_OK;
+}
+
+/* What the rank at POSITION holds: the bytes, and the shapes of its shards in the order of the
+ * tensors. */
+static void add_json_rank(struct wf_json *json, const struct contents *contents, int32_t position)
+{
+    int32_t rank = weft_mesh_rank_at(weft_layout_file_mesh(contents->layout), position);
+
+    wf_json_begin(json, NULL, '{');
+    wf_json_int(json, "rank", rank);
+    wf_json_uint(json, "bytes", contents->bytes[position]);
+    wf_json_begin(json, "shapes", '[');
+    for (size_t i = 0; i < contents->all.tensors; i++) {
+        weft_shard shard;
+
+        weft_spec_shard(contents->placed[i].spec, rank, &shard);
+        describe_json_shape(json, NULL, shard.dims, shard.shape);
+    }
+    wf_json_end(json, ']');
+    wf_json_end(json, '}');
+}
+
+/* What each rank of a layout holds. */
+static void add_ranks(struct wf_text *out, struct wf_json *json, const struct contents *contents)
+{
+    const weft_mesh *mesh = weft_layout_file_mesh(contents->layout);
 
     if (json != NULL) wf_json_begin(json, "ranks", '[');
     for (int32_t p = 0; p < weft_mesh_size(mesh); p++) {
-        int32_t rank = weft_mesh_rank_at(mesh, p);
-        cli_progress_of((uint64_t)p, (uint64_t)weft_mesh_size(mesh),
-                        "counting bytes: rank %d of %d", p, weft_mesh_size(mesh));
-        WF_TRY(count_held(in, all, layout, rank, &bytes));
         if (json != NULL) {
-            wf_json_begin(json, NULL, '{');
-            wf_json_int(json, "rank", rank);
-            wf_json_uint(json, "bytes", bytes);
-            wf_json_end(json, '}');
+            add_json_rank(json, contents, p);
         } else {
-            wf_text_add(out, "rank %d holds ", rank);
-            wf_text_bytes(out, bytes);
+            wf_text_add(out, "rank %d holds ", weft_mesh_rank_at(mesh, p));
+            wf_text_bytes(out, contents->bytes[p]);
             wf_text_char(out, '\n');
         }
     }
     if (json != NULL) wf_json_end(json, ']');
+}
+
+static weft_status add_contents(struct wf_text *out, struct contents *contents, bool as_json)
+{
+    struct wf_json json = {.out = out};
+
+    if (contents->layout != NULL) WF_TRY(place_tensors(contents));
+    if (!as_json) {
+        WF_TRY(add_text(out, contents));
+        if (contents->layout != NULL) add_ranks(out, NULL, contents);
+        return WEFT_OK;
+    }
+    wf_json_begin(&json, NULL, '{');
+    WF_TRY(add_json(&json, contents));
+    if (contents->layout != NULL) add_ranks(out, &json, contents);
+    wf_json_end(&json, '}');
+    wf_text_char(out, '\n');
     return WEFT_OK;
 }
 
 static weft_status describe(const weft_checkpoint *in, const weft_layout_file *layout, bool as_json,
                             struct wf_text *out)
 {
-    weft_checkpoint_info all = {.struct_size = sizeof all};
-    struct wf_json json = {.out = out};
+    struct contents contents = {.in = in, .layout = layout, .all.struct_size = sizeof contents.all};
+    weft_status status = weft_checkpoint_get(in, &contents.all);
 
-    WF_TRY(weft_checkpoint_get(in, &all));
-    if (!as_json) {
-        WF_TRY(add_text(out, in, &all));
-        return layout != NULL ? add_ranks(out, NULL, in, &all, layout) : WEFT_OK;
-    }
-    wf_json_begin(&json, NULL, '{');
-    WF_TRY(add_json(&json, in, &all));
-    if (layout != NULL) WF_TRY(add_ranks(out, &json, in, &all, layout));
-    wf_json_end(&json, '}');
-    wf_text_char(out, '\n');
-    return WEFT_OK;
+    if (status == WEFT_OK) status = add_contents(out, &contents, as_json);
+    free_contents(&contents);
+    return status;
 }
 
 static void warn_unlisted(const struct cli_command *command, const weft_checkpoint *in)
@@ -243,7 +369,7 @@ const struct cli_command cli_inspect = {
     .page = "checkpoints.md",
     .options =
         (const struct cli_option[]){
-            {"layout", "FILE", "print what each rank of this layout would hold too", 0},
+            {"layout", "FILE", "print placements, and what each rank of this layout would hold", 0},
             CLI_MESH, /* in place of that of the layout */
             CLI_MESH_RANKS,
             CLI_RULES,

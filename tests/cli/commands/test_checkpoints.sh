@@ -42,7 +42,17 @@ contains 'BF16     [16,12]              model.layers.0.self_attn.q_proj.weight' 
 json "$weft" inspect hf --layout "$layouts/llama.layout" --json -- \
     'it["format"] == "huggingface" and it["files"] == 2 and len(it["tensors"]) == 19' \
     'it["metadata"] == {"format": "pt"} and it["tensors"][0]["shape"] == [30, 12]' \
-    'len(it["ranks"]) == 4 and it["ranks"][0]["bytes"] >= it["ranks"][3]["bytes"] > 0'
+    'len(it["ranks"]) == 4 and it["ranks"][0]["bytes"] >= it["ranks"][3]["bytes"] > 0' \
+    '[t["layout"] for t in it["tensors"][:3]] == ["S(0)", "S(0)", "R"]' \
+    'it["ranks"][3]["shapes"][:3] == [[6, 12], [6, 12], [12]] and len(it["ranks"][0]["shapes"]) == 19'
+contains 'metadata format: pt' "$weft" inspect hf
+"$weft" inspect hf --layout "$layouts/llama.layout" >placed || not_so "a layout as text"
+contains 'placements and shapes on the ranks of the mesh tp=4:' cat placed
+contains 'BF16     [16,12]              S(0)         [4,12]               model.layers.0.self_attn.q_proj.weight' cat placed
+contains 'BF16     [12,16]              S(1)         [12,4]               model.layers.0.self_attn.o_proj.weight' cat placed
+contains 'BF16     [30,12]              S(0)         [8,12] or [6,12]     lm_head.weight' cat placed
+contains 'BF16     [12]                 R            [12]                 model.norm.weight' cat placed
+contains 'rank 3 holds' cat placed
 
 # From whole tensors to tp=2, to tp=4, and back; nothing changes.
 "$weft" reshard hf tp2 --layout "$layouts/llama.layout" --mesh tp=2 --json >events || not_so "events"

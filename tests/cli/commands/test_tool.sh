@@ -215,7 +215,7 @@ index = {str(i): {"dtype": "F32", "shape": [4, 4], "data_offsets": [64 * i, 64 *
 text = json.dumps(index).encode()
 open(sys.argv[1], "wb").write(struct.pack("<Q", len(text)) + text + bytes(64 * 300))' "$here/many.safetensors"
 printf 'mesh 4\n* S(0)\n' >"$here/rows.layout"
-contains ' of 65536, about ' estimates "$weft" inspect "$here/many.safetensors" --layout "$here/rows.layout" --mesh 65536
+contains ' of 300, about ' estimates "$weft" inspect "$here/many.safetensors" --layout "$here/rows.layout" --mesh 1048576
 WEFT_TRACE="$here/t" "$weft" redistribute --mesh 2 --shape 64 --from R --to R --iters 1000 --backend gloo-cpu >/dev/null
 python3 -c '
 import sys
