@@ -40,7 +40,7 @@ extern "C" {
     X(ALL_TO_ALL_V, 11, "all-to-all-v")                                                            \
     X(GATHER_V, 12, "gather-v")                                                                    \
     X(SCATTER_V, 13, "scatter-v")                                                                  \
-    X(AGREE, 20, "agree")     /* the ranks meet in a call before it goes on */                     \
+    X(AGREE, 20, "agree")     /* of ranks, which wait for each other in a call */                  \
     X(LOAD, 21, "load")       /* of tensors of all ranks, from a checkpoint */                     \
     X(SAVE, 22, "save")       /* of tensors of all ranks, to a checkpoint */                       \
     X(RELEASE, 23, "release") /* of symmetric memory, or of all bound moves */                     \
