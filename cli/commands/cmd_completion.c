@@ -49,7 +49,7 @@ static bool has_benchmarks(const struct cli_command *command)
 
 static bool names_a_file(const char *value)
 {
-    static const char *const words[] = {"FILE", "PATH", "DIRECTORY", "FOLDER"};
+    static const char *const words[] = {"FILE", "FILES", "PATH", "DIRECTORY", "FOLDER"};
 
     for (size_t i = 0; i < WF_COUNT(words); i++)
         if (strcmp(value, words[i]) == 0) return true;

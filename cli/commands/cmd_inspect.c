@@ -327,10 +327,10 @@ static int run(const struct cli_command *command, int argc, char **argv)
 {
     struct wf_text text = {0};
     struct cli_args args;
-    struct cli_checkpoint opened = {NULL, NULL, false};
+    struct cli_checkpoint opened = {.missing = false};
     const weft_checkpoint *in = NULL;
     weft_layout_file *layout = NULL;
-    weft_checkpoint_rules *rules = NULL;
+    struct cli_rules rules = {.count = 0};
     weft_status status = WEFT_OK;
     int exit_code;
 
@@ -341,10 +341,10 @@ static int run(const struct cli_command *command, int argc, char **argv)
         return CLI_USAGE;
     }
     status = cli_layout_open(command, &args, &layout);
-    if (status == WEFT_OK) status = cli_rules(command, &args, &rules);
+    if (status == WEFT_OK) status = cli_rules_open(command, &args, &rules);
     cli_progress_begin();
     cli_progress("opening %s", args.rest[0]);
-    if (status == WEFT_OK) status = cli_checkpoint_open(args.rest[0], rules, &opened, &in);
+    if (status == WEFT_OK) status = cli_checkpoint_open(args.rest[0], &rules, &opened, &in);
     if (status == WEFT_OK) status = describe(in, layout, cli_has(command, &args, "json"), &text);
     cli_progress_end();
     if (status == WEFT_OK) {
@@ -356,7 +356,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
     wf_text_free(&text);
     cli_checkpoint_close(&opened);
     weft_layout_file_release(&layout);
-    weft_checkpoint_rules_release(&rules);
+    cli_rules_close(&rules);
     return exit_code;
 }
 

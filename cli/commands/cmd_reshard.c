@@ -63,7 +63,7 @@ static weft_status run_plan(weft_reshard *plan, struct state *state, const weft_
 
 struct request {
     const char *from, *to;
-    weft_checkpoint_rules *rules; /* NULL: none */
+    struct cli_rules rules;
     weft_reshard_options options;
     bool dry_run;
     struct cli_checkpoint opened; /* closed, but after a failure it says whether it was missing */
@@ -119,7 +119,7 @@ static weft_status reshard(struct request *request, weft_reshard_info *info, uin
 {
     const weft_checkpoint *in = NULL;
     weft_reshard *plan = NULL;
-    weft_status status = cli_checkpoint_open(request->from, request->rules, &request->opened, &in);
+    weft_status status = cli_checkpoint_open(request->from, &request->rules, &request->opened, &in);
 
     request->options.user = &request->state;
     request->state.report.is_silent = request->state.launched.rank != 0;
@@ -201,9 +201,10 @@ static int run(const struct cli_command *command, int argc, char **argv)
     if (!cli_parse(command, argc, argv, false, &args, &exit_code)) return exit_code;
     if (!read_request(command, &args, &request)) return CLI_USAGE;
     status = cli_layout_open(command, &args, &layout);
-    if (status == WEFT_OK) status = cli_rules(command, &args, &request.rules);
+    if (status == WEFT_OK) status = cli_rules_open(command, &args, &request.rules);
     if (status != WEFT_OK) {
         cli_fail(command, status);
+        cli_rules_close(&request.rules);
         weft_layout_file_release(&layout);
         return CLI_USAGE;
     }
@@ -212,7 +213,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
     if (status == WEFT_OK) status = reshard(&request, &info, &nanoseconds);
     if (status == WEFT_OK) status = cli_launched_leave(&request.state.launched);
     weft_layout_file_release(&layout);
-    weft_checkpoint_rules_release(&request.rules);
+    cli_rules_close(&request.rules);
     if (status != WEFT_OK) return report_failure(command, &request, &info, status);
     if (request.dry_run) return request.exit_code;
     return reshard_report_done(&request.state.report, &info, nanoseconds);

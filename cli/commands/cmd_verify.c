@@ -337,8 +337,8 @@ static int print_answer(const struct cli_command *command, const struct pair *pa
 
 static int run(const struct cli_command *command, int argc, char **argv)
 {
-    struct cli_checkpoint in[2] = {{NULL, NULL, false}, {NULL, NULL, false}};
-    weft_checkpoint_rules *rules = NULL;
+    struct cli_checkpoint in[2] = {{.missing = false}, {.missing = false}};
+    struct cli_rules rules = {.count = 0};
     struct pair pair = {0};
     weft_status status;
     struct cli_args args;
@@ -350,7 +350,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
                 command->name, command->example);
         return CLI_USAGE;
     }
-    status = cli_rules(command, &args, &rules);
+    status = cli_rules_open(command, &args, &rules);
     if (status != WEFT_OK) {
         cli_fail(command, status);
         return CLI_USAGE;
@@ -360,7 +360,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
         cli_progress("opening %s", args.rest[side]);
         pair.path[side] = args.rest[side];
         pair.all[side].struct_size = sizeof pair.all[side];
-        status = cli_checkpoint_open(args.rest[side], side == 0 ? rules : NULL, &in[side],
+        status = cli_checkpoint_open(args.rest[side], side == 0 ? &rules : NULL, &in[side],
                                      &pair.in[side]);
         if (status == WEFT_OK) status = weft_checkpoint_get(pair.in[side], &pair.all[side]);
     }
@@ -372,7 +372,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
         wf_free(pair.buffer[side]);
         cli_checkpoint_close(&in[side]);
     }
-    weft_checkpoint_rules_release(&rules);
+    cli_rules_close(&rules);
     wf_text_free(&pair.difference);
     return exit_code;
 }

@@ -1,6 +1,8 @@
 /* checkpoints.c - see checkpoints.h. */
 #include "common/checkpoints.h"
 
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 weft_status cli_layout_open(const struct cli_command *command, const struct cli_args *args,
@@ -20,28 +22,83 @@ weft_status cli_layout_open(const struct cli_command *command, const struct cli_
     return status;
 }
 
-weft_status cli_rules(const struct cli_command *command, const struct cli_args *args,
-                      weft_checkpoint_rules **out)
+/* Open the rules NAME.  Of several files, one that has none of the VALUES does without them; *TAKEN
+ * becomes true where one has them. */
+static weft_status open_rules(const char *name, const char *values, bool several, bool *taken,
+                              weft_checkpoint_rules **out)
 {
-    const char *name = cli_value(command, args, "rules"), *values = cli_value(command, args, "set");
+    weft_status status = weft_checkpoint_rules_open(name, values, out);
 
-    *out = NULL;
-    if (name == NULL && values != NULL)
-        return wf_fail(WEFT_ERR_INVALID, "--set gives values to rules; give --rules too");
-    return name != NULL ? weft_checkpoint_rules_open(name, values, out) : WEFT_OK;
+    *taken = *taken || status == WEFT_OK;
+    if (several && values != NULL && status == WEFT_ERR_INVALID)
+        status = weft_checkpoint_rules_open(name, NULL, out);
+    return status;
 }
 
-weft_status cli_checkpoint_open(const char *path, const weft_checkpoint_rules *rules,
+static weft_status open_list(char *names, const char *values, struct cli_rules *out)
+{
+    bool several = strchr(names, ',') != NULL, taken = false;
+    char *rest = NULL;
+
+    for (char *name = strtok_r(names, ",", &rest); name != NULL;
+         name = strtok_r(NULL, ",", &rest)) {
+        if (out->count == CLI_RULES_MOST)
+            return wf_fail(WEFT_ERR_INVALID, "--rules takes at most %d files", CLI_RULES_MOST);
+        WF_TRY(open_rules(name, values, several, &taken, &out->list[out->count]));
+        out->count++;
+    }
+    if (out->count == 0) return wf_fail(WEFT_ERR_INVALID, "--rules names no file");
+    if (values != NULL && !taken)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "none of the files of --rules has all values of --set %s, each in a line "
+                       "\"let\"",
+                       values);
+    return WEFT_OK;
+}
+
+weft_status cli_rules_open(const struct cli_command *command, const struct cli_args *args,
+                           struct cli_rules *out)
+{
+    const char *names = cli_value(command, args, "rules"),
+               *values = cli_value(command, args, "set");
+    weft_status status;
+    char *copy;
+
+    *out = (struct cli_rules){.count = 0};
+    if (names == NULL && values != NULL)
+        return wf_fail(WEFT_ERR_INVALID, "--set gives values to rules; give --rules too");
+    if (names == NULL) return WEFT_OK;
+    if (strchr(names, ',') == NULL || access(names, F_OK) == 0) { /* a name may have a comma */
+        out->count = 1;
+        return weft_checkpoint_rules_open(names, values, &out->list[0]);
+    }
+    copy = strdup(names);
+    if (copy == NULL) return wf_fail_memory(strlen(names) + 1);
+    status = open_list(copy, values, out);
+    free(copy);
+    return status;
+}
+
+void cli_rules_close(struct cli_rules *rules)
+{
+    for (int32_t i = 0; i < CLI_RULES_MOST; i++)
+        weft_checkpoint_rules_release(&rules->list[i]);
+}
+
+weft_status cli_checkpoint_open(const char *path, const struct cli_rules *rules,
                                 struct cli_checkpoint *out, const weft_checkpoint **used)
 {
     weft_status status;
 
-    *out = (struct cli_checkpoint){NULL, NULL, false};
+    *out = (struct cli_checkpoint){.missing = false};
     status = weft_checkpoint_open(path, &out->files);
     out->missing = status == WEFT_ERR_NOT_FOUND && access(path, F_OK) != 0;
     if (status != WEFT_OK) return status;
-    if (rules != NULL) WF_TRY(weft_checkpoint_map(out->files, rules, &out->mapped));
-    *used = rules != NULL ? out->mapped : out->files;
+    *used = out->files;
+    for (int32_t i = 0; rules != NULL && i < rules->count; i++) {
+        WF_TRY(weft_checkpoint_map(*used, rules->list[i], &out->mapped[i]));
+        *used = out->mapped[i];
+    }
     return WEFT_OK;
 }
 
@@ -55,6 +112,7 @@ int cli_checkpoint_fail(const struct cli_command *command, const struct cli_chec
 
 void cli_checkpoint_close(struct cli_checkpoint *checkpoint)
 {
-    weft_checkpoint_close(&checkpoint->mapped);
+    for (int32_t i = CLI_RULES_MOST; i-- > 0;)
+        weft_checkpoint_close(&checkpoint->mapped[i]);
     weft_checkpoint_close(&checkpoint->files);
 }

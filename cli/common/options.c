@@ -123,11 +123,15 @@ static bool is_repeated(const struct cli_command *command, const char *name)
 static bool may_have(const struct cli_command *command, const struct cli_args *args, int index,
                      const char *value)
 {
-    const char *name = command->options[index].name, *first = args->values[index];
+    const char *name = command->options[index].name, *kind = command->options[index].value,
+               *first = args->values[index];
 
     if (first == NULL || strcmp(first, value) == 0 || is_repeated(command, name)) return true;
-    fprintf(stderr, "weft %s: --%s is \"%s\" and \"%s\"; give one of them\n", command->name, name,
-            first, value);
+    fprintf(stderr, "weft %s: --%s is \"%s\" and \"%s\"; give ", command->name, name, first, value);
+    if (strcmp(kind, "LIST") == 0 || strcmp(kind, "FILES") == 0)
+        fprintf(stderr, "one list, such as --%s %s,%s\n", name, first, value);
+    else
+        fprintf(stderr, "one of them\n");
     return false;
 }
 

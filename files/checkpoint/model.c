@@ -140,9 +140,11 @@ weft_status wf_model_find(const struct wf_model *model, const char *name, size_t
     if (number == NULL)
         return wf_fail(WEFT_ERR_NOT_FOUND,
                        "$%.*s is a number of the model, but %s/%s %s; write the number instead, or "
-                       "put the model's config.json there",
+                       "%s to %s",
                        (int)length, name, model->folder, document,
-                       model->is_absent ? "does not exist" : "does not have it");
+                       model->is_absent ? "does not exist" : "does not have it",
+                       model->is_absent ? "copy the config.json of the model" : "add it",
+                       model->folder);
     *out = *number;
     return WEFT_OK;
 }

@@ -103,6 +103,24 @@ json "$weft" reshard plain.safetensors new --rules "$rules/fuse-gate-up.rules" -
 contains 'qkv_proj' "$weft" inspect plain.safetensors --rules fuse-qkv
 contains 'the same' "$weft" verify plain.safetensors qkv2 --rules fuse-qkv.rules
 
+# Several are a list; each works on what the one before it made.
+contains 'written in' "$weft" reshard plain.safetensors both --rules fuse-qkv,fuse-gate-up
+json "$weft" inspect both --json -- \
+    'sum("qkv_proj" in t["name"] or "gate_up_proj" in t["name"] for t in it["tensors"]) == 4' \
+    'not any("q_proj" in t["name"] or ".up_proj" in t["name"] for t in it["tensors"])'
+contains 'the same' "$weft" verify plain.safetensors both --rules fuse-qkv,fuse-gate-up
+contains 'the same' "$weft" verify both plain.safetensors --rules split-gate-up,split-qkv --set $heads
+json "$weft" reshard plain.safetensors new --rules fuse-gate-up,fuse-qkv --dry-run --json -- \
+    '[f["read"] for f in it["files"] if f["read"]] == [it["read"]]'
+fails 2 '--rules is "fuse-qkv" and "fuse-gate-up"; give one list, such as --rules fuse-qkv,fuse-gate-up' \
+    "$weft" inspect plain.safetensors --rules fuse-qkv --rules fuse-gate-up
+fails 2 'none of the files of --rules has all values of --set heads=8' "$weft" verify both both --rules fuse-qkv,fuse-gate-up --set heads=8
+fails 2 'nor is it one of those that come with weft' "$weft" reshard both new --rules split-qkv,split-up --set $heads
+fails 1 'split-gate-up: rules, line 2' "$weft" inspect plain.safetensors --rules fuse-qkv,split-gate-up
+fails 2 '--rules names no file' "$weft" reshard both new --rules ,
+cp "$rules/fuse-qkv.rules" a,b
+contains 'qkv_proj' "$weft" inspect plain.safetensors --rules a,b
+
 # Their sizes are taken from the model, or from the parts that files per rank have.
 printf '{"hidden_size": 48, "x": [{"y": 1}], "text_config": {"num_attention_heads": 8, "num_key_value_heads": 2}}' >config.json
 printf 'mesh tp=2\n*.qkv_proj.weight B(0; $num_attention_heads*$head_dim, $num_key_value_heads*$head_dim, $num_key_value_heads*$head_dim)\n* R\n' >l.layout
@@ -119,7 +137,7 @@ rm config.json
 # Refusals.
 fails 1 'heads is $num_attention_heads, a number of the model, but ./config.json does not exist; give it a value, such as --set heads=32' \
     "$weft" reshard plain.safetensors new --rules "$rules/split-qkv.rules"
-fails 1 '$num_attention_heads is a number of the model, but ./config.json does not exist' \
+fails 1 'but ./config.json does not exist; write the number instead, or copy the config.json of the model to .' \
     "$weft" reshard plain.safetensors new --rules fuse-qkv --layout l.layout
 printf '{' >config.json
 fails 1 'config.json, byte 2' "$weft" reshard plain.safetensors new --rules fuse-qkv --layout l.layout
