@@ -125,7 +125,11 @@ json status "$(cat "$folder/pid.0")" --json -- 'it["jobs"][0]["first_difference"
     'it["jobs"][0]["first_difference"]["other_called"]["operation"] == "barrier"' 'it["jobs"][0]["first_difference"]["sequence"] == 0'
 skipped group 'fsdp-gather#' 'agree #1 (weft_fsdp_group_create)' 'barrier #2 on world'
 skipped save world 'save #3 (weft_save_begin)' 'barrier #2'
-skipped clip world 'plan (weft_tensors_move_into)' 'barrier #2'
+skipped clip world 'plan (weft_tensors_move_into)' 'barrier #3'
+# Rank 3 waits for rank 1 on dp, and rank 1 for rank 3 on world.
+WEFT_TIMEOUT=1 begin "$weft" run -n 4 "$waiting" dp "$folder" skip
+end 1
+shows 'the first call that differs on world: rank 1 called barrier #2, rank 3 all-reduce #1 of 4 B on dp'
 
 # A rank that is killed: the others fail, and its last operation is still there.
 begin "$weft" run -n 4 --keep-going "$rank" loop "$folder"

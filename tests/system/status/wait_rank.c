@@ -102,6 +102,19 @@ static int save(weft_tensor *rows)
     return 0;
 }
 
+static int reduce_on_dp(const weft_mesh *mesh)
+{
+    weft_comm *dp = NULL;
+    float one = 1;
+
+    TRY(weft_comm_along(weft_world(context), mesh, "dp", NULL, &dp));
+    be_late("dp");
+    TRY(weft_all_reduce(dp, &one, &one, 1, WEFT_DTYPE_F32, WEFT_REDUCE_SUM, NULL));
+    weft_comm_release(&dp);
+    TRY(weft_barrier(weft_world(context), NULL));
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     weft_tensor_options options = {.struct_size = sizeof options, .name = "rows"};
@@ -120,7 +133,9 @@ int main(int argc, char **argv)
     TRY(weft_tensor_create(context, spec, &options, &rows));
     TRY(weft_tensor_fill(rows, 1, NULL));
     TRY(weft_barrier(weft_world(context), NULL));
-    if (move(mesh, rows) != 0 || shard(mesh, rows) != 0 || save(rows) != 0) return 1;
+    if (move(mesh, rows) != 0 || shard(mesh, rows) != 0 || save(rows) != 0 ||
+        reduce_on_dp(mesh) != 0)
+        return 1;
     be_late("clip");
     TRY(weft_clip_gradient_norm_wait(context, 1, &rows, 1, NULL, NULL, &norm));
     weft_tensor_release(&rows);
