@@ -17,24 +17,30 @@ struct rank {
     uint64_t count;
 };
 
+static const enum weft_collective collectives[BENCH_OP_COUNT] = {
+    [BENCH_ALL_REDUCE] = WEFT_COLL_ALL_REDUCE,
+    [BENCH_ALL_GATHER] = WEFT_COLL_ALL_GATHER,
+    [BENCH_REDUCE_SCATTER] = WEFT_COLL_REDUCE_SCATTER,
+    [BENCH_ALL_TO_ALL] = WEFT_COLL_ALL_TO_ALL,
+    [BENCH_BROADCAST] = WEFT_COLL_BROADCAST};
+
+/* The collective of RANK, without its memory: broadcast is from rank 0, and others add. */
+static weft_collective_args args_of(const struct rank *rank)
+{
+    return (weft_collective_args){.struct_size = sizeof(weft_collective_args),
+                                  .collective = collectives[rank->op],
+                                  .dtype = rank->request->dtype,
+                                  .reduction = WEFT_REDUCE_SUM,
+                                  .count = rank->count};
+}
+
 static weft_status start(const struct rank *rank)
 {
-    uint32_t dtype = rank->request->dtype;
+    weft_collective_args args = args_of(rank);
 
-    switch (rank->op) {
-    case BENCH_ALL_REDUCE:
-        return weft_all_reduce(rank->comm, rank->send, rank->recv, rank->count, dtype,
-                               WEFT_REDUCE_SUM, NULL);
-    case BENCH_ALL_GATHER:
-        return weft_all_gather(rank->comm, rank->send, rank->recv, rank->count, dtype, NULL);
-    case BENCH_REDUCE_SCATTER:
-        return weft_reduce_scatter(rank->comm, rank->send, rank->recv, rank->count, dtype,
-                                   WEFT_REDUCE_SUM, NULL);
-    case BENCH_ALL_TO_ALL:
-        return weft_all_to_all(rank->comm, rank->send, rank->recv, rank->count, dtype, NULL);
-    default:
-        return weft_broadcast(rank->comm, rank->recv, rank->recv, rank->count, dtype, 0, NULL);
-    }
+    args.send = rank->op == BENCH_BROADCAST ? rank->recv : rank->send; /* in place */
+    args.recv = rank->recv;
+    return weft_collective(rank->comm, &args);
 }
 
 static int operation(void *argument)
@@ -52,7 +58,7 @@ static weft_status allocate(struct rank *rank, size_t bytes, void **out)
     size_t page = 4096;
 
     if (!rank->request->malloced) return weft_alloc(rank->context, bytes, WEFT_MEMORY_DEVICE, out);
-    *out = aligned_alloc(page, (bytes + page - 1) / page * page);
+    *out = aligned_alloc(page, (bytes / page + 1) * page); /* a rank may send nothing */
     return *out != NULL ? WEFT_OK : wf_fail_memory(bytes);
 }
 
@@ -80,7 +86,7 @@ static weft_status fill(struct rank *rank, size_t sent, size_t received)
         WF_TRY(weft_memory_fill(rank->context, rank->send, 0, sent, NULL));
         return weft_memory_fill(rank->context, rank->recv, 0, received, NULL);
     }
-    send = malloc(sent);
+    send = malloc(sent + 1);
     recv = malloc(received);
     if (send == NULL || recv == NULL) {
         status = wf_fail_memory(sent + received);
@@ -122,14 +128,17 @@ static weft_status measure_cell(struct rank *rank, struct coll_row *row)
 {
     struct bench_ranks ranks = rank_sync_ranks(&rank->sync);
     size_t element = weft_dtype_bytes(rank->request->dtype), bytes = row->bytes;
-    size_t sent, received;
+    weft_collective_args args;
+    uint64_t sent, received;
     weft_status status;
 
     rank->op = (enum bench_op)row->op;
     rank->count = bench_count(rank->op, ranks.size, element, &bytes);
     row->bytes = bytes;
-    sent = bench_sent(rank->op, ranks.size, rank->count) * element;
-    received = bench_received(rank->op, ranks.size, rank->count) * element;
+    args = args_of(rank);
+    WF_TRY(weft_collective_sizes(rank->comm, &args, &sent, &received));
+    sent *= element;
+    received *= element;
     rank->send = rank->recv = NULL;
     status = allocate(rank, sent, &rank->send);
     if (status == WEFT_OK) status = allocate(rank, received, &rank->recv);

@@ -57,25 +57,33 @@ static uint64_t add_up(const uint64_t *counts, uint64_t *offsets)
     return sum;
 }
 
-/* This rank's part of ALL, which rank 0 has: as S(0) splits a tensor. */
-static int64_t *deal(const int64_t *all, uint64_t *count)
+/* How many of the numbers each rank gets: as S(0) splits a tensor. */
+static void split(uint64_t *counts, uint64_t *offsets)
 {
-    uint64_t *counts = room_for((uint64_t)ranks, sizeof *counts);
-    uint64_t *offsets = room_for((uint64_t)ranks, sizeof *offsets);
     const int64_t shape = NUMBERS;
     weft_mesh *mesh;
     weft_spec *spec;
-    int64_t *mine;
 
     MUST(weft_mesh_parse_for("all=*", ranks, &mesh));
     MUST(weft_spec_parse_placements(mesh, WEFT_DTYPE_I64, 1, &shape, "S(0)", &spec));
     MUST(weft_spec_counts(spec, (size_t)ranks, NULL, counts, offsets));
-    *count = counts[rank];
+    weft_spec_release(&spec);
+    weft_mesh_release(&mesh);
+}
+
+/* This rank's part of ALL.  Rank 0 has ALL, and tells each rank how many numbers it gets. */
+static int64_t *deal(const int64_t *all, uint64_t *count)
+{
+    uint64_t *counts = room_for((uint64_t)ranks, sizeof *counts);
+    uint64_t *offsets = room_for((uint64_t)ranks, sizeof *offsets);
+    int64_t *mine;
+
+    if (rank == 0) split(counts, offsets);
+    MUST(weft_scatter(world, counts, count, 1, WEFT_DTYPE_U64, 0, NULL));
+    wait_for_all();
     mine = room_for(*count, sizeof *mine);
     MUST(weft_scatter_v(world, all, counts, offsets, mine, *count, WEFT_DTYPE_I64, 0, NULL));
     wait_for_all();
-    weft_spec_release(&spec);
-    weft_mesh_release(&mesh);
     free(counts);
     free(offsets);
     return mine;

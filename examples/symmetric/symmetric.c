@@ -4,8 +4,9 @@
  *
  * Each rank has an inbox in memory that its neighbours can write.  First the library moves the
  * numbers: a put, and a signal that arrives after it.  Then a kernel does: it stores to the
- * neighbour's inbox, and changes a slot of the neighbour's signals.  The kernel here runs on the
- * host, so the backend must work in host memory; symm_device.h compiles for CUDA and HIP, too. */
+ * neighbour's inbox, and changes a slot of the neighbour's signals.  At last each rank reads its
+ * neighbour's numbers where they are.  The kernel here runs on the host, so the backend must work
+ * in host memory; symm_device.h compiles for CUDA and HIP, too. */
 #include <weft/symm.h>
 #include <weft/weft.h>
 
@@ -68,6 +69,21 @@ static void send_by_kernel(weft_symm_device device, const struct buffers *own, u
     }
 }
 
+/* The numbers in the outbox of rank PEER are VALUE and more: read there, without a copy, if loads of
+ * this rank reach them, and otherwise by the library. */
+static bool peer_holds(weft_symm *symm, const struct buffers *own, int peer, double value)
+{
+    const struct buffers *there = weft_symm_peer(symm, peer);
+    static double copy[LENGTH];
+    uint64_t offset;
+
+    if (there != NULL) return holds(there->outbox, value);
+    MUST(weft_symm_offset(symm, own->outbox, sizeof own->outbox, &offset));
+    MUST(weft_symm_get_from(symm, peer, offset, copy, sizeof copy, NULL));
+    MUST(weft_context_wait(weft_comm_context(weft_symm_comm(symm)), NULL, WEFT_FOREVER));
+    return holds(copy, value);
+}
+
 int main(void)
 {
     weft_symm_options options = {.struct_size = sizeof options, .channels = 2};
@@ -77,7 +93,7 @@ int main(void)
     weft_symm *symm;
     uint64_t offset;
     int rank, left, right;
-    bool first, second;
+    bool first, second, third;
     void *memory;
 
     MUST(weft_init(NULL, &ctx));
@@ -99,12 +115,14 @@ int main(void)
     MUST(weft_symm_offset(symm, own->inbox, sizeof own->inbox, &offset));
     send_by_kernel(device, own, offset, left, right);
     second = holds(own->inbox, left + 0.5);
-    printf("rank %d: %s wrote %llu bytes with %u channels: %s, %s\n", rank, weft_symm_backend(symm),
-           (unsigned long long)sizeof own->inbox, weft_symm_channels(symm),
-           first ? "right" : "wrong", second ? "right" : "wrong");
+    third = peer_holds(symm, own, left, left + 0.5); /* the signal came after what LEFT stored */
+    printf("rank %d: %llu bytes of every rank by %s, with %u channels: %s, %s, %s\n", rank,
+           (unsigned long long)weft_symm_bytes(symm), weft_symm_backend(symm),
+           weft_symm_channels(symm), first ? "right" : "wrong", second ? "right" : "wrong",
+           third ? "right" : "wrong");
 
     weft_symm_release(&symm);
     MUST(weft_free(ctx, memory));
     weft_context_release(&ctx);
-    return first && second ? EXIT_SUCCESS : EXIT_FAILURE;
+    return first && second && third ? EXIT_SUCCESS : EXIT_FAILURE;
 }

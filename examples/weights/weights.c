@@ -106,11 +106,32 @@ static int count_together(const weft_plan *plan)
     return together;
 }
 
+/* Print what travels when PLAN runs, and the step in which a rank sends most: where links are
+ * narrow, it takes most of the time. */
+static void tell_bytes(const weft_plan *plan)
+{
+    weft_plan_step_info step = {.struct_size = sizeof step};
+    uint64_t received, total, sent, most = 0;
+    const char *name = "no step";
+
+    MUST(weft_plan_measure(plan, &received, &total));
+    printf("%llu bytes travel, at most %llu to one rank\n", (unsigned long long)total,
+           (unsigned long long)received);
+    for (size_t i = 0; weft_plan_step_get(plan, i, &step) == WEFT_OK; i++) {
+        MUST(weft_plan_measure_step(plan, i, &sent, &received));
+        if (sent <= most) continue;
+        most = sent;
+        name = weft_step_name(step.kind);
+    }
+    printf("a rank sends at most %llu of them in one step, of kind %s\n", (unsigned long long)most,
+           name);
+}
+
 int main(int argc, char **argv)
 {
     weft_init_options init = {.struct_size = sizeof init};
     weft_cost_table *costs = NULL;
-    uint64_t digest, received, total;
+    uint64_t digest;
     weft_context *ctx;
     weft_spec *trained[TENSORS], *served[TENSORS];
     weft_plan_options options = {.struct_size = sizeof options};
@@ -132,10 +153,7 @@ int main(int argc, char **argv)
     options.costs = costs != NULL ? costs : weft_context_costs(ctx);
     MUST(weft_plan_create_batch(TENSORS, (const weft_spec *const *)trained,
                                 (const weft_spec *const *)served, &options, &plan));
-    MUST(weft_plan_measure(plan, &received, &total));
-    if (weft_rank(ctx) == 0)
-        printf("%llu bytes travel, at most %llu to one rank\n", (unsigned long long)total,
-               (unsigned long long)received);
+    if (weft_rank(ctx) == 0) tell_bytes(plan);
     MUST(weft_plan_scratch(plan, weft_world(ctx), NULL, &arena.scratch_bytes));
     MUST(weft_alloc(ctx, arena.scratch_bytes, WEFT_MEMORY_DEVICE, &arena.scratch));
     MUST(weft_plan_bind(plan, weft_world(ctx), &arena, &bound));
