@@ -9,7 +9,8 @@ static const char usage[] = "usage: gpt [MESH | --mesh MESH [--sp] | --schedule 
                             "[--microbatches M] [MESH]]\n"
                             "           [--steps N] [--times FILE [--for MESH]]\n"
                             "           [--layers N] [--width N] [--heads N] [--length N] "
-                            "[--vocabulary N] [--batch N] [--bf16]\n";
+                            "[--vocabulary N] [--batch N] [--bf16]\n"
+                            "           [--keep RANKS] [--clip-value X]\n";
 
 static void refuse(const char *text, const char *reason)
 {
@@ -27,6 +28,15 @@ static int32_t number_of(const char *text)
     return (int32_t)value;
 }
 
+static double limit_of(const char *text)
+{
+    char *end;
+    double value = strtod(text, &end);
+
+    if (end == text || *end != '\0' || !(value > 0)) refuse(text, "is not a number above 0");
+    return value;
+}
+
 /* Take the option NAME with its VALUE; false: there is no such option. */
 static bool take(struct arguments *given, const char *name, const char *value)
 {
@@ -39,11 +49,11 @@ static bool take(struct arguments *given, const char *name, const char *value)
     const struct {
         const char *name;
         int32_t *out;
-    } numbers[] = {{"--chunks", &given->chunks},        {"--microbatches", &given->microbatches},
-                   {"--steps", &given->steps},          {"--layers", &given->sizes.layers},
-                   {"--width", &given->sizes.width},    {"--heads", &given->sizes.heads},
-                   {"--length", &given->sizes.length},  {"--vocabulary", &given->sizes.letters},
-                   {"--batch", &given->sizes.sequences}};
+    } numbers[] = {{"--chunks", &given->chunks},         {"--microbatches", &given->microbatches},
+                   {"--steps", &given->steps},           {"--layers", &given->sizes.layers},
+                   {"--width", &given->sizes.width},     {"--heads", &given->sizes.heads},
+                   {"--length", &given->sizes.length},   {"--vocabulary", &given->sizes.letters},
+                   {"--batch", &given->sizes.sequences}, {"--keep", &given->keep}};
 
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         if (strcmp(name, texts[i].name) == 0) {
@@ -57,7 +67,10 @@ static bool take(struct arguments *given, const char *name, const char *value)
             *numbers[i].out = number_of(value);
             return true;
         }
-    return false;
+    if (strcmp(name, "--clip-value") != 0) return false;
+    if (value == NULL) refuse(name, "needs a value");
+    given->clip_value = limit_of(value);
+    return true;
 }
 
 struct arguments arguments_of(int argc, char **argv)
@@ -85,6 +98,8 @@ struct arguments arguments_of(int argc, char **argv)
         else
             given.mesh = argv[i];
     }
+    if (given.keep > 0 && given.schedule != NULL) refuse("--keep", "is not for pipelines");
+    if (given.keep == 1) refuse("--keep 1", "would leave nothing to gather");
     wrong = sizes_set(given.sizes);
     if (wrong != NULL) refuse("sizes:", wrong);
     return given;

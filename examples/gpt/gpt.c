@@ -7,6 +7,9 @@
  *     weft run -n 4 gpt --schedule zbv                  a pipeline of stages: pipeline.c
  *     gpt --times FILE --for dp=2,tp=2 [--mesh dp=1]    what `weft step FILE` predicts for a mesh
  *
+ *     weft run -n 4 gpt --keep 2       the backward pass gathers from 2 ranks, not from all 4
+ *     gpt --clip-value 0.001           each element of a gradient is limited, not the norm of all
+ *
  * Options set the sizes.  Those of GPT-2, except that its head is the embedding:
  *
  *     gpt --layers 12 --width 768 --heads 12 --length 1024 --vocabulary 50257 --batch 4 --bf16
@@ -25,6 +28,8 @@ weft_fsdp *fsdp;
 struct block blocks[MOST_BLOCKS];
 struct times times;
 bool is_bf16;
+int32_t keep;
+double clip_value;
 
 /* ---- distribution: 1. where parameters are ---- */
 
@@ -144,8 +149,16 @@ static void forward_all(struct batch *batch)
         begun = seconds_now();
         forward(b, whole, batch);
         times_add(&times, FORWARD, b, seconds_now() - begun, 1);
-        MUST(weft_fsdp_reshard(blocks[b].group));
+        end_forward(b);
     }
+}
+
+void end_forward(int b)
+{
+    if (keep > 0)
+        MUST(weft_fsdp_reshard_to(blocks[b].group, keep));
+    else
+        MUST(weft_fsdp_reshard(blocks[b].group));
 }
 
 void begin_backward(int b, const float **whole, weft_tensor **gradients, float **memory)
@@ -193,7 +206,10 @@ void update_all(int step, const weft_clip_options *options)
         for (int i = 0; i < blocks[b].count; i++)
             gradients[found++] = weft_fsdp_gradient(blocks[b].group, (size_t)i);
     }
-    MUST(weft_clip_gradient_norm(ctx, found, gradients, 1.0, options, NULL, NULL, NULL));
+    if (clip_value > 0)
+        MUST(weft_clip_gradient_value(ctx, found, gradients, clip_value, NULL, NULL));
+    else
+        MUST(weft_clip_gradient_norm(ctx, found, gradients, 1.0, options, NULL, NULL, NULL));
     MUST(weft_context_wait(ctx, NULL, WEFT_FOREVER));
     for (int b = sizes.blocks - 1; b >= 0; b--) {
         const struct block *block = &blocks[b];
@@ -313,6 +329,8 @@ int main(int argc, char **argv)
     bool written;
 
     is_bf16 = given.is_bf16;
+    keep = given.keep;
+    clip_value = given.clip_value;
     if (given.schedule != NULL) return pipeline_main(&given);
     MUST(weft_init(NULL, &ctx));
     if (given.is_parallel)

@@ -37,6 +37,8 @@ extern weft_fsdp *fsdp;
 extern struct block blocks[MOST_BLOCKS];
 extern struct times times;
 extern bool is_bf16; /* parameters and gradients are sent as bf16, and kernels compute in f32 */
+extern int32_t keep; /* ranks from which the backward pass gathers; 0: from all shards */
+extern double clip_value; /* limit of each element of a gradient; 0: the norm is limited */
 
 /* Make the parameters of block INDEX, and a group of them. */
 void make_block(int index);
@@ -47,6 +49,8 @@ void take_whole(struct block *block, const float **whole);
 weft_tensor *new_gradient(const struct block *block, int i);
 /* Gather the parameters of a block, unless they are on the way. */
 void gather(struct block *block, enum weft_fsdp_phase phase, const float **whole);
+/* End the forward pass of block B: free its gathered parameters, or all but what `keep` says. */
+void end_forward(int b);
 /* Begin the backward pass of block B: gather its parameters, and make gradients with MEMORY. */
 void begin_backward(int b, const float **whole, weft_tensor **gradients, float **memory);
 /* End it: reduce the gradients, which are released. */

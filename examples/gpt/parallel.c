@@ -214,7 +214,7 @@ static void forward_parallel(struct job *job)
         else
             layer_forward_part(&job->part, whole, &job->layers[b - 1], next);
         times_add(&times, FORWARD, b, seconds_now() - begun, 1);
-        MUST(weft_fsdp_reshard(blocks[b].group));
+        end_forward(b);
     }
 }
 

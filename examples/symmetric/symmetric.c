@@ -69,8 +69,8 @@ static void send_by_kernel(weft_symm_device device, const struct buffers *own, u
     }
 }
 
-/* The numbers in the outbox of rank PEER are VALUE and more: read there, without a copy, if loads of
- * this rank reach them, and otherwise by the library. */
+/* The numbers in the outbox of rank PEER are VALUE and more: read there, without a copy, if loads
+ * of this rank reach them, and otherwise by the library. */
 static bool peer_holds(weft_symm *symm, const struct buffers *own, int peer, double value)
 {
     const struct buffers *there = weft_symm_peer(symm, peer);
