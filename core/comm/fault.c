@@ -204,6 +204,7 @@ static void fail_owner(weft_comm *group)
     first = atomic_load(&owner->cause) == WEFT_OK;
     if (first) {
         snprintf(text, sizeof text, "%s", group->cause_text);
+        owner->cause_vendor = group->cause_vendor;
         set_cause(owner, status, text);
         owner->table->abort(owner->handle);
         break_groups(owner, group, status, text);
@@ -222,6 +223,8 @@ weft_status wf_comm_cause(weft_comm *comm)
         wf_comm_fail_locked(comm, atomic_load(&comm->limit), comm->limit_text);
     status = atomic_load_explicit(&comm->cause, memory_order_acquire);
     if (status != WEFT_OK) (void)wf_fail(status, "%s", comm->cause_text);
+    if (status != WEFT_OK && comm->cause_vendor.name[0] != '\0')
+        wf_fail_vendor(status, comm->cause_vendor.name, comm->cause_vendor.code, comm->cause_text);
     unlock(comm->context);
     return status;
 }
@@ -258,6 +261,16 @@ static weft_status explain_loss(weft_comm *comm, const char *what, const char *o
     return status;
 }
 
+/* The vendor's library that has caused the thread's last error. */
+static struct wf_vendor last_vendor(void)
+{
+    struct wf_vendor vendor = {.name = ""};
+    const char *name = weft_last_error_vendor(&vendor.code);
+
+    if (name != NULL) snprintf(vendor.name, sizeof vendor.name, "%s", name);
+    return vendor;
+}
+
 weft_status wf_comm_fault(weft_comm *comm, weft_status status, const char *what)
 {
     return wf_comm_fault_collective(comm, status, what, 0);
@@ -266,6 +279,7 @@ weft_status wf_comm_fault(weft_comm *comm, weft_status status, const char *what)
 weft_status wf_comm_fault_collective(weft_comm *comm, weft_status status, const char *what,
                                      uint64_t complete)
 {
+    struct wf_vendor vendor = last_vendor();
     struct wf_text text = {0};
     bool first;
     char own[1024];
@@ -284,6 +298,8 @@ weft_status wf_comm_fault_collective(weft_comm *comm, weft_status status, const 
     pthread_mutex_lock(&comm->context->lock);
     first = !wf_comm_has_failed(comm);
     if (first) {
+        /* A rank that is late or lost is not the fault of the library that says so. */
+        if (status != WEFT_ERR_TIMEOUT && status != WEFT_ERR_PEER) comm->cause_vendor = vendor;
         set_cause(comm, status, text.failed ? "out of memory" : text.data);
         if (comm->attached != NULL) wf_comm_fail_locked(comm->attached, status, comm->cause_text);
         break_groups(comm, NULL, status, comm->cause_text);

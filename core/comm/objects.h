@@ -159,6 +159,12 @@ struct weft_context {
     struct wf_next *next;          /* what the last weft_context_next told the caller */
 };
 
+/* As weft_last_error_vendor has it. */
+struct wf_vendor {
+    char name[32]; /* "": none */
+    int64_t code;
+};
+
 struct weft_comm {
     /* Fields that every operation uses: */
     uint64_t made; /* of fork.h; ended: its context was released, and is NULL; simulated: all calls
@@ -229,6 +235,7 @@ struct weft_comm {
     uint64_t group_record;    /* newest record before the call group, or WF_NO_RECORD */
     uint64_t *message_counts; /* sends to each rank, then receives; NULL: none was recorded */
     char cause_text[1024], group_text[512], limit_text[1024];
+    struct wf_vendor cause_vendor; /* with cause_text */
     char name[128];
     uint64_t generation; /* it ended with that generation of an elastic job; 0: it did not */
 };

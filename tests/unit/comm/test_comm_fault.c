@@ -38,6 +38,33 @@ TEST(an_error_that_cannot_pass_sticks_with_its_words)
     ck_assert_int_eq(fake.collectives, 1);
 }
 
+TEST(the_cause_names_the_library_of_the_vendor)
+{
+    OWNED(weft_context) *context = NULL;
+    weft_comm *world = failing_world(WEFT_OK, &context);
+    int64_t code = 0;
+
+    wf_fail_vendor(WEFT_ERR_DEVICE, "NCCL", 5, "it broke");
+    ck_assert_int_eq(wf_comm_fault(world, WEFT_ERR_DEVICE, "barrier"), WEFT_ERR_DEVICE);
+    ck_assert_str_eq(weft_last_error_vendor(&code), "NCCL");
+    ck_assert_int_eq(code, 5);
+    wf_fail(WEFT_ERR_INVALID, "something else");
+    ck_assert_int_eq(weft_barrier(world, NULL), WEFT_ERR_DEVICE);
+    ck_assert_str_eq(weft_last_error(), "barrier on world: it broke");
+    ck_assert_str_eq(weft_last_error_vendor(&code), "NCCL");
+    ck_assert_int_eq(code, 5);
+}
+
+TEST(a_lost_rank_is_not_the_fault_of_a_library)
+{
+    OWNED(weft_context) *context = NULL;
+    weft_comm *world = failing_world(WEFT_OK, &context);
+
+    wf_fail_vendor(WEFT_ERR_PEER, "NCCL", 6, "remote process exited");
+    ck_assert_int_eq(wf_comm_fault(world, WEFT_ERR_PEER, "barrier"), WEFT_ERR_PEER);
+    ck_assert_ptr_null(weft_last_error_vendor(NULL));
+}
+
 TEST(a_communicator_that_failed_on_another_rank_has_failed)
 {
     OWNED(weft_context) *context = NULL;
