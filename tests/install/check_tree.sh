@@ -78,7 +78,8 @@ flags --cflags --libs weft-file
 
 echo "-- the installed examples"
 flags --cflags weft
-for example in draws elastic embed hello meshes overlap recover redistribute samplesort symmetric weights; do
+for example in cuda dlpack draws elastic embed hello meshes overlap recover redistribute samplesort symmetric watchdog \
+    weights zero; do
     "$CC" -std=gnu17 -Wall -Wextra -Werror -fsyntax-only "$tree/share/doc/weft/examples/$example/$example.c" "${flags[@]}"
 done
 
