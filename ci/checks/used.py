@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""Every public function has a caller outside the library: the tool, an example, a
-binding's own code, or another library of weft.
+"""Every public function is called by the tool (cli), by an example, or by libweft_file or libweft_parallel, which use
+libweft as a program would.  examples/cuda calls what needs a device.
 
-ci/checks/used.allow lists the functions that have none yet, with the reason.  A function that nobody calls is one that
-nobody has tried: give it a caller, or delete it.  Generated members of bindings do not count, because they exist for every
-function.  A line of bindings/python/reach.txt counts if code of a person stands behind it: `= PLACE`, or `as _NAME for
-PLACE`."""
+Comments and texts do not count, and neither do bindings: members of theirs exist for every function.  A function that
+nobody calls is one that nobody has tried: call it in the tool or in an example that does a user's job, or delete it.
+ci/checks/used.allow lists the exceptions, with the reason."""
 import json
 import pathlib
 import re
@@ -14,9 +13,10 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-SOURCES = ["cli/**/*.[ch]", "examples/**/*.[ch]", "examples/**/*.cu", "bindings/python/src/*.[ch]"]
-UPPER = ["files/**/*.[ch]", "parallel/**/*.[ch]", "core/outside/*.c"]  # they use libweft as a program would
-REACHED = re.compile(r"(weft_\w+) (?:= |as _\w+ for )")
+CALLERS = ["cli/**/*.[ch]", "examples/**/*.[ch]", "examples/**/*.cu"]
+UPPER = ["files/**/*.[ch]", "parallel/**/*.[ch]", "core/outside/*.c"]  # the sources of libweft_file and libweft_parallel
+NO_CALL = re.compile(r'/\*.*?\*/|//[^\n]*|\'(?:[^\'\\\n]|\\.)+\'|"(?:[^"\\\n]|\\.)*"', re.DOTALL)
+NAME = re.compile(r"(?<!enum )(?<!struct )\bweft_\w+(?=\s*[(,);])")
 ALLOW = ROOT / "ci/checks/used.allow"
 
 
@@ -31,13 +31,12 @@ def public_functions():
 
 def named_in(patterns):
     paths = [path for pattern in patterns for path in ROOT.glob(pattern)]
-    return {name for path in paths for name in re.findall(r"(?<!enum )(?<!struct )\bweft_\w+(?=\s*[(,);])", path.read_text())}
+    return {name for path in paths for name in NAME.findall(NO_CALL.sub(" ", path.read_text()))}
 
 
 def called(functions):
-    names = named_in(SOURCES) | {name for name in named_in(UPPER) if functions.get(name, ("", ""))[1] == "weft"}
-    lines = (ROOT / "bindings/python/reach.txt").read_text().splitlines()
-    return names | {found[1] for found in map(REACHED.match, lines) if found}
+    """Functions that are called, or that a caller passes on to be called."""
+    return named_in(CALLERS) | {name for name in named_in(UPPER) if functions.get(name, ("", ""))[1] == "weft"}
 
 
 def allowed():
