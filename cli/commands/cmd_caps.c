@@ -1,7 +1,6 @@
 /* cmd_caps.c - `weft caps NAME`: the collectives, dtypes and reductions that a plugin supports. */
 #include "common/cli.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -141,7 +140,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
     weft_backends *backends;
     weft_status status;
     struct cli_args args;
-    char *absolute = NULL;
+    char *plugin;
     int64_t ranks;
     int exit_code;
 
@@ -152,15 +151,8 @@ static int run(const struct cli_command *command, int argc, char **argv)
         fprintf(stderr, "weft caps: give one NAME, or the path of one plugin\n");
         return CLI_USAGE;
     }
-    options.backend = args.rest[0];
-    if (strchr(args.rest[0], '/') != NULL) {
-        absolute = realpath(args.rest[0], NULL);
-        if (absolute == NULL) {
-            cli_fail_file(command, args.rest[0], errno);
-            return CLI_NO;
-        }
-        options.backend = absolute;
-    }
+    if (!cli_plugin(command, args.rest[0], &plugin, &exit_code)) return exit_code;
+    options.backend = plugin;
     status = weft_backends_create(&options, &backends);
     if (status != WEFT_OK) {
         exit_code = cli_fail(command, status);
@@ -168,7 +160,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
         exit_code = report(command, &args, backends, (int32_t)ranks);
         weft_backends_release(&backends);
     }
-    free(absolute);
+    free(plugin);
     return exit_code;
 }
 

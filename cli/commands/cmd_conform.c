@@ -5,7 +5,6 @@
 #include "common/progress.h"
 #include "team/run.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -261,7 +260,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
 {
     struct cli_args args;
     struct kit_options options;
-    char *path = NULL;
+    char *path;
     int exit_code;
 
     if (!cli_parse(command, argc, argv, false, &args, &exit_code)) return exit_code;
@@ -272,14 +271,8 @@ static int run(const struct cli_command *command, int argc, char **argv)
         return CLI_USAGE;
     }
     if (!read_options(command, &args, &options)) return CLI_USAGE;
-    if (strchr(options.backend, '/') != NULL) {
-        path = realpath(options.backend, NULL);
-        if (path == NULL) {
-            cli_fail_file(command, options.backend, errno);
-            return CLI_NO;
-        }
-        options.backend = path;
-    }
+    if (!cli_plugin(command, options.backend, &path, &exit_code)) return exit_code;
+    options.backend = path;
     exit_code = run_kit(command, &options, cli_has(command, &args, "json"));
     free(path);
     return exit_code;

@@ -186,6 +186,12 @@ bool cli_read_file(const struct cli_command *command, const char *path, struct w
 /* The value that the environment gives to a variable of weft, or NULL. */
 const char *cli_variable(const char *name);
 
+/* Set *OUT to what ARGUMENT names, a backend that weft_backends_create takes: the whole path of a
+ * file, also of one that WEFT_BACKEND names where ARGUMENT is its plugin, or ARGUMENT.  The caller
+ * frees *OUT.  False after printing an error of COMMAND, with *EXIT_CODE set. */
+bool cli_plugin(const struct cli_command *command, const char *argument, char **out,
+                int *exit_code);
+
 /* The escape sequence of COLOUR if FILE is a terminal and NO_COLOR is not set, else "". */
 enum cli_colour { CLI_PLAIN, CLI_BOLD, CLI_RED, CLI_GREEN, CLI_YELLOW, CLI_DIM };
 const char *cli_colour(FILE *file, enum cli_colour colour);

@@ -91,8 +91,10 @@ static weft_status take_name(struct wf_scan *scan, size_t *length)
     while (is_name_char(start[*length]))
         (*length)++;
     scan->at += *length;
-    if (wf_scan_peek(scan) == '/' || wf_scan_peek(scan) == '.')
-        return wf_scan_fail(scan, kind, "a path to a plugin must begin with /");
+    if (*start == '/') return wf_scan_fail(scan, kind, "a path to a plugin must begin with /");
+    if (start[strcspn(start, ",/.")] != ',' && start[strcspn(start, ",/.")] != '\0')
+        return wf_scan_refuse(scan, kind, "a path to a plugin must begin with /; write $PWD/%.*s",
+                              (int)strcspn(start, ","), start);
     next = wf_scan_peek(scan);
     if ((next >= 'A' && next <= 'Z') || next == '_') return refuse_spelling(scan, start);
     if (wf_scan_peek(scan) == '^') return wf_scan_fail(scan, kind, "write ^ once, before the name");

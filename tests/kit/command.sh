@@ -24,6 +24,7 @@ expect 0 '^passed: ' "$example" --level memory --threads
 expect 0 '^stress ' --levels
 expect 1 'no case was run; no case has the name load/nothing' "$example" --only load/nothing
 expect 1 'libweft_plugin_nowhere.so: No such file' ./libweft_plugin_nowhere.so
+expect 1 'libweft_plugin_nowhere.so: No such file' libweft_plugin_nowhere.so
 expect 1 'libweft_plugin_nosuch.so is not in' nosuch
 expect 1 'ended by signal|ended the process' "$wrong/libweft_plugin_wrong-crashes.so" --only collectives/gather/i8
 expect 1 'ended the process, with exit code 3' "$wrong/libweft_plugin_wrong-exits.so" --only p2p/plain/c64

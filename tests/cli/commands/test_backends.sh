@@ -77,6 +77,16 @@ expect 0 "N native" weft caps "$p/any-file/mine.so"
 expect 1 "with a device it would do at most" weft caps no-library
 expect 1 "known plugins: good, better, no-library" weft caps nosuch
 expect 1 "No such file" weft caps ./nosuch.so
+expect 1 "libweft_plugin_nosuch.so: No such file" weft caps libweft_plugin_nosuch.so
+# A file is found without ./, and by the name of the plugin that WEFT_BACKEND names by path.
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cp "$p/any-file/mine.so" "$folder/libweft_plugin_mine.so"
+cd "$folder" || exit 1
+expect 0 "N native" weft caps libweft_plugin_mine.so
+WEFT_BACKEND="good,$folder/libweft_plugin_mine.so" expect 0 "N native" weft caps mine
+expect 1 "libweft_plugin_mine.so is not in" weft caps mine
+expect 1 "a path to a plugin must begin with /; write \$PWD/libweft_plugin_mine.so" weft info --backend libweft_plugin_mine.so
 expect 2 "give one NAME" weft caps
 expect 2 "give one NAME" weft caps auto
 expect 2 "give one NAME" weft caps good,better
@@ -100,7 +110,7 @@ lacks $'\033' weft info
 # files that other users could replace are not opened, and the sentence names the directory: plugins,
 # and vendor libraries that a variable names
 open=$(mktemp -d)
-trap 'rm -rf "$open"' EXIT
+trap 'rm -rf "$open" "$folder"' EXIT
 mkdir -m 0755 "$open/all" "$open/mine"
 cp "$p/good/libweft_plugin_good.so" "$open/all"
 ln -s "$open/all/libweft_plugin_good.so" "$open/mine"
