@@ -6,7 +6,9 @@
 
 bool cli_is_spec(const char *text)
 {
-    return islower((unsigned char)text[strspn(text, " ")]) != 0; /* dtypes, but no placements */
+    text += strspn(text, " ");
+    /* dtypes, but no placements: s(0) is one that is wrong */
+    return islower((unsigned char)text[0]) != 0 && text[strcspn(text, "[(")] != '(';
 }
 
 static weft_status in_option(const char *option, weft_status status)

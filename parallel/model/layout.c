@@ -73,6 +73,10 @@ static weft_status read_axis(const weft_mesh *mesh, int32_t a, struct wf_model_w
             if (i != WF_AXIS_PP) w->order[w->axes++] = i;
             return WEFT_OK;
         }
+    if (name[0] == '\0')
+        return wf_fail(WEFT_ERR_INVALID,
+                       "model: an axis of the mesh has no name; axes of a model are dp, cp, ep, tp "
+                       "and pp, such as dp=8,tp=8/8");
     return wf_fail(WEFT_ERR_INVALID,
                    "model: the mesh has the axis \"%.50s\"; axes of a model are dp, cp, ep, tp and "
                    "pp, such as dp=8,tp=8/8",

@@ -62,7 +62,7 @@ weft_status wf_step_add_text(const weft_prediction *r, struct wf_text *out)
     wf_text_add(out, "step: ");
     wf_text_time(out, r->info.time);
     wf_text_char(out, '\n');
-    add_share(out, "bubble: ", r->info.bubble, r->info.time);
+    if (info.ranks > 1) add_share(out, "bubble: ", r->info.bubble, r->info.time);
     add_share(out, "exposed communication: ", r->info.exposed, r->info.time);
     wf_text_add(out, "memory: ");
     wf_text_bytes(out, r->info.peak);

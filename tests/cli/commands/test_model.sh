@@ -43,6 +43,9 @@ END
 json model "$file" --json -- 'it["parameters"] == 46702792704 and it["active_parameters"] == 12879925248'
 json step - --mesh dp=2,ep=4/8 --sequence 4096 --costs h100 --json <"$file" -- 'it["layers"] == 32 and it["utilisation"] > 0.1' \
     'it["stage"][0]["parameter_bytes"] < 30e9'
+fails 1 'an axis of the mesh has no name; axes of a model are dp' step "$graphs/llama-70b.model" --mesh 64/8
+lacks 'bubble' step "$graphs/llama-70b.model" --mesh dp=2,tp=4/8 --batch 4 --microbatch 2
+contains 'bubble: ' step "$graphs/llama-70b.model" --mesh pp=2,tp=4/8 --batch 4 --microbatch 2
 fails 1 'the model no experts' model "$graphs/llama-70b.model" --mesh dp=2,ep=4
 fails 1 'tp=16 does not divide key_heads, 8' step "$graphs/llama-70b.model" --mesh tp=16
 fails 1 'is none, full, needed, or some of norms' model "$graphs/llama-70b.model" --recompute everything

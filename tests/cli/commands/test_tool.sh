@@ -143,6 +143,7 @@ is "$("$weft" "${both[@]}" --shape 8x16 --from 'S(0),R' --to 'R,S(1)' --to-dtype
 contains 'is right' "$weft" sim --mesh 2x2 --from 'i32[6,5] S(0),R' --to 'R,S(1)'
 fails 2 '--from: "f32[8] R" is a whole spec; leave out --shape' "$weft" plan --mesh 2 --shape 8 --from 'f32[8] R' --to R
 fails 2 'leave out --to-dtype' "$weft" plan --mesh 2 --from 'f32[8] R' --to 'f32[8] R' --to-dtype bf16
+fails 2 '"s" is not a placement' "$weft" layout --mesh 2 --shape 8 --placements 's(0)'
 fails 2 '--shape is missing; give it, or a whole spec such as "f32[8,16] S(0)"' "$weft" plan --mesh 2 --from 'S(0)' --to R
 
 # ---- exit codes ----
