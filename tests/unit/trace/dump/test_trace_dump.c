@@ -256,6 +256,7 @@ TEST(sigterm_writes_and_does_what_it_does_without)
     static void (*const actions[])(int) = {SIG_DFL, on_signal, SIG_IGN};
     size_t size;
 
+    begin(); /* makes the folder */
     handled = 0;
     for (size_t i = 0; i < WF_COUNT(actions); i++) {
         int end = terminate(actions[i]);
@@ -267,6 +268,7 @@ TEST(sigterm_writes_and_does_what_it_does_without)
         ck_assert_int_eq(content("ended.3", &size) != NULL, actions[i] != SIG_IGN);
         (void)unlink(folder_path(&test_runtime, "ended.3"));
     }
+    test_trace_end(trace);
 }
 
 /* ---- forks ---- */
