@@ -21,6 +21,16 @@ weft_install(doc FILES README.md LICENSE CHANGELOG.md SECURITY.md ARCHITECTURE.m
 weft_install(data DIRECTORY layouts rules DESTINATION ${CMAKE_INSTALL_DATADIR}/weft)
 weft_install(doc DIRECTORY docs examples DESTINATION ${CMAKE_INSTALL_DOCDIR}
              PATTERN CMakeLists.txt EXCLUDE)
+if(WEFT_INSTALL)
+  foreach(folder DOCDIR INCLUDEDIR)
+    set(path "\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_${folder}}") # of the installation, which may have another prefix
+    if(IS_ABSOLUTE "${CMAKE_INSTALL_${folder}}")
+      set(path "${CMAKE_INSTALL_${folder}}")
+    endif()
+    install(CODE "set(WEFT_${folder} \"\$ENV{DESTDIR}${path}\")" COMPONENT doc)
+  endforeach()
+  install(SCRIPT ${CMAKE_CURRENT_LIST_DIR}/weft_installed_docs.cmake COMPONENT doc)
+endif()
 
 file(RELATIVE_PATH WEFT_PC_TO_PREFIX /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
 # weft_pkgconfig(LIBRARY FILE CONTENT REQUIRES): pkg-config's LIBRARY is libFILE.so.

@@ -22,6 +22,16 @@ for page in man1/weft.1 man3/weft_init.3; do
         exit 1
     fi
 done
+echo "-- links of the documents lead to installed files"
+python3 - "$tree/share/doc/weft" <<'PYTHON'
+import pathlib, re, sys
+pages = sorted(pathlib.Path(sys.argv[1]).rglob("*.md"))
+links = [(page, link) for page in pages for link in re.findall(r"\]\(([^)\s#]+)[^)\s]*\)", page.read_text())]
+dead = [f"{page}: {link}" for page, link in links if "://" not in link and not (page.parent / link).exists()]
+if dead or not any("include/weft/" in link for _, link in links):
+    sys.exit("\n".join(dead) or "no document links to a header")
+PYTHON
+
 pc=$(find "$tree" -name weft.pc)
 libdir=$(dirname "$(dirname "$pc")")
 
