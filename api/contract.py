@@ -108,6 +108,37 @@ def related(name, api):
     return first, [other for other in near if other not in first]
 
 
+SAME = re.compile(r"The same(?:, | (?=for |with ))")  # of a function above in the header
+AS = re.compile(r"\b[Aa]s (?:in )?(weft_\w+)")
+
+
+def same(name, api):
+    """The function that "The same" speaks of: the last one above in the header that has a text of another kind."""
+    one = api["functions"][name]
+    names = [other for other, made in api["functions"].items() if made["header"] == one["header"]]
+    above = reversed(names[: names.index(name)])
+    return next(other for other in above if not api["functions"][other]["text"].startswith("The same"))
+
+
+def referred(name, api):
+    """The functions whose contracts that of NAME needs, such as "As weft_stream_test, ..."."""
+    made, left = [], [name]
+    while left:
+        one = left.pop(0)
+        text = api["functions"][one]["text"]
+        found = ([same(one, api)] if SAME.match(text) else []) + [word for word in AS.findall(text) if word in api["functions"]]
+        if one != name and not SAME.match(text) and not text.startswith("As weft_"):
+            continue  # it is quoted, and says enough
+        left += [other for other in found if other not in made and other != name]
+        made += [other for other in dict.fromkeys(found) if other not in made and other != name]
+    return made
+
+
+def quoted(name, api):
+    """(function, its contract): what a page of NAME quotes."""
+    return [(other, MARK.sub("", api["functions"][other]["text"]).strip()) for other in referred(name, api)]
+
+
 def callers(folder):
     """{function: [path, ...]}: the programs below FOLDER that call each function, sorted."""
     made = {}

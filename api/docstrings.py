@@ -8,6 +8,7 @@ import re
 import textwrap
 
 import values
+from contract import SAME, same
 from python_texts import TEXTS
 
 EXCEPTIONS = {"NO_MEMORY": "OutOfMemoryError", "SYSTEM": "SystemCallError"}  # that are not called as their status
@@ -236,19 +237,12 @@ def figures(generator, text, rows):
     return re.sub(r"^The figures[^.]*\.", f"A dictionary of {', '.join(f'`{name}`' for name in names)}.", text)
 
 
-def before(generator, member):
-    """The function that "the same" speaks of: the last one above in the header that has a text of another kind."""
-    names = [name for name, one in generator.api["functions"].items() if one["header"] == member.one["header"]]
-    above = reversed(names[: names.index(member.function)])
-    return next(name for name in above if not generator.api["functions"][name]["text"].startswith("The same"))
-
-
 def contract(generator, member, rows, result):
     """The docstring of a member."""
     if member.function in TEXTS:
         return wrapped(tidy(words_of(generator).replaced(named(TEXTS[member.function], member, rows), rows, member.handle)))
     text = plain(member.one["text"])
-    text = re.sub(r"^The same(?:, | (?=for |with ))", lambda _: f"As {before(generator, member)}, ", text)
+    text = SAME.sub(lambda _: f"As {same(member.function, generator.api)}, ", text, count=1) if SAME.match(text) else text
     if values.refused(member.one, result) is not None:
         text = values.REFUSED.sub("", text) + " IndexError: " + values.REFUSED.search(text)[2] + "."
     if result and result.is_absent:

@@ -51,6 +51,8 @@ def page(name, api, examples):
         made += [".SH ERRORS"]
         for names, said in errors:
             made += [".TP", f".B {names}", body(said).replace(".PP", ".IP")]
+    for other, said in contract.quoted(name, api):
+        made += [f".SH CONTRACT OF {other.upper()}", body(said)]
     made += [".SH ATTRIBUTES", f"Library: {escaped(one['library'])}.", f"Tier: {escaped(contract.tier(one))}.",
              "Threads: " + ("any number of threads at once." if one["any_thread"] else f"one at a time; see the first comment of {one['header']}.")]
     if name in examples:

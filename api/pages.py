@@ -104,6 +104,8 @@ class Writer:
             for names, said in errors:
                 made += [", ".join(f"[`{word}`](../errors.md)" if word.startswith("WEFT") else word for word in re.findall(r"WEFT_\w+|Errors|Other errors", names)),
                          ":   " + self.prose(said, arguments, name).replace("\n", "\n    "), ""]
+        for other, said in contract.quoted(name, self.api):
+            made += [f"## Contract of {other}", "", self.prose(said, itself=other), ""]
         calls = self.callers.get(name, [])
         if calls:
             made += ["## Examples", "", *self.excerpt(name, calls[0]), ""]

@@ -24,6 +24,12 @@ with tempfile.TemporaryDirectory(prefix="weft-manual-") as folder:
         missing = [word for word in (f"{name}(", one["header"], one["library"], one["tier"], *re.findall(r"WEFT_ERR_\w+", one["text"]))
                    if word not in text]
         problems += [f"the page of {name} lacks {', '.join(missing)}"] if missing else []
+# A contract that rests on another one, such as "As weft_stream_wait, for the recorded work only", has that one on its page.
+SECTIONS = {"weft_work_wait": ["weft_stream_wait", "weft_work_test"], "weft_context_wait": ["weft_stream_wait"],
+            "weft_threads_create": ["weft_threads_run"], "weft_graph_json_print": ["weft_graph_print", "weft_mesh_print"]}
+for name, others in SECTIONS.items():
+    text = (man / f"{name}.3").read_text(encoding="utf-8")
+    problems += [f"{name}.3 lacks the contract of {other}" for other in others if f"CONTRACT OF {other.upper()}" not in text]
 for name, one in api["functions"].items():
     page = man / f"{name}.3"
     text = page.read_text(encoding="utf-8").replace("\\-", "-") if page.exists() else ""
