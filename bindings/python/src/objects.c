@@ -33,14 +33,15 @@ bool is_of(PyObject *object, PyTypeObject *type, const char *name)
 
 PyObject *package_call(const char *name, const char *function, const char *format, ...)
 {
-    PyObject *module = PyImport_ImportModule(name), *called = NULL, *args, *result = NULL;
+    PyObject *module, *called = NULL, *args, *result = NULL;
     va_list given;
 
     va_start(given, format);
     args = Py_VaBuildValue(format, given);
     va_end(given);
+    module = args != NULL ? PyImport_ImportModule(name) : NULL;
     if (module != NULL) called = PyObject_GetAttrString(module, function);
-    if (called != NULL && args != NULL) result = PyObject_Call(called, args, NULL);
+    if (called != NULL) result = PyObject_Call(called, args, NULL);
     Py_XDECREF(module);
     Py_XDECREF(called);
     Py_XDECREF(args);
