@@ -14,7 +14,6 @@ struct job {
 
 struct way {
     const struct handle_class *class;
-    int (*check)(const struct job *job); /* the sizes of the arrays */
     weft_status (*post)(const struct job *job, weft_tensor *source, weft_tensor *target,
                         weft_stream *stream);
 };
@@ -32,14 +31,13 @@ static weft_status post_tensors(const struct job *job, const struct way *way, we
     return status;
 }
 
-/* Check the sizes of the arrays of JOB, which are open, and post it. */
+/* Post JOB, whose arrays are open. */
 static PyObject *post_job(struct job *job, const struct way *way, PyObject *on)
 {
     weft_stream *stream, *owned;
     weft_status status;
 
-    if (way->check(job) < 0 || place_stream(on, &job->source, job->context, &stream, &owned) < 0)
-        return NULL;
+    if (place_stream(on, &job->source, job->context, &stream, &owned) < 0) return NULL;
     WAIT_BEGIN
     status = post_tensors(job, way, stream);
     weft_stream_release(&owned);
@@ -76,23 +74,6 @@ static PyObject *run_pair(PyObject *args, const struct way *way)
 
 /* ---- tokens ---- */
 
-static int check_tokens(const struct job *job)
-{
-    const struct array *tokens = job->reverse ? &job->target : &job->source;
-    const struct array *received = job->reverse ? &job->source : &job->target;
-    weft_routing_info info = {.struct_size = sizeof info};
-
-    if (check(weft_routing_get(job->raw, &info)) < 0) return -1;
-    if (tokens->dims == 2 && received->dims == 2 && tokens->dtype == received->dtype &&
-        tokens->shape[0] == info.tokens && received->shape[0] == info.received &&
-        tokens->shape[1] == received->shape[1])
-        return 0;
-    PyErr_Format(PyExc_ValueError, "%s must have %lld rows and %s %lld, of one width and dtype",
-                 job->reverse ? "target" : "source", (long long)info.tokens,
-                 job->reverse ? "source" : "target", (long long)info.received);
-    return -1;
-}
-
 static weft_status post_tokens(const struct job *job, weft_tensor *source, weft_tensor *target,
                                weft_stream *stream)
 {
@@ -105,33 +86,13 @@ static weft_status post_tokens(const struct job *job, weft_tensor *source, weft_
 
 static PyObject *routing_move(PyObject *module, PyObject *args)
 {
-    static const struct way way = {&class_weft_routing, check_tokens, post_tokens};
+    static const struct way way = {&class_weft_routing, post_tokens};
 
     (void)module;
     return run_pair(args, &way);
 }
 
 /* ---- buffers of a sequence ---- */
-
-/* Whether one array has the dimensions of the other, but this rank's part of the sequence. */
-static int check_buffers(const struct job *job)
-{
-    const struct array *whole = job->reverse ? &job->target : &job->source;
-    const struct array *shard = job->reverse ? &job->source : &job->target;
-    weft_cp_info info = {.struct_size = sizeof info};
-    bool fits = whole->dtype == shard->dtype && whole->dims == shard->dims && job->dim >= 0 &&
-                job->dim < whole->dims;
-
-    if (check(weft_cp_get(job->raw, &info)) < 0) return -1;
-    for (int32_t i = 0; fits && i < whole->dims; i++)
-        fits = i == job->dim ? shard->shape[i] == info.length : whole->shape[i] == shard->shape[i];
-    if (fits) return 0;
-    PyErr_Format(PyExc_ValueError,
-                 "source and target must have one dtype, and the same sizes but in dimension %d, "
-                 "where the part of this rank has %lld",
-                 job->dim, (long long)info.length);
-    return -1;
-}
 
 static weft_status post_buffers(const struct job *job, weft_tensor *source, weft_tensor *target,
                                 weft_stream *stream)
@@ -142,7 +103,7 @@ static weft_status post_buffers(const struct job *job, weft_tensor *source, weft
 
 static PyObject *attention_copy(PyObject *module, PyObject *args)
 {
-    static const struct way way = {&class_weft_cp, check_buffers, post_buffers};
+    static const struct way way = {&class_weft_cp, post_buffers};
 
     (void)module;
     return run_pair(args, &way);
