@@ -23,22 +23,26 @@ static struct {
 
 /* ---- the main thread ---- */
 
-static bool is_main(void)
+/* Only the main thread calls it, so that a store is enough. */
+static void count_wait(int change)
 {
-    static _Thread_local int known; /* 1: it is; 2: it is not */
+    int waits = atomic_load_explicit(&state.waits, memory_order_relaxed);
+
+    atomic_store_explicit(&state.waits, waits + change, memory_order_relaxed);
+}
+
+bool interrupt_enter(void)
+{
+    static _Thread_local int known; /* 1: this is the main thread; 2: it is not */
 
     if (known == 0) known = syscall(SYS_gettid) == getpid() ? 1 : 2;
+    if (known == 1) count_wait(1);
     return known == 1;
 }
 
-void interrupt_enter(void)
+void interrupt_leave(bool is_main)
 {
-    if (is_main()) atomic_fetch_add_explicit(&state.waits, 1, memory_order_relaxed);
-}
-
-void interrupt_leave(void)
-{
-    if (is_main()) atomic_fetch_sub_explicit(&state.waits, 1, memory_order_relaxed);
+    if (is_main) count_wait(-1);
 }
 
 /* ---- the signal ---- */

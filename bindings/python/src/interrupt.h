@@ -13,13 +13,13 @@
 int interrupt_add(context_object *context);
 void interrupt_remove(context_object *context);
 
-/* Around a call that may wait, without the GIL. */
-void interrupt_enter(void);
-void interrupt_leave(void);
+/* Around a call that may wait, without the GIL.  IS_MAIN is what interrupt_enter has returned. */
+bool interrupt_enter(void);
+void interrupt_leave(bool is_main);
 
-#define WAIT_BEGIN Py_BEGIN_ALLOW_THREADS interrupt_enter();
+#define WAIT_BEGIN Py_BEGIN_ALLOW_THREADS bool is_main = interrupt_enter();
 #define WAIT_END                                                                                   \
-    interrupt_leave();                                                                             \
+    interrupt_leave(is_main);                                                                      \
     Py_END_ALLOW_THREADS
 
 #endif
