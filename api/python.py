@@ -20,6 +20,8 @@ import values
 LIMIT = 12  # CALL_ARGUMENTS, and OPTION_NAME
 PLACES = ("CONTEXT", "ARRAY", "BYTES", "STREAM")  # kinds that set_places of call.c sets
 QUICK = {"weft_mesh", "weft_spec"}
+MADE = {"BOOL": "PyBool_FromLong", "I32": "PyLong_FromLong", "I64": "PyLong_FromLongLong", "U32": "PyLong_FromUnsignedLong",
+        "U64": "PyLong_FromUnsignedLongLong", "SIZE": "PyLong_FromSize_t", "F64": "PyFloat_FromDouble"}  # objects of results
 SHARD_FACTS = {"memory": ".data = one->memory",
                "shard": ".dims = one->shard->dims, .shape = one->shard->shape, .offset = one->shard->offset",
                "strides": ".strides = one->strides",
@@ -113,6 +115,7 @@ class Generator:
         lines = ["/* classes.h - the handles, enums and structs that members use.  api/python.py writes it. */",
                  "#ifndef WEFT_PYTHON_CLASSES_H", "#define WEFT_PYTHON_CLASSES_H", "", '#include "callback.h"', ""]
         lines += [f"extern const struct handle_class class_{handle};" for handle in self.used_handles()]
+        lines += [f"extern const struct members {name};" for name in self.all_members()]
         lines += [f"extern const struct function function_{made.function};" for made in map(functools.partial(constructor, self), self.api["handles"]) if made]
         lines += [f"extern const struct choices choices_{enum};" for enum in sorted(self.maker.enums)]
         lines += [f"extern const struct record record_{record};" for record in sorted(self.maker.records)]
@@ -124,6 +127,22 @@ class Generator:
     def headers(self):
         return sorted(self.api["headers"])
 
+    def handles_of(self, header):
+        """The handles that the header declares."""
+        return [handle for handle in self.used_handles() if self.api["handles"][handle]["header"] == header]
+
+    def owners_of(self, header):
+        """The handles that get members from the file of the header; "": the module."""
+        return sorted({member.handle for member, _, _ in self.members.get(header, [])} | set(self.handles_of(header)))
+
+    def all_members(self):
+        """The names of all struct members."""
+        return [self.members_name(handle, header) for header in self.headers() for handle in self.owners_of(header) if handle]
+
+    @staticmethod
+    def members_name(handle, header):
+        return f"members_{handle.removeprefix('weft_')}_of_{header.removesuffix('.h')}"
+
     @staticmethod
     def adder(header, what):
         return f"add_{what}_of_{header.removesuffix('.h')}"
@@ -134,6 +153,7 @@ class Generator:
             lines += self.class_of(handle)
         lines += ["const struct handle_class *const handle_classes[] = {",
                   *[f"    &class_{handle}," for handle in self.used_handles()], "    NULL};", ""]
+        lines += ["const struct members *const all_members[] = {", *[f"    &{name}," for name in self.all_members()], "    NULL};", ""]
         for counter in sorted(self.counters):
             function, _, field = counter.removeprefix("count_of_").partition("->")
             answer = f"((const {function} *)raw)->{field}" if field else f"{function}(raw)"
@@ -215,12 +235,13 @@ class Generator:
         for member, rows, result in entries:
             if member.kind != "hash":
                 lines += self.function_of(member, rows, result)
-        handles = [handle for handle in self.used_handles() if self.api["handles"][handle]["header"] == header]
-        owners = sorted({member.handle for member, _, _ in entries} | set(handles))
+        handles = self.handles_of(header)
         types, adds = [], []
-        for handle in owners:
-            lines += self.tables_of(handle, [entry for entry in entries if entry[0].handle == handle])
+        for handle in self.owners_of(header):
             field = handle.removeprefix("weft_") or "module"
+            lines += self.tables_of(handle, [entry for entry in entries if entry[0].handle == handle])
+            if handle:
+                lines += [f"const struct members {self.members_name(handle, header)} = {{&binding.{field}, {field}_methods, {field}_properties}};", ""]
             if handle in handles and not self.reach.is_by_hand(handle):
                 lines += self.type_of(handle)
                 types.append(f"    if (type_add(module, &{field}_spec, &binding.{field}) < 0) return -1;")
@@ -232,7 +253,33 @@ class Generator:
             lines += [f"int {self.adder(header, what)}(PyObject *module)", "{", "    (void)module;", *calls, "    return 0;", "}", ""]
         return "\n".join(lines)
 
+    def names_of(self, member, rows):
+        """The names of all arguments and options."""
+        return " ".join(name for group in stubs.stated(self, member, rows) for name, _, _ in group)
+
+    @staticmethod
+    def answers(member, rows, result):
+        """Is it a property that asks C for one value, which cannot fail?"""
+        return member.kind == "property" and result and len(rows) == 1 and result.kind != "LIST"
+
+    def getter_of(self, member, rows, result):
+        """The getter of such a property."""
+        name = member.function
+        call = f"{name}(raw)"
+        made = MADE.get(result.kind) if not result.is_absent else None
+        lines = [] if made else [f"static const struct value_type result_{name} = {result.c_text()};", ""]
+        lines += [f"static PyObject *get_{name}(PyObject *self, void *closure)", "{",
+                  f"    void *raw = open_handle(self, &class_{rows[0].handle});",
+                  *([] if made else ["    union value value;"]), "", "    (void)closure;", "    if (raw == NULL) return NULL;"]
+        if made:
+            return lines + [f"    return {made}({call});", "}", ""]
+        target = f"value.{values.MEMBERS.get(result.kind, 'constant')}"
+        return lines + [f"    {target} = {'(int32_t)' if result.kind == 'ENUM' else ''}{call};",
+                        f"    return value_make(&result_{name}, &value, self);", "}", ""]
+
     def function_of(self, member, rows, result):
+        if self.answers(member, rows, result):
+            return self.getter_of(member, rows, result)
         name = member.function
         shown = f"{self.reach.class_name(member.handle)}.{member.name}" if member.kind == "class method" else member.name
         if member.public:
@@ -262,10 +309,9 @@ class Generator:
         tests = "WEFT_IN_PROGRESS" in member.one["text"] and not any(row.is_out and row.kind != "UNUSED" for row in rows) \
             and member.one["returns"]["kind"] == "status"
         refused = values.refused(member.one, result)
-        answers = member.kind == "property" and result and len(rows) == 1 and result.kind != "LIST"
         waits = not result and member.kind not in ("str", "property") and not self.is_quick(rows)
         keeps = any(row.is_out and self.has_handle(row) for row in rows) or result and self.has_handle(result)
-        flags = [f".{flag} = true" for flag, is_set in (("returns", result), ("answers", answers), ("keeps", keeps), ("tests", tests)) if is_set]
+        flags = [f".{flag} = true" for flag, is_set in (("returns", result), ("keeps", keeps), ("tests", tests)) if is_set]
         flags += [f".waits = {1 if self.may_agree(rows) else 2}"] if waits else []
         flags += [f".refuses = true, .refused = {refused}"] if refused is not None else []
         stated = [index for group in range(2) for index in stubs.positions(member, rows, group)]
@@ -274,12 +320,12 @@ class Generator:
         sets = self.sets_of(rows, stated)
         lines += ["}", "", f"static const int8_t stated_{name}[] = {{{', '.join(map(str, [*stated, -1]))}}};",
                   f"{'' if member.kind == 'constructor' else 'static '}const struct function function_{name} = {{",
-                  f'    "{shown}", call_{name}, {f"arguments_{name}" if rows or result else "NULL"}, stated_{name}, {len(rows)}, '
+                  f'    "{shown}", {c_text(self.names_of(member, rows), 4)}, call_{name}, {f"arguments_{name}" if rows or result else "NULL"}, stated_{name}, {len(rows)}, '
                   f"{member.self_index}, {next((index for index, row in enumerate(rows) if row.kind == 'BUFFER'), -1)},",
                   "    " + ", ".join([f".{key} = {value:#x}" for key, value in sets.items() if value] + flags) + "};", ""]
         if member.kind in ("method", "class method", "function"):
-            lines += [f"static PyObject *member_{name}(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names)", "{",
-                      f"    return call_function(&function_{name}, self, args, count, names);", "}", ""]
+            lines += [f"static PyObject *member_{name}(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names)", "{"]
+            lines += [f"    return call_function(&function_{name}, self, args, count, names);", "}", ""]
         return lines
 
     @staticmethod
@@ -359,24 +405,30 @@ class Generator:
                       f'    {{"__exit__", {field}_exit, METH_VARARGS, NULL}},']
         lines += ["    {0}};", ""]
         if handle:
-            fields = [(member, row) for member, rows, result in entries if member.name == "info"
-                      for row in self.info_fields(handle, entries, rows)]
-            lines += [f"static const struct entry entry_{field}_{row.c_name} = {{&function_{member.function}, {self.place_of(member, row)}}};"
-                      for member, row in fields]
+            infos = [(member, rows) for member, rows, result in entries if member.name == "info"]
+            for member, rows in infos:
+                lines += self.field_getter_of(member, rows)
+            fields = [(member, rows, row) for member, rows in infos for row in self.info_fields(handle, entries, rows)]
             lines.append(f"static PyGetSetDef {field}_properties[] = {{")
-            lines += [f'    {{"{row.name}", call_entry, NULL,\n     {c_text(stubs.field_doc(self, member, row), 5)}, '
-                      f"(void *)&entry_{field}_{row.c_name}}}," for member, row in fields]
+            lines += [f'    {{"{row.name}", get_field_of_{member.function}, NULL,\n     {c_text(stubs.field_doc(self, member, row), 5)}, '
+                      f"(void *){self.maker.records[rows[-1].record].index(row)}}}," for member, rows, row in fields]
             for member, rows, result in entries:
                 if member.kind == "property":
-                    lines += [f'    {{"{member.name}", call_property, NULL,',
-                              f"     {c_text(docstrings.contract(self, member, rows, result), 5)}, (void *)&function_{member.function}}},"]
+                    answers = self.answers(member, rows, result)
+                    getter, closure = (f"get_{member.function}", "NULL") if answers else ("call_property", f"(void *)&function_{member.function}")
+                    lines += [f'    {{"{member.name}", {getter}, NULL,',
+                              f"     {c_text(docstrings.contract(self, member, rows, result), 5)}, {closure}}},"]
             lines += ["    {0}};", ""]
         return lines
 
-    def place_of(self, member, field):
-        """The argument that is the struct of a property, and the number of a field of it."""
-        rows = next(rows for other, rows, _ in self.members[member.one["header"]] if other is member)
-        return f"{len(rows) - 1}, {self.maker.records[rows[-1].record].index(field)}"
+    @staticmethod
+    def field_getter_of(member, rows):
+        """The getter of a field, whose number is the closure, of the struct that a property fills."""
+        record = f"record_{rows[1].record}"
+        return [f"static PyObject *get_field_of_{member.function}(PyObject *self, void *closure)", "{",
+                f"    {rows[1].record.removesuffix('_out')} info = {{0}};", f"    void *raw = open_handle(self, &class_{rows[0].handle});", "",
+                f"    record_begin(&{record}, (char *)&info);", f"    if (raw == NULL || check({member.function}(raw, &info)) < 0) return NULL;",
+                f"    return field_make(&{record}, &{record}.fields[(uintptr_t)closure], (const char *)&info, self);", "}", ""]
 
     def info_fields(self, handle, entries, rows):
         """The fields of an object's information that are properties too."""

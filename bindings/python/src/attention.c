@@ -23,9 +23,7 @@ static int open_array(context_object *context, PyObject *object, int i, bool wri
     static const char *const names[] = {"q", "k", "v", "out", "lse", "d_out", "d_q", "d_k", "d_v"};
 
     if (array_open(object, out) < 0) return -1;
-    if (written && out->is_read_only)
-        PyErr_Format(PyExc_ValueError, "%s is read-only", names[i]);
-    else if (place_fits(out, context, names[i]) == 0)
+    if ((!written || writable(out, names[i]) == 0) && place_fits(out, context, names[i]) == 0)
         return 0;
     array_close(out);
     return -1;

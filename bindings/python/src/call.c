@@ -4,8 +4,6 @@
 #include "interrupt.h"
 #include "place.h"
 
-#include <string.h>
-
 /* ---- which object is which argument ---- */
 
 /* The lowest argument of a set. */
@@ -81,40 +79,6 @@ static int bind_names(struct call *call)
     return 0;
 }
 
-/* The names of arguments, for which structs have their fields, and bits their texts. */
-static int list_names(const struct value_type *types, int count, PyObject *names)
-{
-    for (int i = 0; i < count; i++) {
-        const struct value_type *type = &types[i];
-        uint32_t bits = type->kind == VALUE_BITS ? type->choices->count : 0;
-
-        if (type->is_out) continue;
-        if (type->kind == VALUE_RECORD &&
-            list_names(type->record->fields, type->record->count, names) < 0)
-            return -1;
-        for (uint32_t bit = 0; bit < bits || (bit == 0 && bits == 0); bit++) {
-            const char *text = bits > 0 ? type->choices->texts[bit] : type->name;
-            PyObject *name = text != NULL ? PyUnicode_FromString(text) : Py_NewRef(Py_None);
-            int result = name != NULL ? PyList_Append(names, name) : -1;
-
-            Py_XDECREF(name);
-            if (result < 0) return -1;
-        }
-    }
-    return 0;
-}
-
-static void refuse_option(const struct call *call, PyObject *name)
-{
-    const struct function *function = call->function;
-    PyObject *names = PyList_New(0);
-
-    if (names != NULL && list_names(function->arguments, function->count, names) == 0)
-        Py_XDECREF(
-            package_call("weft._errors", "refuse_option", "(sOO)", function->name, name, names));
-    Py_XDECREF(names);
-}
-
 /* Set the option `name`. */
 static int set_name(struct call *call)
 {
@@ -133,7 +97,9 @@ static int set_options(struct call *call)
         int result =
             find_stated(call->function, name) >= 0 ? 1 : set_option(call, name, call->named[i]);
 
-        if (result == 0) refuse_option(call, name);
+        if (result == 0)
+            Py_XDECREF(package_call("weft._errors", "refuse_option", "(sOs)", call->function->name,
+                                    name, call->function->names));
         if (result <= 0) return -1;
     }
     return 0;
@@ -231,11 +197,9 @@ static int open_array(struct call *call, int index)
 static int find_stream(struct call *call, int index)
 {
     PyObject *object = call->objects[index] != NULL ? call->objects[index] : Py_None;
-    const struct array *array = call->has_array ? &call->array : NULL;
-    bool on_host = array == NULL || array->device.type == WEFT_DL_CPU;
 
-    if (call->arena.context == NULL || (object == Py_None && on_host)) return 0;
-    return place_stream(object, array, call->arena.context,
+    if (call->arena.context == NULL) return 0;
+    return place_stream(object, call->has_array ? &call->array : NULL, call->arena.context,
                         (weft_stream **)&call->values[index].pointer, &call->owned_stream);
 }
 
@@ -430,28 +394,5 @@ PyObject *call_new(const struct function *function, PyTypeObject *type, PyObject
 
 PyObject *call_property(PyObject *self, void *closure)
 {
-    const struct function *function = closure;
-    union value values[2];
-
-    if (!function->answers) return call_function(function, self, NULL, 0, NULL);
-    values[0].pointer = ((handle_object *)self)->raw;
-    if (values[0].pointer == NULL)
-        return handle_of(self, function->arguments[0].handle, function->name);
-    function->call(values);
-    return value_make(&function->arguments[1], &values[1], self);
-}
-
-PyObject *call_entry(PyObject *self, void *closure)
-{
-    const struct entry *entry = closure;
-    struct call call;
-    PyObject *result;
-
-    if (call_begin(&call, entry->function, self, NULL, 0, NULL, &result)) {
-        const struct record *record = entry->function->arguments[entry->argument].record;
-
-        result = field_make(record, &record->fields[entry->field],
-                            call.values[entry->argument].pointer, self);
-    }
-    return call_end(&call, result);
+    return call_function(closure, self, NULL, 0, NULL);
 }

@@ -118,7 +118,8 @@ union value {
 
 /* The sets of arguments below are bits: bit i is arguments[i]. */
 struct function {
-    const char *name; /* in Python */
+    const char *name;  /* in Python */
+    const char *names; /* of what Python may give, with spaces between them */
     weft_status (*call)(union value *values);
     const struct value_type *arguments;
     const int8_t *stated; /* the arguments that Python gives by position or by name, in this order;
@@ -133,7 +134,6 @@ struct function {
     uint16_t outs;     /* those that the function writes */
     uint16_t results;  /* those of `outs` that Python gets */
     bool returns;      /* arguments[count] is its result; it returns no status */
-    bool answers;      /* it takes self, and returns a value; nothing else */
     bool keeps;        /* a result may be a handle, which keeps objects of the call */
     uint8_t waits;     /* it is called without the GIL; 2: always; 1: if options are given */
     bool tests;        /* False if it returns WEFT_IN_PROGRESS, else True */
@@ -148,17 +148,8 @@ PyObject *call_function(const struct function *function, PyObject *self, PyObjec
 /* The same as Py_tp_new passes it. */
 PyObject *call_new(const struct function *function, PyTypeObject *type, PyObject *args,
                    PyObject *kwargs);
-/* The getter of a property; CLOSURE is a struct function. */
+/* The getter of a property that can fail or is not one value; CLOSURE is a struct function. */
 PyObject *call_property(PyObject *self, void *closure);
-
-/* A field of the struct that a property fills. */
-struct entry {
-    const struct function *function;
-    uint8_t argument, field; /* the struct and the field */
-};
-
-/* The getter of such a field; CLOSURE is a struct entry. */
-PyObject *call_entry(PyObject *self, void *closure);
 
 /* ---- arena.c ---- */
 
@@ -253,6 +244,13 @@ PyObject *list_make(const struct value_type *type, const void *memory, size_t co
 
 /* The open handle of OBJECT; NULL with an exception.  NAME is the argument's name. */
 void *handle_of(PyObject *object, const struct handle_class *class, const char *name);
+/* The same of SELF, which is of CLASS or of a subclass. */
+static inline void *open_handle(PyObject *self, const struct handle_class *class)
+{
+    void *raw = ((handle_object *)self)->raw;
+
+    return raw != NULL ? raw : handle_of(self, class, class->name);
+}
 /* OBJECT belongs to CONTEXT, which is not closed before it, from now on. */
 void join_context(PyObject *object, context_object *context);
 /* A new object of TYPE, as class_for returns it, with RAW; None for NULL.  It takes RAW over if it
@@ -278,9 +276,17 @@ context_object *context_behind(PyObject *object);
 
 extern const struct handle_class *const handle_classes[]; /* NULL is the last */
 
+/* The generated members of a type. */
+struct members {
+    PyTypeObject **type;
+    PyMethodDef *methods;
+    PyGetSetDef *properties;
+};
+extern const struct members *const all_members[]; /* NULL is the last */
+
 /* Add the generated types, the members of the types that are written by hand, and the functions. */
 int members_add(PyObject *module);
-/* Add COUNT generated methods and properties to TYPE. */
+/* Add methods and properties, which may be NULL, to TYPE, unless Python has replaced them. */
 int type_extend(PyTypeObject *type, PyMethodDef *methods, PyGetSetDef *properties);
 
 #endif

@@ -250,7 +250,6 @@ static PyObject *comm_group_end(PyObject *self, PyObject *unused)
 
 int comm_members_add(void)
 {
-    static PyGetSetDef properties[] = {{0}};
     static PyMethodDef methods[] = {
         {"collective", KEYWORDS(comm_collective),
          "collective($self, name, send=None, recv=None, op=\"sum\", root=0, send_counts=None, "
@@ -260,5 +259,5 @@ int comm_members_add(void)
         {"group_end", comm_group_end, METH_NOARGS, "group_end($self, /)\n--\n\nEnd the group."},
         {0}};
 
-    return type_extend(binding.comm, methods, properties);
+    return type_extend(binding.comm, methods, NULL);
 }

@@ -2,8 +2,6 @@
 #include "classes.h"
 #include "interrupt.h"
 
-#include <string.h>
-
 context_object *context_behind(PyObject *object)
 {
     if (PyObject_TypeCheck(object, binding.context)) return (context_object *)object;
@@ -184,11 +182,25 @@ PyObject *handle_compare(PyObject *self, PyObject *other, int op)
     return PyBool_FromLong(equal == (op == Py_EQ));
 }
 
+/* Whether Python has replaced the member NAME of TYPE. */
+static bool is_replaced(PyTypeObject *type, const char *name)
+{
+    PyObject *own = PyObject_GetAttrString((PyObject *)type, name);
+    bool is =
+        own != NULL && Py_TYPE(own) != &PyMethodDescr_Type && Py_TYPE(own) != &PyGetSetDescr_Type;
+
+    PyErr_Clear();
+    Py_XDECREF(own);
+    return is;
+}
+
 /* Add MEMBER, which it takes over, to TYPE. */
 static int add_member(PyTypeObject *type, const char *name, PyObject *member)
 {
-    int result = member != NULL ? PyObject_SetAttrString((PyObject *)type, name, member) : -1;
+    int result = member != NULL ? 0 : -1;
 
+    if (result == 0 && !is_replaced(type, name))
+        result = PyObject_SetAttrString((PyObject *)type, name, member);
     Py_XDECREF(member);
     return result;
 }
@@ -201,7 +213,7 @@ int type_extend(PyTypeObject *type, PyMethodDef *methods, PyGetSetDef *propertie
                            ? PyDescr_NewClassMethod(type, methods)
                            : PyDescr_NewMethod(type, methods)) < 0)
             return -1;
-    for (; properties->name != NULL; properties++)
+    for (; properties != NULL && properties->name != NULL; properties++)
         if (add_member(type, properties->name, PyDescr_NewGetSet(type, properties)) < 0) return -1;
     return 0;
 }
@@ -217,6 +229,10 @@ PyObject *handle_class_use(PyObject *module, PyObject *given)
         if (*type == NULL || !PyType_IsSubtype((PyTypeObject *)given, *type)) continue;
         Py_DECREF(*type);
         *type = (PyTypeObject *)Py_NewRef(given);
+        /* CPython finds members of the exact type faster than those of a base. */
+        for (const struct members *const *own = all_members; *own != NULL; own++)
+            if ((*own)->type == type && type_extend(*type, (*own)->methods, (*own)->properties) < 0)
+                return NULL;
         return Py_NewRef(given);
     }
     return PyErr_Format(PyExc_TypeError, "%R is not a subclass of a class of weft._weft", given);

@@ -4,13 +4,6 @@
 
 /* ---- arrays ---- */
 
-static bool is_empty(const struct array *array)
-{
-    for (int32_t i = 0; i < array->dims; i++)
-        if (array->shape[i] == 0) return true;
-    return false;
-}
-
 /* Host memory that a device can use as well. */
 static bool is_shared(const weft_dl_device *device)
 {
@@ -32,7 +25,7 @@ int place_fits(const struct array *array, context_object *context, const char *n
 
     if (have->type == need->type && (have->id == need->id || need->type == WEFT_DL_CPU)) return 0;
     if (have->type == need->type && have->id == ANY_DEVICE) return 0;
-    if (is_shared(have) || is_empty(array)) return 0;
+    if (is_shared(have) || array_elements(array) == 0) return 0;
     if (have->type == WEFT_DL_CPU && is_pinned(array->data, context)) return 0;
     Py_XDECREF(arrays_call("refuse_place", "(s(ii)s(ii))", name, (int)have->type, (int)have->id,
                            weft_context_plugin(context->raw)->name, (int)need->type,

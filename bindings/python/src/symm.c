@@ -28,12 +28,11 @@ static PyObject *symm_memory(PyObject *self, PyObject *args)
 
 int symm_members_add(void)
 {
-    static PyGetSetDef properties[] = {{0}};
     static PyMethodDef methods[] = {{"memory", symm_memory, METH_VARARGS,
                                      "memory($self, peer=None, /)\n--\n\nThe bytes of this rank, "
                                      "or of a peer, for from_dlpack; None: this "
                                      "rank cannot address them."},
                                     {0}};
 
-    return type_extend(binding.symm, methods, properties);
+    return type_extend(binding.symm, methods, NULL);
 }

@@ -154,7 +154,6 @@ static PyObject *tensor_local(PyObject *self, PyObject *args, PyObject *kwargs)
 
 int tensor_members_add(void)
 {
-    static PyGetSetDef properties[] = {{0}};
     static PyMethodDef methods[] = {
         {"wrap", KEYWORDS(wrap) | METH_CLASS,
          "wrap($type, context, spec, array, name=None, agree=False)\n--\n\nA tensor whose shard "
@@ -165,5 +164,5 @@ int tensor_members_add(void)
          "shard."},
         {0}};
 
-    return type_extend(binding.tensor, methods, properties);
+    return type_extend(binding.tensor, methods, NULL);
 }

@@ -274,6 +274,39 @@ def test_subclasses_make_objects_of_themselves(context):
     assert type(layout) is Layout and layout == SOURCE and hash(layout) == hash(SOURCE)
 
 
+def test_a_class_in_use_keeps_the_members_that_it_replaces(ranks):
+    ranks(1, """
+        import weft
+
+        class Base(weft.Spec):
+            dims = property(lambda self: "mine")
+
+            def transpose(self, *axes):
+                return "mine"
+
+        class Layout(Base):
+            counts = None
+
+        made = weft._weft.use(Layout)
+        layout = Layout("f32[4,2] S(0)", "1")
+        assert made is Layout and layout.dims == layout.transpose(0, 1) == "mine" and layout.counts is None
+        assert layout.shape == (4, 2) and layout.dtype == "f32" and str(layout) == "f32[4,2] S(0)"
+        assert type(weft.Plan(layout, layout).source) is Layout
+        for wrong in (3, int, object):
+            try:
+                weft._weft.use(wrong)
+            except TypeError:
+                continue
+            raise AssertionError(wrong)
+        for call in (lambda: weft.Tensor.to_host(3, b""), lambda: vars(weft.Context)["rank"].__get__(layout)):
+            try:
+                call()
+            except TypeError:
+                continue
+            raise AssertionError("a member of another class")
+        """)
+
+
 def test_a_subclass_of_communicators_is_refused(context):
     class Mine(weft.Comm):
         pass

@@ -178,9 +178,9 @@ def nearest(name: str, known: list[str]) -> str:
     return f"; did you mean '{found[0]}'?" if found else ""
 
 
-def refuse_option(function: str, name: str, known: list[str | None]) -> None:
-    """The error for an argument that a function does not have."""
-    raise TypeError(f"{function}() has no argument '{name}'{nearest(name, [one for one in known if one])}")
+def refuse_option(function: str, name: str, known: str) -> None:
+    """The error for an argument that a function does not have; it has the known ones."""
+    raise TypeError(f"{function}() has no argument '{name}'{nearest(name, known.split())}")
 
 
 def refuse_choice(name: str, given: object, known: list[str]) -> None:
