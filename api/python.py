@@ -18,7 +18,7 @@ import stubs
 import values
 
 LIMIT = 12  # CALL_ARGUMENTS, and OPTION_NAME
-PLACES = ("CONTEXT", "ARRAY", "BYTES", "STREAM")  # kinds that set_places of call.c sets
+PLACES = ("CONTEXT", "ARRAY", "HOST", "STREAM")  # kinds that set_places of call.c sets
 QUICK = {"weft_mesh", "weft_spec"}
 MADE = {"BOOL": "PyBool_FromLong", "I32": "PyLong_FromLong", "I64": "PyLong_FromLongLong", "U32": "PyLong_FromUnsignedLong",
         "U64": "PyLong_FromUnsignedLongLong", "SIZE": "PyLong_FromSize_t", "F64": "PyFloat_FromDouble"}  # objects of results
@@ -325,6 +325,10 @@ class Generator:
                   "    " + ", ".join([f".{key} = {value:#x}" for key, value in sets.items() if value] + flags) + "};", ""]
         if member.kind in ("method", "class method", "function"):
             lines += [f"static PyObject *member_{name}(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names)", "{"]
+            for row in rows:
+                if row.kind == "HOST":  # a hot call
+                    lines += ["    if (count == 1 && names == NULL)",
+                              f"        return host_copy(self, args[0], {str(row.is_pointer).lower()}, call_{name});"]
             lines += [f"    return call_function(&function_{name}, self, args, count, names);", "}", ""]
         return lines
 
@@ -362,7 +366,7 @@ class Generator:
     @staticmethod
     def argument_text(index, row):
         if row.is_out or row.kind in ("HANDLE", "CONTEXT", "STREAM", "TEXT", "AXES", "PATH", "LIST", "RECORD", "ADDRESS", "BUFFER", "ARRAY",
-                                      "BYTES", "STATE"):
+                                      "HOST", "STATE"):
             return f"values[{index}].pointer"
         if row.kind == "CALLBACK":
             trampoline = f"trampoline_{row.callback}"

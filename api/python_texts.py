@@ -79,6 +79,12 @@ TEXTS = {
     "weft_tensor_use": "Note that work that uses this tensor has been posted to STREAM, such as a kernel of the program. When the tensor is deleted, its"
     " memory is freed in the order of STREAM. If work of several streams uses it, the last call names a stream that waits for the others."
     " WEFT_ERR_INVALID: STREAM is of another context.",
+    "weft_tensor_to_host": "Copy this rank's shard to HOST, an array in host memory of its dtype and shape, or the bytes of one, and wait for"
+    " it. If ranks are simulated, the array has the shards of all ranks, one after the other, in one dimension. Where NumPy has no such dtype,"
+    " unsigned integers of its size stand for it. ValueError: HOST has another dtype or shape. WEFT_ERR_NO_MEMORY: the shard has gaps, and there is"
+    " no memory for the copy without gaps that the first such call allocates.",
+    "weft_tensor_from_host": "Set this rank's shard from HOST, an array in host memory of its dtype and shape, or the bytes of one, and wait for it."
+    " Otherwise as weft_tensor_to_host.",
     "weft_stream_native": "The address of the vendor's stream; None: the backend has none.",
     "weft_symm_local": "The address of this rank's memory, which is valid until the object is closed or deleted.",
     "weft_work_native": "The address of the vendor's event; None: the backend has none. It is valid until the object is closed or deleted, because"

@@ -7,7 +7,7 @@ import values
 HINTED = ("weft_collective", "weft_reduction")  # enums whose aliases hand-written hints use
 TYPES = {"BOOL": "bool", "U8": "int", "I32": "int", "U32": "int", "I64": "int", "U64": "int", "SIZE": "int", "F64": "float",
          "TIMEOUT": "float", "TEXT": "str", "PATH": "_Path", "AXES": "str | int", "ADDRESS": "int", "STREAM": "_StreamLike", "BUFFER": "str", "ARRAY": "_Array",
-         "BYTES": "Buffer", "CALLBACK": "Callable[..., object]"}
+         "HOST": "Buffer", "CALLBACK": "Callable[..., object]"}
 DEFAULTS = {"BOOL": "False", "F64": "0.0", "TIMEOUT": "0", "U8": "0", "I32": "0", "U32": "0", "I64": "0", "U64": "0", "SIZE": "0"}
 
 

@@ -305,7 +305,7 @@ class Maker:
         for index, row in enumerate(made):
             row.offset = f"{index} * sizeof(union value)"
             self.count(name, made, one, index)
-            if row.kind in ("ARRAY", "BYTES") and not row.measure:
+            if row.kind in ("ARRAY", "HOST") and not row.measure:
                 row.of = [bool(other.c_name in ("bytes", "count")) for other in made].index(True)
                 made[row.of].kind, made[row.of].name = "UNUSED", ""
                 if made[row.of].c_name == "count":
@@ -313,7 +313,7 @@ class Maker:
             if row.kind == "BUFFER":
                 made[index + 1].kind, made[index + 1].name = "UNUSED", ""
                 made[index + 2].kind, made[index + 2].name = "UNUSED", ""
-        if sum(row.kind in ("ARRAY", "BYTES") for row in made) > 1:
+        if sum(row.kind in ("ARRAY", "HOST") for row in made) > 1:
             raise Undecided("it has several arrays")
         return made
 
@@ -382,7 +382,9 @@ class Maker:
         elif kind == "memory" and (row.is_out or argument["name"] == "native"):  # an object of the vendor
             row.kind = "ADDRESS"
         elif kind == "memory" and self.has_size(one):
-            row.kind, row.is_pointer = "BYTES" if argument["name"] == "host" else "ARRAY", not c_type.startswith("const ")
+            row.kind, row.is_pointer = "HOST" if argument["name"] == "host" else "ARRAY", not c_type.startswith("const ")
+            if row.kind == "HOST" and (self_index < 0 or base_of(one["arguments"][self_index]["type"]) != "weft_tensor"):
+                raise Undecided("`host` is host memory, but not of the shard of a tensor")
         elif kind in ("array", "texts", "handles", "structs"):
             row.is_pointer = kind == "structs" and row.is_out and c_type.count("*") == 2
             row.kind = "LIST"

@@ -2,7 +2,6 @@
 #include "array.h"
 
 #include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Whether FOUND, an object or NULL, is True.  It takes over FOUND, and ends its exception. */
@@ -60,14 +59,6 @@ static const struct kind *kind_of(PyTypeObject *type)
     *place = kind;
     Py_XDECREF((PyObject *)before);
     return place;
-}
-
-int refuse_mask(PyObject *object)
-{
-    if (!kind_of(Py_TYPE(object))->has_mask) return 0;
-    PyErr_SetString(PyExc_ValueError, "the array has a mask, which weft does not move; give its "
-                                      "elements: filled(value), or data for the masked ones, too");
-    return -1;
 }
 
 /* ---- the parts of an array ---- */
@@ -162,15 +153,18 @@ static int read_format(const char *format, Py_ssize_t bytes, enum weft_dtype *ou
 
 static int open_buffer(PyObject *object, struct array *array)
 {
-    int64_t strides[WEFT_MAX_DIMS];
     const Py_buffer *view = &array->view;
+    int64_t strides[WEFT_MAX_DIMS];
+    bool is_dense;
 
     if (PyObject_GetBuffer(object, &array->view, PyBUF_RECORDS_RO) < 0) return -1;
     array->has_view = true;
     if (take_dims(array, view->ndim) < 0) return -1;
     if (read_format(view->format, view->itemsize, &array->dtype) < 0) return -1;
+    is_dense = PyBuffer_IsContiguous(view, 'C');
     for (int i = 0; i < view->ndim; i++) {
         array->shape[i] = view->shape[i];
+        if (is_dense) continue; /* a division takes longer */
         if (view->strides[i] % view->itemsize != 0) {
             PyErr_Format(PyExc_BufferError,
                          "stride %d of the buffer is %zd bytes; it must be a multiple of the %zd "
@@ -183,7 +177,7 @@ static int open_buffer(PyObject *object, struct array *array)
     array->data = view->buf;
     array->device = (weft_dl_device){WEFT_DL_CPU, 0};
     array->is_read_only = view->readonly;
-    return take_strides(array, strides);
+    return take_strides(array, is_dense ? NULL : strides);
 }
 
 /* ---- __cuda_array_interface__ ---- */
@@ -277,10 +271,14 @@ int array_open(PyObject *object, struct array *out)
     const struct kind *kind = kind_of(Py_TYPE(object));
     int result;
 
-    memset(out, 0, offsetof(struct array, view));
-    out->has_view = false;
+    memset(out, 0, offsetof(struct array, shape));
     out->exchange = kind->exchange;
-    if (kind->has_mask && refuse_mask(object) < 0) return -1;
+    if (kind->has_mask) { /* the memory does not say which elements count */
+        PyErr_SetString(PyExc_ValueError,
+                        "the array has a mask, which weft does not move; give its "
+                        "elements: filled(value), or data for the masked ones, too");
+        return -1;
+    }
     if (out->exchange != NULL) {
         result = open_exchange(object, out);
     } else if (try_buffer(object, out)) {
@@ -299,12 +297,10 @@ int array_open(PyObject *object, struct array *out)
     return result;
 }
 
-int array_open_host(PyObject *object, bool written, struct array *out)
+int array_open_bytes(PyObject *object, bool written, struct array *out)
 {
-    memset(out, 0, offsetof(struct array, view));
-    out->has_view = false;
-    if (refuse_mask(object) < 0 ||
-        PyObject_GetBuffer(object, &out->view, written ? PyBUF_WRITABLE : PyBUF_SIMPLE) < 0)
+    memset(out, 0, offsetof(struct array, shape));
+    if (PyObject_GetBuffer(object, &out->view, written ? PyBUF_WRITABLE : PyBUF_SIMPLE) < 0)
         return -1;
     out->has_view = true;
     out->data = out->view.buf;

@@ -25,7 +25,6 @@ struct exchange {
 struct array {
     void *data;
     int32_t dims;
-    int64_t shape[WEFT_MAX_DIMS], strides[WEFT_MAX_DIMS]; /* in elements */
     enum weft_dtype dtype;
     weft_dl_device device;
     bool is_read_only, is_dense; /* row-major without gaps */
@@ -35,20 +34,18 @@ struct array {
     bool has_native; /* the array states the stream that its work is on: NATIVE */
     void *native;
     PyObject *owner; /* of the memory, if none of the members above keeps it; may be NULL */
-    Py_buffer view;  /* the members before it are 0 in an array that was not opened */
     bool has_view;
+    /* The members before these are 0 in an array that was not opened. */
+    int64_t shape[WEFT_MAX_DIMS], strides[WEFT_MAX_DIMS]; /* in elements */
+    Py_buffer view;
 };
 
 #define arrays_call(function, ...) package_call("weft._arrays", function, __VA_ARGS__)
 
-/* 0, or -1 with ValueError if OBJECT has a mask: its memory does not say which elements count. */
-int refuse_mask(PyObject *object);
-
 /* Read OBJECT.  The caller closes *OUT after success. */
 int array_open(PyObject *object, struct array *out);
-/* The same for any contiguous buffer in host memory, as its bytes; a WRITTEN one is not read-only.
- */
-int array_open_host(PyObject *object, bool written, struct array *out);
+/* The same for any contiguous buffer, as its bytes; a WRITTEN one is not read-only. */
+int array_open_bytes(PyObject *object, bool written, struct array *out);
 void array_close(struct array *array);
 /* The number of its elements, and their bytes. */
 uint64_t array_elements(const struct array *array);

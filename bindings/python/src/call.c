@@ -169,9 +169,10 @@ static int open_array(struct call *call, int index)
     int result;
 
     if (object != NULL && (object != Py_None || type->measure == NULL)) {
-        result = type->kind == VALUE_BYTES ? array_open_host(object, type->is_pointer, &call->array)
-                                           : place_open(object, type->is_pointer, type->name,
-                                                        call->arena.context, &call->array);
+        result = type->kind == VALUE_HOST
+                     ? host_open(call->self, object, type->is_pointer, &call->array)
+                     : place_open(object, type->is_pointer, type->name, call->arena.context,
+                                  &call->array);
         if (result < 0) return -1;
         call->has_array = true;
         call->values[index].pointer = call->array.data;

@@ -34,7 +34,8 @@ enum value_kind {
     VALUE_ARRAY,    /* the memory of a dense array; its bytes are the argument `of`, or its elements
                        if VALUE_DTYPE follows that */
     VALUE_DTYPE,    /* the dtype of the array */
-    VALUE_BYTES,    /* likewise in host memory, of an object with the buffer protocol */
+    VALUE_HOST,     /* likewise in host memory, of an object with the buffer protocol: the shard of
+                       the tensor that is self */
     VALUE_CALLBACK, /* a function of Python; `of` is the argument or field that is its `user` */
     VALUE_NATIVE,   /* of a struct that a callback gets: a stream; its address in Python */
     VALUE_MEMORY,   /* likewise: memory; a weft.Shard of unknown size in Python */

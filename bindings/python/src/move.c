@@ -25,17 +25,22 @@ bool has_shape(const struct array *array, const weft_shard *shard)
     return true;
 }
 
+int shard_refuse(const struct array *array, enum weft_dtype dtype, const weft_shard *shard,
+                 int32_t rank, const char *name, const char *advice)
+{
+    Py_XDECREF(arrays_call("refuse_shape", "(ssNisNs)", name, weft_dtype_name(array->dtype),
+                           tuple_of(array->dims, array->shape), (int)rank, weft_dtype_name(dtype),
+                           tuple_of(shard->dims, shard->shape), advice));
+    return -1;
+}
+
 int shard_fits(const struct array *array, const weft_spec *spec, int32_t rank, const char *name)
 {
     weft_shard shard;
 
     weft_spec_shard(spec, rank, &shard);
     if (array->dtype == weft_spec_dtype(spec) && has_shape(array, &shard)) return 0;
-    Py_XDECREF(arrays_call("refuse_shape", "(ssNisN)", name, weft_dtype_name(array->dtype),
-                           tuple_of(array->dims, array->shape), (int)rank,
-                           weft_dtype_name(weft_spec_dtype(spec)),
-                           tuple_of(shard.dims, shard.shape)));
-    return -1;
+    return shard_refuse(array, weft_spec_dtype(spec), &shard, rank, name, "");
 }
 
 /* Two dense arrays are the same memory, or have none in common. */

@@ -152,6 +152,72 @@ static PyObject *tensor_local(PyObject *self, PyObject *args, PyObject *kwargs)
     return shard;
 }
 
+/* ---- copies from and to host memory ---- */
+
+/* Whether FOUND has the bits of DTYPE, which NumPy does not have. */
+static bool has_bits(enum weft_dtype found, enum weft_dtype dtype)
+{
+    if (dtype == WEFT_DTYPE_BF16) return found == WEFT_DTYPE_U16;
+    return (dtype == WEFT_DTYPE_F8E4M3 || dtype == WEFT_DTYPE_F8E5M2) && found == WEFT_DTYPE_U8;
+}
+
+static bool is_empty(const weft_shard *shard)
+{
+    for (int32_t i = 0; i < shard->dims; i++)
+        if (shard->shape[i] == 0) return true;
+    return false;
+}
+
+/* 0 if HOST may be copied from or to TENSOR. */
+static int host_fits(const struct array *host, const weft_tensor *tensor)
+{
+    const weft_shard *shard = weft_tensor_shard(tensor);
+    enum weft_dtype dtype = weft_spec_dtype(weft_tensor_spec(tensor));
+
+    if (host->dtype == dtype && has_shape(host, shard)) return 0;
+    if (host->dtype == WEFT_DTYPE_U8 && host->dims == 1) return 0;
+    if (has_bits(host->dtype, dtype)) dtype = host->dtype;
+    if (host->dtype == dtype &&
+        (has_shape(host, shard) ||
+         (host->dims == 1 && weft_is_simulated(weft_tensor_context(tensor)))))
+        return 0;
+    if (is_empty(shard)) return 0;
+    return shard_refuse(host, dtype, shard, weft_rank(weft_tensor_context(tensor)), "host",
+                        "; give such an array, or its bytes: u8 in one dimension");
+}
+
+int host_open(PyObject *tensor, PyObject *host, bool written, struct array *out)
+{
+    int result = array_open(host, out);
+
+    if (result < 0 && PyErr_ExceptionMatches(PyExc_TypeError))
+        PyErr_Format(PyExc_TypeError,
+                     "host must be an array in host memory, such as one of NumPy, not %R", host);
+    if (result < 0) return -1;
+    result = host_fits(out, raw_of(tensor));
+    if (result == 0 && out->has_view && out->is_dense && !(written && out->is_read_only)) return 0;
+    array_close(out);
+    return result == 0 ? array_open_bytes(host, written, out) : -1; /* mostly its exception */
+}
+
+PyObject *host_copy(PyObject *tensor, PyObject *host, bool written,
+                    weft_status (*call)(union value *values))
+{
+    union value values[4] = {{.pointer = raw_of(tensor)}};
+    struct array array;
+    weft_status status;
+
+    if (host_open(tensor, host, written, &array) < 0) return NULL;
+    values[1].pointer = array.data;
+    values[2].u64 = (uint64_t)array.view.len;
+    WAIT_BEGIN
+    status = call(values);
+    WAIT_END
+    array_close(&array);
+    if (status != WEFT_OK) return raise_status(status);
+    Py_RETURN_NONE;
+}
+
 int tensor_members_add(void)
 {
     static PyMethodDef methods[] = {

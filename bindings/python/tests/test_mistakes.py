@@ -2,12 +2,13 @@
 
 import errno
 import re
+import sys
 
 import pytest
 
 import weft
 import weft.ops
-from weft import _errors
+from weft import _arrays, _errors
 
 np = pytest.importorskip("numpy")
 
@@ -60,6 +61,44 @@ def test_host_arrays_of_tensors_have_their_dtype_and_shape(alone):
     half.to_host(bits := np.empty(2, np.uint16))
     assert bits.tolist() == [0x3F80, 0x4000]
     del tensor, half
+
+
+def test_bits_stand_for_dtypes_that_numpy_does_not_have(alone):
+    dtypes = (*_arrays.NUMPY_NAMES, "bf16", "f8e4m3", "f8e5m2")
+    for dtype, code in ((dtype, code) for dtype in dtypes for code in "?bBhHiIqQefdFD"):
+        tensor, host = weft.Tensor(alone, weft.spec(f"{dtype}[3] R", "1")), np.zeros(3, code)
+        own = np.dtype(_arrays.NUMPY_NAMES.get(dtype) or f"u{weft.dtype_bytes(dtype)}")
+        if host.dtype == own or code == "B" and own.itemsize == 1:
+            tensor.from_host(host)
+            tensor.to_host(host)
+            continue
+        for copy in (tensor.from_host, tensor.to_host):
+            with pytest.raises((ValueError, weft.InvalidError)):
+                copy(host)
+
+
+def test_a_host_array_is_released_whether_it_fits_or_not(alone):
+    tensor = weft.Tensor(alone, weft.spec("f32[2,3] R", "1"))
+    fits, other = bytearray(24), bytearray(20)
+    array, wrong = np.ones((2, 3), np.float32), np.ones((3, 2), np.float32)
+    counts = [sys.getrefcount(each) for each in (array, wrong, tensor)]
+    for copy in (tensor.from_host, tensor.to_host, lambda host: tensor.to_host(host, None), lambda host: tensor.from_host(stream=None, host=host)):
+        copy(array)
+        copy(fits)
+        for one, error in ((wrong, "host is f32"), (wrong.T, "contiguous"), (other, "host has 20 bytes")):
+            with pytest.raises((ValueError, BufferError), match=error):
+                copy(one)
+    fits.extend(b"x")  # not while it is exported
+    other.clear()
+    del copy
+    assert [sys.getrefcount(each) for each in (array, wrong, tensor)] == counts
+    array.flags.writeable = False
+    tensor.from_host(array)
+    with pytest.raises(ValueError, match="read-only"):
+        tensor.to_host(array)
+    for call in (lambda: tensor.to_host(), lambda: tensor.to_host(array, None, None), lambda: tensor.to_host(fits, hosts=fits)):
+        with pytest.raises(TypeError, match=r"to_host\(\)"):
+            call()
 
 
 def test_host_arrays_of_simulated_ranks_have_all_shards(simulated):

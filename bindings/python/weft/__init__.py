@@ -182,10 +182,10 @@ class _Exchange:
         """The shapes of all ranks.  Collective."""
         if local != self._local:
             self._local = None
-            _weft.Tensor.from_host(self._mine[0], _array("q", (len(local), *local, *(0,) * (_DIMS - len(local)))))
+            self._mine[0].from_host(_array("q", (len(local), *local, *(0,) * (_DIMS - len(local)))).tobytes())
             self._local = local
         _weft.move_into(self._mine, self._all)
-        _weft.Tensor.to_host(self._all[0], self._room)
+        self._all[0].to_host(self._room)
         return bytes(self._room)
 
 

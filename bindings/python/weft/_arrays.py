@@ -102,9 +102,11 @@ def _text(dtype: str, shape: tuple[int, ...]) -> str:
     return f"{dtype}[{','.join(map(str, shape))}]"
 
 
-def refuse_shape(name: str, dtype: str, shape: tuple[int, ...], rank: int, its_dtype: str, its_shape: tuple[int, ...]) -> None:
+def refuse_shape(
+    name: str, dtype: str, shape: tuple[int, ...], rank: int, its_dtype: str, its_shape: tuple[int, ...], advice: str
+) -> None:
     """The error for an array that is not the shard of a rank."""
-    raise ValueError(f"{name} is {_text(dtype, shape)}, but the shard of rank {rank} is {_text(its_dtype, its_shape)}")
+    raise ValueError(f"{name} is {_text(dtype, shape)}, but the shard of rank {rank} is {_text(its_dtype, its_shape)}{advice}")
 
 
 def refuse(error: Any) -> None:

@@ -10,8 +10,6 @@ from ._layouts import Spec
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from typing_extensions import Buffer
-
 
 @_weft.use
 class Tensor(_weft.Tensor):
@@ -64,36 +62,6 @@ class Tensor(_weft.Tensor):
     def move_into(self, target: Tensor, stream: Any = None, **options: Unpack[_weft._MoveIntoOptions]) -> None:
         """Move this tensor to target, which exists.  Collective.  options are those of weft.move_into."""
         _weft.move_into([self], [target], stream=stream, **options)
-
-    def to_host(self, host: Buffer, stream: _weft._StreamLike = None) -> None:
-        """Copy this rank's shard to an array in host memory of its dtype and shape, or to its bytes, and wait for it.
-
-        If ranks are simulated, the array has the shards of all ranks, one after the other, in one dimension.
-        """
-        self._check_host(host)
-        super().to_host(host, stream)
-
-    def from_host(self, host: Buffer, stream: _weft._StreamLike = None) -> None:
-        """Set this rank's shard from an array in host memory of its dtype and shape, or from its bytes, and wait for it.
-
-        If ranks are simulated, the array has the shards of all ranks, one after the other, in one dimension.
-        """
-        self._check_host(host)
-        super().from_host(host, stream)
-
-    def _check_host(self, host: Any) -> None:
-        try:
-            dtype, shape = _weft.describe(host)
-        except TypeError:
-            raise TypeError(f"host must be an array in host memory, such as one of NumPy, not {host!r}") from None
-        spec, rank = self.spec, self.context.rank
-        mine = spec._shard(rank)["shape"]
-        if shape == mine and dtype == spec.dtype:
-            return
-        bits = f"u{8 * _weft.dtype_bytes(spec.dtype)}" if spec.dtype not in _arrays.NUMPY_NAMES else ""
-        if 0 in mine or (dtype in (spec.dtype, bits) and len(shape) == 1 and self.context.is_simulated):
-            return
-        _arrays.check_part("host", host, dtype if dtype == bits else spec.dtype, mine, f"the shard of rank {rank}")
 
     # Other libraries: the memory of this rank.
 
