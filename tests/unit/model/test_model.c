@@ -262,7 +262,7 @@ TEST(what_does_not_divide_is_refused)
     } cases[] = {{small_llama, "tp=3", "tp=3 does not divide heads, 8", {0}},
                  {small_llama, "tp=8", "tp=8 does not divide key_heads, 4", {0}},
                  {small_llama, "dp=2,xx=2", "the axis \"xx\"; axes of a model are", {0}},
-                 {small_llama, "2x4", "the axis \"\"", {0}},
+                 {small_llama, "2x4", "an axis of the mesh has no name; axes of a model are", {0}},
                  {small_llama, "ep=2", "the model no experts", {0}},
                  {small_llama, "cp=3", "32 tokens, which the 3 ranks", {0}},
                  {small_llama, "cp=2,tp=4", "2 tokens", {.sequence = 2}},
