@@ -18,7 +18,7 @@
  * Functions of file.h that meet a checkpoint take them from its config.json.
  *
  * heads0(N) after the placements says that dimension 0 consists of heads of N indices, of which no
- * rank may have a part:
+ * rank may have a part; heads1(N) says it of dimension 1.  N is a number, or $names as above:
  *
  *     *.k_proj.weight     S(0) heads0($head_dim)
  *

@@ -35,7 +35,7 @@ WEFT_API const char *weft_last_error(void);
 
 /* The name of the vendor library that caused the failure of weft_last_error ("NCCL").  Unless CODE
  * is NULL, *CODE is set to the error code of that library.  NULL and 0 if no vendor library caused
- * the failure.  [any thread] */
+ * the failure.  Valid until the thread's next failing call.  [any thread] */
 WEFT_API const char *weft_last_error_vendor(int64_t *code);
 
 /* Set the calling thread's weft_last_error to the formatted text and return STATUS.  For functions

@@ -200,11 +200,11 @@ WEFT_API WEFT_NODISCARD weft_status weft_fsdp_reshard(weft_fsdp_group *group);
 /* The same, but keep a part of each gathered parameter, so that the next gather takes it from RANKS
  * consecutive ranks of the shard axis only.  1 keeps the parameters gathered: the next
  * weft_fsdp_unshard_begin is then WEFT_ERR_INVALID.  The first call with another RANKS waits for
- * the other ranks.  The kept parts are not affected if the shards change: weft_fsdp_reshard frees
- * them.
- * WEFT_ERR_INVALID: RANKS is below 1 or does not divide the size of the axis, or the parameters are
- * not gathered.  WEFT_ERR_UNSUPPORTED: a parameter has several shard axes or none, or its mesh has
- * WEFT_MAX_AXES axes. */
+ * the other ranks.  With RANKS the size of the axis, a part is as large as a shard.  After a change
+ * of the shards, the next gather still has the old values: before an update, call
+ * weft_fsdp_reshard, which frees the parts. WEFT_ERR_INVALID: RANKS is below 1 or does not divide
+ * the size of the axis, or the parameters are not gathered.  WEFT_ERR_UNSUPPORTED: a parameter has
+ * several shard axes or none, or its mesh has WEFT_MAX_AXES axes. */
 WEFT_API WEFT_NODISCARD weft_status weft_fsdp_reshard_to(weft_fsdp_group *group, int32_t ranks);
 
 /* In PHASE, weft_fsdp_unshard_end of GROUP begins to gather the COUNT groups TARGETS, in this
