@@ -7,6 +7,8 @@
 #include "dump.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <time.h>
@@ -47,6 +49,14 @@ static void add_error(struct wf_phrase *phrase, int error)
     wf_phrase_add_decimal(phrase, error);
 }
 
+/* True if a line of BYTES can be written to standard error without a wait and without SIGPIPE. */
+static bool can_write(size_t bytes)
+{
+    struct pollfd out = {.fd = STDERR_FILENO, .events = POLLOUT};
+
+    return bytes <= PIPE_BUF && poll(&out, 1, 0) == 1 && out.revents == POLLOUT;
+}
+
 /* One line on standard error, without stdio.  The stack of a handler may be small. */
 static void tell(const struct wf_dump *dump, const char *name)
 {
@@ -73,7 +83,7 @@ static void tell(const struct wf_dump *dump, const char *name)
         wf_phrase_add(&phrase, dump->json_path);
     }
     wf_phrase_add(&phrase, "\n");
-    if (!wf_stderr_fits(phrase.used)) return;
+    if (!wf_stderr_fits(phrase.used) || !can_write(phrase.used)) return;
     if (write(STDERR_FILENO, line, phrase.used) < 0) return; /* there is nobody to tell */
 }
 
@@ -110,6 +120,15 @@ static void wait_for_handler(void)
         nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
 }
 
+/* The same from a handler: not for ever, as the other may never return. */
+static void wait_for_others(void)
+{
+    enum { TRIES = 20000 }; /* some seconds */
+
+    for (int i = 0; i < TRIES && atomic_load(&handling) == (int32_t)getpid(); i++)
+        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+}
+
 static struct watched *find_signal(int number)
 {
     struct watched *found = signals;
@@ -119,6 +138,12 @@ static struct watched *find_signal(int number)
     return found;
 }
 
+static void set_default(int number)
+{
+    sigaction(number, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
+}
+
+/* A program's handler may end the process: dumps that another thread writes come first. */
 static void handle(int number, siginfo_t *info, void *machine)
 {
     const struct watched *signal = find_signal(number);
@@ -126,22 +151,24 @@ static void handle(int number, siginfo_t *info, void *machine)
     int kept = errno;
 
     write_all(signal->name);
+    if (number == SIGTERM) wait_for_others();
     errno = kept;
     if (is_function(previous)) {
+        if (((unsigned)previous->sa_flags & SA_RESETHAND) != 0) set_default(number);
         if ((previous->sa_flags & SA_SIGINFO) != 0)
             previous->sa_sigaction(number, info, machine);
         else
             previous->sa_handler(number);
     } else if (number == SIGTERM) { /* ends the process when this handler returns */
-        wait_for_handler();
-        sigaction(number, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
+        set_default(number);
         raise(number);
     }
 }
 
 /* ---- the list ---- */
 
-/* A handler that has replaced this one may call it, and must not be called by it. */
+/* A handler that has replaced this one may call it, and must not be called by it.  Calls are
+ * restarted, and the stack is chosen, as for the handler before this one. */
 static void install(struct watched *signal)
 {
     struct sigaction action = {.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK}, now;
@@ -150,6 +177,8 @@ static void install(struct watched *signal)
     if (signal->is_installed && is_function(&now)) return;
     if (signal->number == SIGTERM && now.sa_handler == SIG_IGN) return;
     signal->previous = now;
+    if (is_function(&now))
+        action.sa_flags = SA_SIGINFO | (now.sa_flags & (SA_RESTART | SA_ONSTACK));
     action.sa_sigaction = handle;
     action.sa_mask = now.sa_mask;
     for (size_t i = 0; i < WF_COUNT(signals); i++)

@@ -3,6 +3,7 @@
 #include "trace/dump/dump.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -232,8 +233,27 @@ TEST(a_blocked_signal_writes_when_it_is_unblocked)
     test_trace_end(trace);
 }
 
+enum { STDERR_AS_IT_IS, STDERR_FULL, STDERR_CLOSED };
+
+/* Standard error becomes a pipe that nobody reads. */
+static void redirect_stderr(int how)
+{
+    int ends[2];
+
+    if (how == STDERR_AS_IT_IS || pipe(ends) != 0) return;
+    if (how == STDERR_FULL) {
+        fcntl(ends[1], F_SETFL, O_NONBLOCK);
+        while (write(ends[1], "", 1) == 1)
+            continue;
+        fcntl(ends[1], F_SETFL, 0);
+    } else {
+        close(ends[0]);
+    }
+    dup2(ends[1], STDERR_FILENO);
+}
+
 /* A process of its own gets SIGTERM while ACTION is its disposition.  Returns how it ended. */
-static int terminate(void (*action)(int))
+static int terminate(void (*action)(int), int how)
 {
     struct wf_trace *own = NULL;
     pid_t child = fork();
@@ -241,6 +261,8 @@ static int terminate(void (*action)(int))
 
     if (child == 0) {
         signal(SIGTERM, action);
+        alarm(60);
+        redirect_stderr(how);
         if (wf_trace_create(&test_identity, 0, &own) != WEFT_OK) _exit(1);
         if (wf_dump_begin(own, folder_path(&test_runtime, "ended")) != WEFT_OK) _exit(2);
         (void)raise(SIGTERM);
@@ -259,7 +281,7 @@ TEST(sigterm_writes_and_does_what_it_does_without)
     begin(); /* makes the folder */
     handled = 0;
     for (size_t i = 0; i < WF_COUNT(actions); i++) {
-        int end = terminate(actions[i]);
+        int end = terminate(actions[i], STDERR_AS_IT_IS);
 
         if (actions[i] == SIG_DFL)
             ck_assert(WIFSIGNALED(end) && WTERMSIG(end) == SIGTERM);
@@ -268,6 +290,56 @@ TEST(sigterm_writes_and_does_what_it_does_without)
         ck_assert_int_eq(content("ended.3", &size) != NULL, actions[i] != SIG_IGN);
         (void)unlink(folder_path(&test_runtime, "ended.3"));
     }
+    test_trace_end(trace);
+}
+
+TEST(sigterm_ends_a_process_that_nobody_listens_to)
+{
+    size_t size;
+
+    begin();
+    for (int how = STDERR_FULL; how <= STDERR_CLOSED; how++) {
+        int end = terminate(SIG_DFL, how);
+
+        ck_assert(WIFSIGNALED(end) && WTERMSIG(end) == SIGTERM);
+        ck_assert_ptr_nonnull(content("ended.3", &size));
+        ck_assert_int_eq(unlink(folder_path(&test_runtime, "ended.3")), 0);
+    }
+    test_trace_end(trace);
+}
+
+static int twice(void)
+{
+    for (int i = 0; i < 2; i++) {
+        handled = 0;
+        (void)raise(SIGTERM);
+        if (handled != SIGTERM) return 1;
+    }
+    return 0;
+}
+
+/* The program's handler is called once if it asks for that, and calls are restarted if it does. */
+TEST(flags_of_the_programs_handler_hold)
+{
+    struct sigaction once = {.sa_handler = on_signal}, now;
+    pid_t child;
+    int end;
+
+    begin();
+    once.sa_flags = (int)SA_RESETHAND;
+    child = fork();
+    if (child == 0) {
+        struct wf_trace *own = NULL;
+
+        sigaction(SIGTERM, &once, NULL);
+        if (wf_trace_create(&test_identity, 0, &own) != WEFT_OK) _exit(1);
+        if (wf_dump_begin(own, folder_path(&test_runtime, "once")) != WEFT_OK) _exit(2);
+        sigaction(SIGTERM, NULL, &now);
+        if ((now.sa_flags & (SA_RESTART | SA_ONSTACK)) != 0) _exit(3);
+        _exit(4 + twice());
+    }
+    ck_assert_int_eq(waitpid(child, &end, 0), child);
+    ck_assert(WIFSIGNALED(end) && WTERMSIG(end) == SIGTERM);
     test_trace_end(trace);
 }
 
