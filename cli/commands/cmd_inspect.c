@@ -89,7 +89,7 @@ static void free_contents(struct contents *contents)
 
 /* ---- JSON ---- */
 
-/* PLACED is the layout of --layout; NULL: there is none. */
+/* PLACED is the layout of --layout, NULL without --layout. */
 static void add_json_tensor(struct wf_json *json, const weft_checkpoint_tensor_info *tensor,
                             const weft_spec *placed)
 {

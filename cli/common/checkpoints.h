@@ -31,8 +31,8 @@ struct cli_checkpoint {
  * --layout. */
 weft_status cli_layout_open(const struct cli_command *command, const struct cli_args *args,
                             weft_layout_file **out);
-/* Read the files of --rules, a list with commas, with the values of --set: there is none without
- * --rules.  The caller closes OUT, after a failure too. */
+/* Read the files of --rules, a list with commas, with the values of --set.  Without --rules, OUT
+ * has no files.  The caller closes OUT, after a failure too. */
 weft_status cli_rules_open(const struct cli_command *command, const struct cli_args *args,
                            struct cli_rules *out);
 void cli_rules_close(struct cli_rules *rules);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A copy of the path in WEFT_BACKEND whose file has the plugin NAME; NULL: there is none. */
+/* A copy of the path in WEFT_BACKEND whose file has the plugin NAME, NULL if no path has it. */
 static char *find_path(const char *name)
 {
     const char *list = cli_variable("WEFT_BACKEND");

@@ -1,4 +1,4 @@
-/* cuda.c - an engine with streams, events, memory and NCCL calls of its own.
+/* cuda.c - an engine shares its streams, events, memory and NCCL calls with weft.
  *
  *     WEFT_BACKEND=nccl weft run -n 2 ./cuda
  *
@@ -50,7 +50,7 @@ struct engine {
     weft_stream *wrapped; /* the same stream, for weft */
     weft_stream *beside;  /* weft's own stream, for sums while the engine computes */
     device_pointer gradient;
-    int32_t *host; /* of as many bytes */
+    int32_t *host; /* BYTES bytes, as the gradient */
 };
 
 /* A kernel: every byte of the gradient becomes BYTE. */
@@ -123,8 +123,8 @@ static void compute_on_weft(struct engine *e)
     check(e, 3, "a kernel on weft's stream");
 }
 
-/* A library that wants an ncclComm_t, here NCCL itself.  A call of weft's communicator may go on
- * after its return. */
+/* A library that wants an ncclComm_t, here NCCL itself.  A call of weft's communicator may
+ * continue after its return. */
 static void sum_by_nccl(struct engine *e)
 {
     communicator_handle comm = weft_comm_native(weft_world(e->ctx));

@@ -1,7 +1,7 @@
 /* array.h - an array library of somebody else: it has arrays of f32 in host memory, and knows
  * DLPack but not weft.
  *
- * Such a library has the structs of its own dlpack.h.  Those of weft have the same layout. */
+ * Such a library has its own dlpack.h.  The structs of weft have the same layout. */
 #ifndef EXAMPLES_DLPACK_ARRAY_H
 #define EXAMPLES_DLPACK_ARRAY_H
 

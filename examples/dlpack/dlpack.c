@@ -2,7 +2,7 @@
  *
  *     weft run -n 3 ./dlpack
  *
- * On each rank the library of array.h has some rows of a matrix, in an array of its own.  The ranks
+ * On each rank the library of array.h has some rows of a matrix, in its array.  The ranks
  * have different numbers of rows.  weft takes these arrays as the shards of one tensor, moves the
  * tensor to columns, and lends the library the columns.  Both ways the memory is shared, and the
  * last user frees it.  The library has host memory, so a CPU backend is needed. */
@@ -116,7 +116,7 @@ static void check_whole(const struct array *array, int64_t rows)
 
 /* ---- the program ---- */
 
-/* Rank R has 3 + 2 R rows; those of the ranks before it are FIRST. */
+/* Rank R has 3 + 2 R rows.  The ranks before it have FIRST rows. */
 static struct array *make_rows(int rank, int64_t *first)
 {
     struct array *array = array_create(3 + 2 * rank, COLUMNS);

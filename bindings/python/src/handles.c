@@ -229,7 +229,7 @@ PyObject *handle_class_use(PyObject *module, PyObject *given)
         if (*type == NULL || !PyType_IsSubtype((PyTypeObject *)given, *type)) continue;
         Py_DECREF(*type);
         *type = (PyTypeObject *)Py_NewRef(given);
-        /* CPython finds members of the exact type faster than those of a base. */
+        /* CPython finds members of the exact type faster than members of a base. */
         for (const struct members *const *own = all_members; *own != NULL; own++)
             if ((*own)->type == type && type_extend(*type, (*own)->methods, (*own)->properties) < 0)
                 return NULL;
