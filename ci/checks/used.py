@@ -3,8 +3,7 @@
 libweft as a program would.  examples/cuda calls what needs a device.
 
 Comments and texts do not count, and neither do bindings: members of theirs exist for every function.  A function that
-nobody calls is one that nobody has tried: call it in the tool or in an example that does a user's job, or delete it.
-ci/checks/used.allow lists the exceptions, with the reason."""
+nobody calls is one that nobody has tried: call it in the tool or in an example that does a user's job, or delete it."""
 import json
 import pathlib
 import re
@@ -17,7 +16,6 @@ CALLERS = ["cli/**/*.[ch]", "examples/**/*.[ch]", "examples/**/*.cu"]
 UPPER = ["files/**/*.[ch]", "parallel/**/*.[ch]", "core/outside/*.c"]  # the sources of libweft_file and libweft_parallel
 NO_CALL = re.compile(r'/\*.*?\*/|//[^\n]*|\'(?:[^\'\\\n]|\\.)+\'|"(?:[^"\\\n]|\\.)*"', re.DOTALL)
 NAME = re.compile(r"(?<!enum )(?<!struct )\bweft_\w+(?=\s*[(,);])")
-ALLOW = ROOT / "ci/checks/used.allow"
 
 
 def public_functions():
@@ -39,29 +37,15 @@ def called(functions):
     return named_in(CALLERS) | {name for name in named_in(UPPER) if functions.get(name, ("", ""))[1] == "weft"}
 
 
-def allowed():
-    """name -> reason"""
-    rows = [line.partition("#") for line in ALLOW.read_text().splitlines() if line.startswith("weft_")]
-    return {name.strip(): reason.strip() for name, _, reason in rows}
-
-
 def main():
-    functions, reasons = public_functions(), allowed()
+    functions = public_functions()
     names = called(functions)
-    unused = {name for name in functions if name not in names}
-    if sys.argv[1:] == ["--list"]:
-        for name in sorted(unused, key=lambda one: (functions[one], one)):
-            print(f"{functions[name][0]:20} {name:32} {reasons.get(name, '')}")
-    problems = [f"{functions[name][0]}: nobody calls {name}; call it in the tool or in an example, or delete it"
-                for name in sorted(unused - set(reasons))]
-    problems += [f"used.allow: {name} {'has a caller now' if name in functions else 'is not a public function'}; remove the line"
-                 for name in sorted(set(reasons) - unused)]
-    problems += [f"used.allow: {name} has no reason" for name, reason in reasons.items() if not reason]
-    for problem in problems:
-        print(problem)
-    if not problems:
-        print(f"used: of {len(functions)} public functions, {len(unused)} have no caller yet")
-    return 1 if problems else 0
+    unused = sorted(name for name in functions if name not in names)
+    for name in unused:
+        print(f"{functions[name][0]}: nobody calls {name}; call it in the tool or in an example, or delete it")
+    if not unused:
+        print(f"used: each of {len(functions)} public functions has a caller")
+    return 1 if unused else 0
 
 
 if __name__ == "__main__":
