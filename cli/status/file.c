@@ -31,9 +31,6 @@ static void add_rank(struct wf_text *out, const struct recording *recording)
 static weft_status add_record(struct wf_text *out, const struct recording *recording,
                               const weft_record *record)
 {
-    static const char *const states[] = {[WEFT_RECORD_SUBMITTED] = "submitted",
-                                         [WEFT_RECORD_FINISHED] = "finished",
-                                         [WEFT_RECORD_FAILED] = "failed"};
     const char *label = weft_recorder_text(recording->recorder, record->label);
     char line[LINE_MOST];
     size_t needed;
@@ -42,11 +39,11 @@ static weft_status add_record(struct wf_text *out, const struct recording *recor
     wf_text_add(out, "%6" PRIu64 "  %s", record->id, line);
     if (record->sequence > 0) wf_text_add(out, " #%" PRIu64, record->sequence);
     if (label[0] != '\0') wf_text_add(out, " (%s)", label);
-    wf_text_add(out, ", %s ", states[record->state]);
+    wf_text_add(out, ", %s ", record->state == WEFT_RECORD_FINISHED ? "finished" : "submitted");
     wf_text_time(out, status_since(recording->info.read_ns, record->state == WEFT_RECORD_FINISHED
                                                                 ? record->finished
                                                                 : record->submitted));
-    wf_text_add(out, " ago%s%s\n", record->state == WEFT_RECORD_FAILED ? ": " : "",
+    wf_text_add(out, " ago%s%s\n", record->state == WEFT_RECORD_FAILED ? ", failed: " : "",
                 record->state == WEFT_RECORD_FAILED ? weft_status_name(record->status) : "");
     return WEFT_OK;
 }

@@ -113,6 +113,21 @@ static void add_waits(struct wf_json *json, const struct status_job *job)
             wf_json_end(json, '}');
         }
     wf_json_end(json, ']');
+    wf_json_begin(json, "waits_elsewhere", '[');
+    for (int32_t w = 0; w < job->rank_count; w++) {
+        const struct status_elsewhere *wait = &job->elsewhere[w];
+
+        if (wait->comm == NULL) continue;
+        wf_json_begin(json, NULL, '{');
+        wf_json_int(json, "rank", job->ranks[w].info.rank);
+        if (wait->rank >= 0)
+            wf_json_int(json, "for", wait->rank);
+        else
+            wf_json_null(json, "for");
+        wf_json_string(json, "communicator", wait->comm->name);
+        wf_json_end(json, '}');
+    }
+    wf_json_end(json, ']');
 }
 
 static void add_causes(struct wf_json *json, const struct status_job *job)

@@ -80,8 +80,7 @@ static void note_record(struct status_position *position, const weft_record *rec
         position->sequence = record->sequence;
     if (status_is_collective(record) && is_open && position->pending == NULL)
         position->pending = record;
-    if (status_is_message(record) && record->state == WEFT_RECORD_SUBMITTED &&
-        position->peer_count < STATUS_PEERS)
+    if (status_is_message(record) && is_open && position->peer_count < STATUS_PEERS)
         position->peers[position->peer_count++] = record;
 }
 
@@ -320,6 +319,7 @@ static void free_job(struct status_job *job)
     wf_free(job->comms);
     wf_free(job->ranks);
     wf_free(job->waits);
+    wf_free(job->elsewhere);
 }
 
 void status_free(struct status *status)

@@ -45,7 +45,7 @@ struct status_position {
     const weft_record *pending;  /* newest collective that has not ended, and if the job has ended
                                     also one that failed; NULL: none */
     uint64_t sequence;           /* of the newest collective; 0: none in the recorder */
-    const weft_record *peers[STATUS_PEERS]; /* messages that have not ended */
+    const weft_record *peers[STATUS_PEERS]; /* messages that are as PENDING may be */
     int32_t peer_count;
     enum status_mark mark;
     bool in_group;
@@ -70,6 +70,12 @@ struct status_comm {
     bool idle; /* no rank is in an operation on it, none is conspicuous, and it has not failed */
 };
 
+/* A rank that waits for others of which no recorder is here. */
+struct status_elsewhere {
+    const struct status_comm *comm; /* on which it waits; NULL: it does not */
+    int32_t rank;                   /* world rank that it waits for; -1: one or several of COMM */
+};
+
 struct status_job {
     uint64_t id;
     int32_t size, alive; /* ALIVE 0: it has ended; its last operations tell who waited for whom */
@@ -81,6 +87,7 @@ struct status_job {
     /* waits[w * rank_count + b]: the communicator on which rank index W waits for B, counted from
      * 1; 0: it does not. */
     uint32_t *waits;
+    struct status_elsewhere *elsewhere; /* of each rank */
 };
 
 /* The first collective of a communicator in which ranks differ, or two calls in which ranks wait
@@ -112,7 +119,7 @@ bool status_is_creation(const weft_record *record);
 /* True if the list of world ranks "0-3,8" has RANK. */
 bool status_has_rank(const char *list, int32_t rank);
 
-/* Set the marks of all positions, and job->waits. */
+/* Set the marks of all positions, job->waits and job->elsewhere. */
 weft_status status_find_waits(struct status_job *job) WF_NODISCARD;
 /* Put the positions of COMM into groups. */
 weft_status status_group(const struct status_job *job, struct status_comm *comm) WF_NODISCARD;
@@ -121,6 +128,8 @@ void status_find_idle(struct status_job *job);
 /* True if rank index BLAMED holds up others and does not itself wait.  WAITING, of rank_count, is
  * set to those that wait for it, also by way of others. */
 bool status_is_cause(const struct status_job *job, int32_t blamed, bool *waiting);
+/* Add to WAITING, of rank_count, the ranks that wait for those in it, also by way of others. */
+void status_add_waiting(const struct status_job *job, bool *waiting);
 /* Set WAITING, of rank_count, to the ranks that wait for others.  True if there are any. */
 bool status_any_wait(const struct status_job *job, bool *waiting);
 /* True if a rank waits for another, or has not ended an operation. */

@@ -197,9 +197,16 @@ static void add_activity(struct wf_text *out, const struct status_job *job,
         wf_text_time(out, status_since(job->read_ns, newest->submitted));
         return;
     }
-    wf_text_add(out, "it has been in no operation of weft for ");
-    wf_text_time(out, status_since(job->read_ns,
-                                   newest->finished != 0 ? newest->finished : newest->submitted));
+    wf_text_add(out, "it has been in no operation of weft ");
+    if (newest->state == WEFT_RECORD_FAILED) { /* weft does not record when */
+        wf_text_add(out, "since ");
+        add_operation(out, rank->recorder, newest);
+        wf_text_add(out, "%s%s failed (%s)", name[0] != '\0' ? " on " : "", name,
+                    weft_status_name(newest->status));
+        return;
+    }
+    wf_text_add(out, "for ");
+    wf_text_time(out, status_since(job->read_ns, newest->finished));
 }
 
 static void add_cause(struct wf_text *out, const struct status_job *job, int32_t index,
@@ -317,14 +324,68 @@ static void add_difference(struct wf_text *out, const struct status_job *job)
     wf_text_char(out, '\n');
 }
 
+static bool is_one(const struct status_job *job, const bool *chosen)
+{
+    int32_t count = 0;
+
+    for (int32_t i = 0; i < job->rank_count; i++)
+        count += chosen[i];
+    return count == 1;
+}
+
+/* Set WAITING to the ranks that wait for what rank index I waits for and is not here, and to those
+ * behind them. */
+static void find_same_wait(const struct status_job *job, int32_t i, bool *waiting)
+{
+    for (int32_t k = 0; k < job->rank_count; k++)
+        waiting[k] =
+            job->elsewhere[k].comm != NULL && job->elsewhere[k].rank == job->elsewhere[i].rank;
+    status_add_waiting(job, waiting);
+}
+
+/* True if a rank before I waits for what rank index I waits for. */
+static bool is_repeated(const struct status_job *job, int32_t i)
+{
+    for (int32_t k = 0; k < i; k++)
+        if (job->elsewhere[k].comm != NULL && job->elsewhere[k].rank == job->elsewhere[i].rank)
+            return true;
+    return false;
+}
+
+/* Name the ranks that wait for ranks without a recorder here.  True if there are any. */
+static bool add_elsewhere(struct wf_text *out, const struct status_job *job, bool *waiting)
+{
+    bool found = false;
+
+    for (int32_t i = 0; i < job->rank_count; i++) {
+        const struct status_elsewhere *wait = &job->elsewhere[i];
+
+        if (wait->comm == NULL || is_repeated(job, i)) continue;
+        found = true;
+        find_same_wait(job, i, waiting);
+        wf_text_add(out, "  %s", cli_colour(stdout, CLI_RED));
+        status_add_ranks(out, job, waiting);
+        wf_text_add(out, "%s %s ", cli_colour(stdout, CLI_PLAIN),
+                    job->alive == 0        ? "waited"
+                    : is_one(job, waiting) ? "waits"
+                                           : "wait");
+        if (wait->rank >= 0)
+            wf_text_add(out, "for rank %d, which has no recorder here\n", wait->rank);
+        else
+            wf_text_add(out, "in operations with ranks that have no recorder here\n");
+    }
+    return found;
+}
+
 static void add_causes(struct wf_text *out, const struct status_job *job)
 {
-    bool *waiting = wf_calloc((size_t)job->rank_count, sizeof *waiting), found = false;
+    bool *waiting = wf_calloc((size_t)job->rank_count, sizeof *waiting), found;
 
     if (waiting == NULL) {
         out->failed = true;
         return;
     }
+    found = add_elsewhere(out, job, waiting);
     for (int32_t i = 0; i < job->rank_count; i++)
         if (status_is_cause(job, i, waiting)) {
             add_cause(out, job, i, waiting);

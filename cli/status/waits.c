@@ -109,6 +109,13 @@ const char *status_mark_name(const struct status_position *position)
 
 /* ---- waits ---- */
 
+/* True if RECORD failed because of what this rank or another gave to it, not for want of a rank. */
+static bool was_refused(const weft_record *record)
+{
+    return record->state == WEFT_RECORD_FAILED && record->status != WEFT_ERR_TIMEOUT &&
+           record->status != WEFT_ERR_PEER && record->status != WEFT_ERR_ABORTED;
+}
+
 /* True if a rank that is in collective SEQUENCE of a communicator waits for the one at OTHER. */
 static bool holds_up(const struct status_position *other, uint64_t sequence)
 {
@@ -120,9 +127,10 @@ static bool holds_up(const struct status_position *other, uint64_t sequence)
 }
 
 /* True if OTHER has begun the message that RECORD of world rank RANK is one end of. */
-static bool answers(const struct status_position *other, const weft_record *record, int32_t rank)
+static bool answers(const struct status_job *job, const struct status_position *other,
+                    const weft_record *record, int32_t rank)
 {
-    if (!is_there(other->rank)) return false;
+    if (job->alive > 0 && !is_there(other->rank)) return false;
     for (int32_t i = 0; i < other->peer_count; i++)
         if (other->peers[i]->peer == rank && other->peers[i]->sequence == record->sequence &&
             other->peers[i]->operation != record->operation)
@@ -130,11 +138,12 @@ static bool answers(const struct status_position *other, const weft_record *reco
     return false;
 }
 
-static bool waits_for_message(const struct status_position *p, const struct status_position *other)
+static bool waits_for_message(const struct status_job *job, const struct status_position *p,
+                              const struct status_position *other)
 {
     for (int32_t i = 0; i < p->peer_count; i++)
         if (p->peers[i]->peer == other->rank->info.rank && !moves(other->rank) &&
-            !answers(other, p->peers[i], p->rank->info.rank))
+            !was_refused(p->peers[i]) && !answers(job, other, p->peers[i], p->rank->info.rank))
             return true;
     return false;
 }
@@ -167,7 +176,8 @@ static bool waits_for_creation(const struct status_job *job, const struct status
     const weft_record *mine = p->begun, *found;
     const char *list;
 
-    if (mine == NULL || !status_is_creation(mine) || moves(other->rank)) return false;
+    if (mine == NULL || !status_is_creation(mine) || was_refused(mine) || moves(other->rank))
+        return false;
     list = weft_recorder_text(p->rank->recorder, mine->axes);
     if (list[0] != '\0' && !status_has_rank(list, other->rank->info.rank)) return false;
     found = find_creation(other->rank, mine, list);
@@ -186,28 +196,109 @@ static bool waits_for(const struct status_job *job, const struct status_position
                       const struct status_position *other)
 {
     if (p == other || !is_waiting(job, p) || p->mark == STATUS_OTHER) return false;
-    if (is_binding(p) && !is_binding(other) && !moves(other->rank)) return true;
-    if (waits_for_creation(job, p, other)) return true;
-    if (job->alive == 0)
-        return p->pending != NULL &&
-               ((other->mark != STATUS_ENDED && holds_up(other, p->pending->sequence)) ||
-                failed_for(p, other));
-    if (p->pending != NULL && holds_up(other, p->pending->sequence)) return true;
-    return waits_for_message(p, other);
+    if (is_binding(p) && !is_binding(other) && !was_refused(p->begun) && !moves(other->rank))
+        return true;
+    if (waits_for_creation(job, p, other) || waits_for_message(job, p, other)) return true;
+    if (p->pending == NULL) return false;
+    if (job->alive > 0) return holds_up(other, p->pending->sequence);
+    return (other->mark != STATUS_ENDED && holds_up(other, p->pending->sequence)) ||
+           failed_for(p, other);
+}
+
+/* ---- waits for ranks without a recorder here ---- */
+
+static bool is_here(const struct status_job *job, int32_t rank)
+{
+    for (int32_t i = 0; i < job->rank_count; i++)
+        if (job->ranks[i].info.rank == rank) return true;
+    return false;
+}
+
+/* True if a rank of LIST, which is "0-3,8", has no position on COMM. */
+static bool has_absent(const struct status_comm *comm, const char *list)
+{
+    struct wf_scan scan = {list, 0};
+    int64_t first, last, here;
+
+    do {
+        if (wf_scan_int(&scan, "a rank", &first) != WEFT_OK) return false;
+        last = first;
+        if (wf_scan_char(&scan, '-') && wf_scan_int(&scan, "a rank", &last) != WEFT_OK)
+            return false;
+        here = 0;
+        for (int32_t i = 0; i < comm->position_count; i++)
+            here += comm->positions[i].rank->info.rank >= first &&
+                    comm->positions[i].rank->info.rank <= last;
+        if (here <= last - first) return true;
+    } while (wf_scan_char(&scan, ','));
+    return false;
+}
+
+/* The operation of P in which others take part; NULL: none that has not ended. */
+static const weft_record *shared_operation(const struct status_position *p)
+{
+    const weft_record *begun = p->begun;
+
+    if (p->pending != NULL) return p->pending;
+    return begun != NULL && (status_is_creation(begun) || is_binding(p)) &&
+                   begun->state != WEFT_RECORD_FINISHED
+               ? begun
+               : NULL;
+}
+
+/* The rank that P knows it waited for, or whose message it is in; -1: none, or it is here. */
+static int32_t known_elsewhere(const struct status_job *job, const struct status_position *p)
+{
+    const weft_record *open[] = {shared_operation(p), p->begun};
+
+    for (int i = 0; i < 2; i++)
+        if (open[i] != NULL && open[i]->state == WEFT_RECORD_FAILED && open[i]->waits_for >= 0 &&
+            !is_here(job, open[i]->waits_for))
+            return open[i]->waits_for;
+    for (int32_t i = 0; i < p->peer_count; i++)
+        if (p->peers[i]->peer >= 0 && !was_refused(p->peers[i]) && !is_here(job, p->peers[i]->peer))
+            return p->peers[i]->peer;
+    return -1;
+}
+
+/* P is held up by a rank of this host if HELD. */
+static void find_elsewhere(struct status_job *job, const struct status_comm *comm,
+                           const struct status_position *p, bool held)
+{
+    struct status_elsewhere *out = &job->elsewhere[index_of(job, p)];
+    const weft_record *open = shared_operation(p);
+    int32_t known;
+    const char *list;
+
+    if (out->comm != NULL || !is_waiting(job, p) || p->mark == STATUS_OTHER) return;
+    known = known_elsewhere(job, p);
+    if (known >= 0) {
+        *out = (struct status_elsewhere){comm, known};
+    } else if (open != NULL && !held && open->waits_for < 0 && !was_refused(open)) {
+        list = status_is_creation(open) ? weft_recorder_text(p->rank->recorder, open->axes) : "";
+        if (has_absent(comm, list[0] != '\0' ? list : comm->ranks))
+            *out = (struct status_elsewhere){comm, -1};
+    }
 }
 
 static void find_in(struct status_job *job, size_t number)
 {
     const struct status_comm *comm = &job->comms[number];
 
-    for (int32_t i = 0; i < comm->position_count; i++)
+    for (int32_t i = 0; i < comm->position_count; i++) {
+        const struct status_position *p = &comm->positions[i];
+        bool held = false;
+
         for (int32_t k = 0; k < comm->position_count; k++) {
-            const struct status_position *p = &comm->positions[i], *other = &comm->positions[k];
+            const struct status_position *other = &comm->positions[k];
             int32_t at = index_of(job, p) * job->rank_count + index_of(job, other);
 
-            if (job->waits[at] == 0 && waits_for(job, p, other))
-                job->waits[at] = (uint32_t)number + 1;
+            if (!waits_for(job, p, other)) continue;
+            held = true;
+            if (job->waits[at] == 0) job->waits[at] = (uint32_t)number + 1;
         }
+        find_elsewhere(job, comm, p, held);
+    }
 }
 
 weft_status status_find_waits(struct status_job *job)
@@ -215,7 +306,9 @@ weft_status status_find_waits(struct status_job *job)
     size_t count = (size_t)job->rank_count * (size_t)job->rank_count;
 
     job->waits = wf_calloc(count, sizeof *job->waits);
-    if (job->waits == NULL) return wf_fail_memory(count * sizeof *job->waits);
+    job->elsewhere = wf_calloc((size_t)job->rank_count, sizeof *job->elsewhere);
+    if (job->waits == NULL || job->elsewhere == NULL)
+        return wf_fail_memory(count * sizeof *job->waits);
     for (size_t i = 0; i < job->comm_count; i++) {
         set_marks(job, &job->comms[i]);
         find_in(job, i);
@@ -226,6 +319,7 @@ weft_status status_find_waits(struct status_job *job)
 
 static bool waits_at_all(const struct status_job *job, int32_t index)
 {
+    if (job->elsewhere[index].comm != NULL) return true;
     for (int32_t i = 0; i < job->rank_count; i++)
         if (job->waits[index * job->rank_count + i] != 0) return true;
     return false;
@@ -251,20 +345,29 @@ bool status_has_waits(const struct status_job *job)
     return false;
 }
 
-bool status_is_cause(const struct status_job *job, int32_t blamed, bool *waiting)
+void status_add_waiting(const struct status_job *job, bool *waiting)
 {
-    bool more = true, any = false;
+    bool more = true;
 
-    memset(waiting, 0, (size_t)job->rank_count * sizeof *waiting);
-    if (waits_at_all(job, blamed)) return false;
     while (more) {
         more = false;
         for (int32_t w = 0; w < job->rank_count; w++)
             for (int32_t b = 0; b < job->rank_count && !waiting[w]; b++)
-                if (job->waits[w * job->rank_count + b] != 0 && (b == blamed || waiting[b]))
-                    waiting[w] = more = any = true;
+                if (job->waits[w * job->rank_count + b] != 0 && waiting[b])
+                    waiting[w] = more = true;
     }
-    return any;
+}
+
+bool status_is_cause(const struct status_job *job, int32_t blamed, bool *waiting)
+{
+    memset(waiting, 0, (size_t)job->rank_count * sizeof *waiting);
+    if (waits_at_all(job, blamed)) return false;
+    waiting[blamed] = true;
+    status_add_waiting(job, waiting);
+    waiting[blamed] = false;
+    for (int32_t i = 0; i < job->rank_count; i++)
+        if (waiting[i]) return true;
+    return false;
 }
 
 /* ---- groups ---- */

@@ -5,8 +5,8 @@
  *
  * makes recorders of ranks 0 to SIZE - 1 of job number JOB with a communicator "tp" of all of them,
  * and a record for each further argument; none: they have no backend and no communicator yet. STATE
- * is "in", "finished" or "failed".  Writes the file READY when the recorders are complete, and
- * keeps them until SIGTERM. */
+ * is "in", "finished", "failed", "failed=2", which waited for rank 2, or "mismatch".  Writes the
+ * file READY when the recorders are complete, and keeps them until SIGTERM. */
 #include "trace/trace.h"
 #include "weft/status.h"
 #include "weft/recorder.h"
@@ -54,7 +54,10 @@ static void add_record(const char *text)
     draft.comm_name = wf_trace_intern(traces[rank], "tp");
     record = wf_trace_submit(traces[rank], NULL, WF_CALL_SUBMITTED, &draft);
     if (strcmp(state, "finished") == 0) wf_trace_finish(traces[rank], record);
-    if (strcmp(state, "failed") == 0) (void)wf_trace_fail(traces[rank], record, WEFT_ERR_PEER);
+    if (strncmp(state, "failed=", 7) == 0) wf_trace_set_wait(traces[rank], 7, 0, atoi(state + 7));
+    if (strncmp(state, "failed", 6) == 0) (void)wf_trace_fail(traces[rank], record, WEFT_ERR_PEER);
+    if (strcmp(state, "mismatch") == 0)
+        (void)wf_trace_fail(traces[rank], record, WEFT_ERR_MISMATCH);
 }
 
 int main(int argc, char **argv)

@@ -126,6 +126,12 @@ json status "$(cat "$folder/pid.0")" --json -- 'it["jobs"][0]["first_difference"
 skipped group 'fsdp-gather#' 'agree #1 (weft_fsdp_group_create)' 'barrier #2 on world'
 skipped save world 'save #3 (weft_save_begin)' 'barrier #2'
 skipped clip world 'plan (weft_tensors_move_into)' 'barrier #3'
+# All ranks are in the call, but with different arguments: nobody is blamed.
+begin "$weft" run -n 4 "$waiting" move "$folder" differ
+end 1
+shows '4 ranks, ended'
+lacks 'held up' status "$(cat "$folder/pid.0")"
+lacks 'waited for' status "$(cat "$folder/pid.0")"
 # Rank 3 waits for rank 1 on dp, and rank 1 for rank 3 on world.
 WEFT_TIMEOUT=1 begin "$weft" run -n 4 "$waiting" dp "$folder" skip
 end 1

@@ -160,6 +160,44 @@ says 0f0000000000000b 'rank 2 held up ranks 0-1: ' 'the first call that differs 
 json status 0f0000000000000b --json -- 'it["jobs"][0]["first_difference"]["other"] == 2' \
     'it["jobs"][0]["first_difference"]["other_called"]["operation"] == "all-gather"'
 
+# A rank that itself waits is not the cause, also if it waits for a rank without a recorder here: of another host, or gone.
+begin o 5f5500000000000a 4 {0,1,3}:all-reduce:4:finished 0:receive:1:in:2 {1,3}:all-reduce:5:in
+rm "$folder"/weft/recorder.5f5500000000000a.2.*
+says 5f5500000000000a 'ranks 0-1,3 wait for rank 2, which has no recorder here'
+lacks 'holds up' status 5f5500000000000a
+json status 5f5500000000000a --json -- 'it["jobs"][0]["held_up_by"] == []' \
+    'it["jobs"][0]["waits_elsewhere"] == [{"rank": 0, "for": 2, "communicator": "tp"}]'
+end o
+begin o2 5f5500000000000b 4 {0,1,3}:create:2:in
+rm "$folder"/weft/recorder.5f5500000000000b.{2,3}.*
+says 5f5500000000000b 'ranks 0-1 wait in operations with ranks that have no recorder here'
+json status 5f5500000000000b --json -- 'it["jobs"][0]["waits_elsewhere"][1] == {"rank": 1, "for": None, "communicator": "tp"}'
+end o2
+begin o3 5f5500000000000c 4 {0,1,2,3}:all-reduce:3:finished 0:all-reduce:4:failed=2 {1,3}:all-reduce:5:failed=0
+kill -9 "${pids[o3]}"
+wait "${pids[o3]}" 2>/dev/null
+rm "$folder"/weft/recorder.5f5500000000000c.2.*
+says 5f5500000000000c 'ranks 0-1,3 waited for rank 2, which has no recorder here' 'failed (ERR_PEER), waited for rank 2'
+lacks 'held up' status 5f5500000000000c
+begin o4 5f5500000000000d 3 {0,1,2}:all-reduce:3:finished 0:receive:1:failed:2 1:all-reduce:4:in
+kill -9 "${pids[o4]}"
+wait "${pids[o4]}" 2>/dev/null
+says 5f5500000000000d 'rank 2 held up ranks 0-1: '
+lacks 'rank 0 held up' status 5f5500000000000d
+
+# Ranks that had different calls waited for nobody.
+begin o5 5f5500000000000e 3 {0,2}:agree:1:mismatch
+kill -9 "${pids[o5]}"
+wait "${pids[o5]}" 2>/dev/null
+says 5f5500000000000e 'agree #1 of 8.0 MiB failed (ERR_MISMATCH)'
+lacks 'held up' status 5f5500000000000e
+
+# weft does not record when an operation failed.
+begin o6 5f5500000000000f 2 {0,1}:all-reduce:4:finished 0:all-reduce:5:failed 1:all-reduce:6:in
+says 5f5500000000000f 'it is behind at #5 of tp, and it has been in no operation of weft since all-reduce #5 of 8.0 MiB on tp failed (ERR_PEER) (pid'
+contains ' ago, failed: ERR_PEER' status "$folder"/weft/recorder.5f5500000000000f.0.*
+end o6
+
 # Texts of a recorder do not control the terminal.
 cp "$folder"/weft/recorder.0f00000000000007.0.* "$folder/weft/recorder.hostile"
 python3 - "$folder/weft/recorder.hostile" <<'END'

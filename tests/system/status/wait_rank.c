@@ -3,6 +3,7 @@
  *
  *     wait_rank CALL FOLDER         rank 1 is late for CALL, until FOLDER/end exists
  *     wait_rank CALL FOLDER skip    rank 1 skips CALL, and calls weft_barrier
+ *     wait_rank move FOLDER differ  rank 1 moves to another layout than the others
  *
  * Each rank writes its process's number to FOLDER/pid.RANK before that call. */
 #include <weft/weft.h>
@@ -24,7 +25,7 @@
     } while (0)
 
 static const char *call, *folder;
-static bool skips;
+static bool skips, differs;
 static weft_context *context;
 
 /* The other ranks go on to CALL; rank 1 waits outside weft, or goes elsewhere. */
@@ -44,7 +45,7 @@ static void be_late(const char *name)
     if (skips && weft_rank(context) == 1)
         exit(weft_barrier(weft_world(context), NULL) == WEFT_OK ? 0 : 1);
     snprintf(path, sizeof path, "%s/end", folder);
-    while (weft_rank(context) == 1 && access(path, F_OK) != 0)
+    while (weft_rank(context) == 1 && !differs && access(path, F_OK) != 0)
         usleep(10000);
 }
 
@@ -53,7 +54,9 @@ static int move(const weft_mesh *mesh, weft_tensor *rows)
     weft_tensor *moved = NULL;
     weft_spec *columns = NULL;
 
-    TRY(weft_spec_parse(mesh, "f32[8,8] R,S(1)", &columns));
+    TRY(weft_spec_parse(mesh,
+                        differs && weft_rank(context) == 1 ? "f32[8,8] S(1),R" : "f32[8,8] R,S(1)",
+                        &columns));
     be_late("move");
     TRY(weft_tensor_move(rows, columns, NULL, NULL, &moved));
     weft_tensor_release(&moved);
@@ -124,7 +127,8 @@ int main(int argc, char **argv)
     double norm;
 
     if (argc != 3 && argc != 4) return 2;
-    skips = argc == 4;
+    skips = argc == 4 && strcmp(argv[3], "skip") == 0;
+    differs = argc == 4 && strcmp(argv[3], "differ") == 0;
     call = argv[1];
     folder = argv[2];
     TRY(weft_init(NULL, &context));
