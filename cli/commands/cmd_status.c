@@ -127,7 +127,11 @@ static bool is_name(const char *wanted)
 static void add_nothing(struct wf_text *out, const struct status *status, const char *wanted)
 {
     if (wanted != NULL)
-        wf_text_add(out, "no job of this user on this host has the pid or number %s", wanted);
+        wf_text_add(out,
+                    "no job of this user on this host has the pid or number %s; the pid of a "
+                    "launcher finds a job only while its ranks run, and of the ranks that have "
+                    "ended weft keeps the last 32",
+                    wanted);
     else
         wf_text_add(out, "no job of this user on this host");
     wf_text_add(

@@ -46,7 +46,7 @@ everyone() { # a record of each of eight ranks
 # No such job.  Other jobs of this user may run meanwhile, so all checks ask for a job.  There is a letter among the
 # first four digits of each number, because four decimal digits may be the pid of another job.  Ranks whose launcher was
 # killed have the parent 1, so a pid that no process has is asked for.
-fails 1 "no job of this user on this host has the pid or number 99999999; a rank has a recorder after weft_init, unless WEFT_RECORDER=0, and only its user can see it; recorders are searched for in $folder/weft" status 99999999
+fails 1 "no job of this user on this host has the pid or number 99999999; the pid of a launcher finds a job only while its ranks run, and of the ranks that have ended weft keeps the last 32; a rank has a recorder after weft_init, unless WEFT_RECORDER=0, and only its user can see it; recorders are searched for in $folder/weft" status 99999999
 fails 1 '"abcd?" is neither a PID nor the beginning of a job'"'"'s number (at least four hexadecimal digits), and there is no file of this name' status abcd?
 json status 99999999 --json -- 'it["jobs"] == []'
 fails 2 'not a number of seconds' status --watch soon
