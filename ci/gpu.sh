@@ -10,7 +10,7 @@
 # beside the report, and a line in it; GPU_SECONDS (500) bounds the whole run, and GPU_PARTS
 # names the groups of parts to run (measure_all check_all kernel_parts nvshmem_parts trace_parts
 # placement_parts tensor_parts fsdp_parts fsdp_speeds parallel_parts parallel_speeds python_parts).
-# WEFT_COMMIT names the commit where there is no git to ask.  `ci/evidence.py REPORT.json` adds the results to
+# GPU_COMMIT names the commit where there is no git to ask.  `ci/evidence.py REPORT.json` adds the results to
 # docs/evidence.md.
 source "$(dirname "$0")/lib.sh"
 self=("$root/ci/gpu.sh" --part)

@@ -211,7 +211,7 @@ def main():
     parts = [part(logs, line) for line in lines]
     data = {
         "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
-        "commit": os.environ.get("WEFT_COMMIT") or output_of(["git", "rev-parse", "HEAD"]),
+        "commit": os.environ.get("GPU_COMMIT") or output_of(["git", "rev-parse", "HEAD"]),
         "command": f"GPU_PARTS='{os.environ['GPU_PARTS']}' ci/gpu.sh" if os.environ.get("GPU_PARTS") else "ci/gpu.sh",
         "device": output_of(["nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"]),
         "nccl": library(parts),
