@@ -17,6 +17,11 @@ function(weft_rank_program name)
   add_dependencies(${name} weft_plugin_gloo-cpu)
 endfunction()
 
+# Values of the elements of tensors that move: a part of the tool, compiled once for all who compare them.
+add_library(weft_test_values OBJECT ${PROJECT_SOURCE_DIR}/cli/redistribute/values.c)
+weft_compile_options(weft_test_values)
+target_include_directories(weft_test_values PRIVATE ${PROJECT_SOURCE_DIR}/cli ${WEFT_INSIDE_INCLUDES})
+
 set(weft_on_gloo_cpu "WEFT_BACKEND=gloo-cpu;WEFT_CHECK=1")
 if(TARGET weft_plugin_gloo-cpu)
   string(APPEND weft_on_gloo_cpu ";WEFT_PLUGIN_PATH=$<TARGET_FILE_DIR:weft_plugin_gloo-cpu>")
