@@ -194,9 +194,10 @@ struct wf_dump_group *wf_dump_describe_pair(const struct wf_dump *dump,
 
 /* ---- entries.c ---- */
 
-/* Write the records, the oldest first.  With IS_PICKLE only those that the analyser knows, and only
- * their fields that it knows. */
-void wf_dump_entries(const struct wf_dump *dump, struct wf_encoder *to, bool is_pickle);
+/* Write the records, the oldest first: to JSON all, to PICKLE those that the analyser knows, with
+ * the fields that it knows. */
+void wf_dump_entries(const struct wf_dump *dump, struct wf_encoder *pickle,
+                     struct wf_encoder *json);
 
 /* ---- files.c ---- */
 

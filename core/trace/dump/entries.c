@@ -241,16 +241,17 @@ static void write_entry(const struct wf_dump *dump, struct wf_encoder *to,
 /* The analyser ignores entries whose record_id is less than the first of any rank.  So the first
  * has the number of the oldest record that the recorder has room for, which is the same on all
  * ranks until the recorder is full. */
-void wf_dump_entries(const struct wf_dump *dump, struct wf_encoder *to, bool is_pickle)
+void wf_dump_entries(const struct wf_dump *dump, struct wf_encoder *pickle, struct wf_encoder *json)
 {
-    bool is_first = true;
+    bool is_first = true, is_first_known = true;
     weft_record record;
 
     for (uint64_t id = dump->first; id <= dump->last; id++) {
         if (!wf_trace_read(dump->trace, id, &record)) continue;
-        if (is_pickle && !wf_dump_is_known(dump, &record, wf_dump_find_comm(dump, record.comm)))
-            continue;
-        write_entry(dump, to, &record, is_first ? dump->first : id, is_pickle);
+        write_entry(dump, json, &record, is_first ? dump->first : id, false);
         is_first = false;
+        if (!wf_dump_is_known(dump, &record, wf_dump_find_comm(dump, record.comm))) continue;
+        write_entry(dump, pickle, &record, is_first_known ? dump->first : id, true);
+        is_first_known = false;
     }
 }

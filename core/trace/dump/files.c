@@ -27,13 +27,12 @@ static void write_rank(const struct wf_dump *dump, struct wf_encoder *to)
     wf_emit_close(to, WF_MAP);
 }
 
-static void encode(const struct wf_dump *dump, const struct wf_encoding *encoding,
-                   struct wf_writer *writer)
+/* Write what comes before the records. */
+static void begin(const struct wf_dump *dump, struct wf_encoder *to)
 {
-    struct wf_encoder encoder = {encoding, writer, true, false}, *to = &encoder;
-    bool is_pickle = encoding == &wf_pickle;
+    bool is_pickle = to->encoding == &wf_pickle;
 
-    encoding->begin(writer);
+    to->encoding->begin(to->writer);
     wf_emit_open(to, WF_MAP);
     wf_emit_text_at(to, "version", VERSION);
     if (!is_pickle) write_rank(dump, to);
@@ -41,10 +40,26 @@ static void encode(const struct wf_dump *dump, const struct wf_encoding *encodin
     wf_dump_progress(dump, to, is_pickle);
     wf_emit_key(to, "entries");
     wf_emit_open(to, WF_LIST);
-    wf_dump_entries(dump, to, is_pickle);
+}
+
+static void end(struct wf_encoder *to)
+{
     wf_emit_close(to, WF_LIST);
     wf_emit_close(to, WF_MAP);
-    encoding->end(writer);
+    to->encoding->end(to->writer);
+}
+
+/* Write both files side by side, so that they have each record in the same state. */
+static void encode(struct wf_dump *dump)
+{
+    struct wf_encoder pickle = {&wf_pickle, &dump->pickle, true, false};
+    struct wf_encoder json = {&wf_json, &dump->json, true, false};
+
+    begin(dump, &pickle);
+    begin(dump, &json);
+    wf_dump_entries(dump, &pickle, &json);
+    end(&pickle);
+    end(&json);
 }
 
 /* "a.%r" -> "a.3", "a" -> "a.3" if JOINT is ".", with SUFFIX.  False if it is too long. */
@@ -78,13 +93,15 @@ static void note(struct wf_dump *dump, const struct wf_writer *writer, const cha
     dump->error_path = path;
 }
 
-static void make_file(struct wf_dump *dump, const struct wf_encoding *encoding,
-                      struct wf_writer *writer, const char *path)
+static void make_files(struct wf_dump *dump)
 {
-    wf_writer_open(writer, path);
-    encode(dump, encoding, writer);
-    wf_writer_close(writer);
-    note(dump, writer, path);
+    wf_writer_open(&dump->pickle, dump->pickle_path);
+    wf_writer_open(&dump->json, dump->json_path);
+    encode(dump);
+    wf_writer_close(&dump->pickle);
+    wf_writer_close(&dump->json);
+    note(dump, &dump->pickle, dump->pickle_path);
+    note(dump, &dump->json, dump->json_path);
 }
 
 /* Both files are complete before one of them gets its name. */
@@ -101,8 +118,7 @@ void wf_dump_write(struct wf_dump *dump, const struct wf_trace *trace, const cha
         return;
     }
     wf_dump_look(dump, trace);
-    make_file(dump, &wf_pickle, &dump->pickle, dump->pickle_path);
-    make_file(dump, &wf_json, &dump->json, dump->json_path);
+    make_files(dump);
     if (dump->error == 0) {
         wf_writer_publish(&dump->pickle, dump->pickle_path);
         note(dump, &dump->pickle, dump->pickle_path);

@@ -2,12 +2,17 @@
 #include "support/trace.h"
 #include "trace/dump/dump.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/time.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static struct wf_trace *trace;
@@ -52,6 +57,57 @@ TEST(a_dump_is_two_files)
     ck_assert_int_eq(wf_dump_call(trace, prefix), WEFT_OK);
     ck_assert_ptr_nonnull(content("3.d", &size));
     ck_assert_ptr_nonnull(content("3.d.json", &size));
+    test_trace_end(trace);
+}
+
+enum { OPEN_RECORDS = 512 };
+
+static struct wf_submitted open_records[OPEN_RECORDS];
+
+/* Ends records while another thread writes them, so that it takes about as long. */
+static void *finish_records(void *argument)
+{
+    for (int i = 0; i < OPEN_RECORDS; i++) {
+        wf_trace_finish(trace, open_records[i]);
+        if (i % 8 == 0) nanosleep(&(struct timespec){.tv_nsec = 10000}, NULL);
+    }
+    return argument;
+}
+
+/* How often the file NAME has MARK. */
+static int count_marks(const char *name, const char *mark, size_t length)
+{
+    enum { MOST = 4 << 20 };
+    FILE *file = fopen(folder_path(&test_runtime, name), "rb");
+    char *bytes = malloc(MOST);
+    size_t size;
+    int count = 0;
+
+    ck_assert(file != NULL && bytes != NULL);
+    size = fread(bytes, 1, MOST, file);
+    ck_assert_uint_lt(size, MOST);
+    for (size_t i = 0; i + length <= size; i++)
+        count += memcmp(bytes + i, mark, length) == 0;
+    free(bytes);
+    fclose(file);
+    return count;
+}
+
+TEST(the_files_have_each_record_in_the_same_state)
+{
+    pthread_t thread;
+    char prefix[128];
+
+    trace = test_trace_begin(OPEN_RECORDS);
+    wf_trace_add_comm(trace, 9, wf_trace_intern(trace, "world"), (int32_t[]){3, 4}, 2, 0);
+    for (int i = 0; i < OPEN_RECORDS; i++)
+        open_records[i] = test_submit(trace, 9, 0);
+    snprintf(prefix, sizeof prefix, "%s/d", test_runtime.path);
+    ck_assert_int_eq(pthread_create(&thread, NULL, finish_records, NULL), 0);
+    ck_assert_int_eq(wf_dump_call(trace, prefix), WEFT_OK);
+    ck_assert_int_eq(count_marks("d-3.json", "\"completed\"", 11),
+                     count_marks("d.3", "X\x09\0\0\0completed", 14));
+    pthread_join(thread, NULL);
     test_trace_end(trace);
 }
 
