@@ -21,7 +21,14 @@
  * consistent, so at least one of them sees the other. */
 static _Atomic(struct wf_trace *) traces[TRACES];
 static _Atomic int32_t handling; /* the process in which a handler writes: a fork copies it */
-static _Atomic uint64_t rounds;  /* how often a handler has written the list */
+static _Atomic uint64_t rounds;  /* how often a handler was in it */
+
+/* SIGTERM may end the process at any time behind its handler.  No handler begins to write then, or
+ * the files that it makes would stay.  A process that survives, because the program's handler
+ * jumps out of it, writes again after QUIET_NS. */
+#define QUIET_NS UINT64_C(10000000000)
+static _Atomic uint64_t quiet_until;   /* time; SIGUSR1 writes nothing before */
+static _Atomic uint64_t written_until; /* time; SIGTERM writes nothing before, as it has written */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what follows */
 static uint32_t trace_count;
@@ -87,23 +94,61 @@ static void tell(const struct wf_dump *dump, const char *name)
     if (write(STDERR_FILENO, line, phrase.used) < 0) return; /* there is nobody to tell */
 }
 
-/* Write all traces, unless another thread is writing them. */
-static void write_all(const char *name)
+/* Take the place of the thread that writes.  False if another one has it: at once, or if WAITS
+ * after some seconds, as the other may never return. */
+static bool enter(bool waits)
+{
+    enum { TRIES = 20000 };
+    int32_t pid = (int32_t)getpid();
+
+    for (int i = 0; i < TRIES; i++) {
+        int32_t writer = atomic_load(&handling);
+
+        if (writer != pid && atomic_compare_exchange_strong(&handling, &writer, pid)) return true;
+        if (!waits) return false;
+        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+    }
+    return false;
+}
+
+static void write_list(const char *name)
 {
     static struct wf_dump dump;
-    int32_t pid = (int32_t)getpid(), writer = atomic_load(&handling);
 
-    if (writer == pid || !atomic_compare_exchange_strong(&handling, &writer, pid)) return;
     for (size_t i = 0; i < TRACES; i++) {
         struct wf_trace *trace = atomic_load(&traces[i]);
 
         /* A fork has neither the recorders nor the ranks. */
-        if (trace == NULL || trace->dump_pid != pid) continue;
+        if (trace == NULL || trace->dump_pid != atomic_load(&handling)) continue;
         wf_dump_write(&dump, trace, trace->dump_prefix);
         tell(&dump, name);
     }
+}
+
+/* Write all traces.  SIGUSR1 does not if another thread writes them. */
+static void write_all(const struct watched *signal)
+{
+    bool ends = signal->number == SIGTERM;
+    uint64_t now = wf_now_ns();
+
+    if (ends) atomic_store(&quiet_until, now + QUIET_NS);
+    if (!enter(ends)) return;
+    if (now >= atomic_load(ends ? &written_until : &quiet_until)) write_list(signal->name);
+    if (ends) atomic_store(&written_until, now + QUIET_NS);
     atomic_fetch_add(&rounds, 1);
     atomic_store(&handling, 0);
+}
+
+/* Block the signals whose handlers could jump out of this one while it writes. */
+static void block_signals(sigset_t *before)
+{
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS};
+    sigset_t all;
+
+    sigfillset(&all);
+    for (size_t i = 0; i < WF_COUNT(faults); i++)
+        sigdelset(&all, faults[i]);
+    pthread_sigmask(SIG_SETMASK, &all, before);
 }
 
 static bool is_function(const struct sigaction *action)
@@ -117,15 +162,6 @@ static void wait_for_handler(void)
     uint64_t round = atomic_load(&rounds);
 
     while (atomic_load(&handling) == (int32_t)getpid() && atomic_load(&rounds) == round)
-        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
-}
-
-/* The same from a handler: not for ever, as the other may never return. */
-static void wait_for_others(void)
-{
-    enum { TRIES = 20000 }; /* some seconds */
-
-    for (int i = 0; i < TRIES && atomic_load(&handling) == (int32_t)getpid(); i++)
         nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
 }
 
@@ -149,9 +185,11 @@ static void handle(int number, siginfo_t *info, void *machine)
     const struct watched *signal = find_signal(number);
     const struct sigaction *previous = &signal->previous;
     int kept = errno;
+    sigset_t before;
 
-    write_all(signal->name);
-    if (number == SIGTERM) wait_for_others();
+    block_signals(&before);
+    write_all(signal);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     errno = kept;
     if (is_function(previous)) {
         if (((unsigned)previous->sa_flags & SA_RESETHAND) != 0) set_default(number);
@@ -159,6 +197,10 @@ static void handle(int number, siginfo_t *info, void *machine)
             previous->sa_sigaction(number, info, machine);
         else
             previous->sa_handler(number);
+        if (number == SIGTERM) { /* the process goes on */
+            atomic_store(&quiet_until, 0);
+            atomic_store(&written_until, 0);
+        }
     } else if (number == SIGTERM) { /* ends the process when this handler returns */
         set_default(number);
         raise(number);

@@ -399,7 +399,7 @@ TEST(flags_of_the_programs_handler_hold)
     test_trace_end(trace);
 }
 
-/* ---- forks ---- */
+/* ---- threads that raise signals without a pause ---- */
 
 static atomic_bool is_done;
 
@@ -409,6 +409,89 @@ static void *raise_signals(void *argument)
         (void)raise(SIGUSR1);
     return argument;
 }
+
+static void leave(int number)
+{
+    _exit(number);
+}
+
+/* The number of files in the folder that are not complete. */
+static int count_unfinished(void)
+{
+    DIR *folder = opendir(test_runtime.path);
+    int count = 0;
+
+    ck_assert_ptr_nonnull(folder);
+    for (struct dirent *entry; (entry = readdir(folder)) != NULL;)
+        count += strncmp(entry->d_name, ".weft-", 6) == 0;
+    closedir(folder);
+    return count;
+}
+
+/* SIGTERM ends a process whose other thread writes dumps again and again. */
+static void end_while_writing(void (*action)(int))
+{
+    struct wf_trace *own = NULL;
+    pthread_t thread;
+
+    alarm(60);
+    signal(SIGTERM, action);
+    if (wf_trace_create(&test_identity, 64, &own) != WEFT_OK) _exit(1);
+    if (wf_dump_begin(own, folder_path(&test_runtime, "ended")) != WEFT_OK) _exit(2);
+    if (pthread_create(&thread, NULL, raise_signals, NULL) != 0) _exit(3);
+    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    (void)raise(SIGTERM);
+    _exit(4);
+}
+
+TEST(sigterm_leaves_no_unfinished_files)
+{
+    enum { PROCESSES = 20 };
+
+    begin();
+    for (int i = 0; i < PROCESSES; i++) {
+        pid_t child = fork();
+        int end;
+
+        ck_assert_int_ge(child, 0);
+        if (child == 0) end_while_writing(i % 2 == 0 ? SIG_DFL : leave);
+        ck_assert_int_eq(waitpid(child, &end, 0), child);
+        ck_assert(i % 2 == 0 ? WIFSIGNALED(end) && WTERMSIG(end) == SIGTERM
+                             : WIFEXITED(end) && WEXITSTATUS(end) == SIGTERM);
+        ck_assert_int_eq(count_unfinished(), 0);
+    }
+    test_trace_end(trace);
+}
+
+static sigjmp_buf place;
+
+static void jump(int number)
+{
+    (void)number;
+    siglongjmp(place, 1);
+}
+
+TEST(a_handler_that_jumps_out_of_a_dump_does_not_stop_dumps)
+{
+    enum { JUMPS = 100 };
+    struct itimerval soon = {.it_value = {.tv_usec = 20}};
+    volatile int jumps = 0;
+
+    begin_watching();
+    signal(SIGALRM, jump);
+    if (sigsetjmp(place, 1) != 0) jumps++;
+    while (jumps < JUMPS) {
+        soon.it_value.tv_usec = 20 + 3 * jumps;
+        ck_assert_int_eq(setitimer(ITIMER_REAL, &soon, NULL), 0);
+        for (;;)
+            (void)raise(SIGUSR1);
+    }
+    signal(SIGALRM, SIG_DFL);
+    ck_assert(is_written());
+    test_trace_end(trace);
+}
+
+/* ---- forks ---- */
 
 /* The child of a fork: its handler writes nothing, and traces of its own end. */
 static int act_as_child(void)
