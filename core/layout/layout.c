@@ -108,7 +108,7 @@ static weft_status check_placements(const weft_layout_file *layout, const struct
 }
 
 /* The size of heads in TEXT must be a number, or a product with numbers of the model. */
-static weft_status check_head_size(const struct wf_scan *at, const char *text)
+static weft_status check_head_size(const struct wf_scan *at, int32_t dim, const char *text)
 {
     struct wf_text filled = {0};
     weft_status status = wf_text_fill(text, find_any, NULL, &filled);
@@ -118,8 +118,17 @@ static weft_status check_head_size(const struct wf_scan *at, const char *text)
         struct wf_scan scan = {.text = filled.data != NULL ? filled.data : ""};
 
         status = wf_scan_int(&scan, "the indices of a head, such as 128 or $head_dim", &size);
-        if (status == WEFT_OK && (size < 1 || !wf_scan_end(&scan)))
-            status = wf_scan_fail(&scan, "heads", "expected a number from 1 and )");
+        if (status == WEFT_ERR_NO_MEMORY) {
+            wf_text_free(&filled);
+            return status;
+        }
+        if (status != WEFT_OK || size < 1 || !wf_scan_end(&scan)) {
+            wf_text_free(&filled);
+            return wf_scan_refuse(at, "layout",
+                                  "heads%d(%s): expected a number from 1 or a product of numbers, "
+                                  "such as 128 or $head_dim",
+                                  dim, text);
+        }
     }
     wf_text_free(&filled);
     if (status == WEFT_OK || status == WEFT_ERR_NO_MEMORY) return status;
@@ -153,7 +162,7 @@ static weft_status read_heads(weft_layout_file *layout, const struct wf_scan *at
     rule->head_dim = rest.start[i] - '0';
     rule->head_size = keep(layout, (struct wf_passage){rest.start + i + 2, rest.length - (i + 3)});
     if (rule->head_size == NULL) return wf_fail_memory(rest.length);
-    return check_head_size(at, rule->head_size);
+    return check_head_size(at, rule->head_dim, rule->head_size);
 }
 
 /* A pattern whose names all match an earlier one decides nothing. */

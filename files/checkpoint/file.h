@@ -382,9 +382,23 @@ weft_status wf_placer_spec(struct wf_placer *placer, const struct wf_tensor *ten
 
 /* ---- heads.c ---- */
 
-/* WEFT_ERR_INVALID: SPEC, the layout of TENSOR, cuts heads that the layout file wants whole. */
+/* WEFT_ERR_INVALID: SPEC cuts one of the heads of SIZE indices of which dimension DIM consists.  A
+ * dimension that does not consist of such heads is not checked, nor is SIZE 0. */
+weft_status wf_heads_check(const weft_spec *spec, int32_t dim, int64_t size) WF_NODISCARD;
+/* Warn if LAYOUT has heads that cannot be checked, because CHECKPOINT has no config.json. */
+void wf_heads_warn(const weft_checkpoint *checkpoint, const weft_layout_file *layout);
+/* WEFT_ERR_INVALID: SPEC, the layout of TENSOR, cuts heads that the layout file wants whole.
+ * WEFT_ERR_NOT_FOUND: the config.json does not have their size. */
 weft_status wf_placer_check(struct wf_placer *placer, const struct wf_tensor *tensor,
                             const weft_spec *spec) WF_NODISCARD;
+
+/* ---- whole.c ---- */
+
+/* Set AXES to the axes that split dimension DIM of SPEC, in order.  Returns how many. */
+int32_t wf_splits_of(const weft_spec *spec, int32_t dim, int32_t axes[WEFT_MAX_AXES]);
+/* True if no rank of SPEC has a part of one of the heads of SIZE indices of which dimension DIM
+ * consists. */
+bool wf_heads_are_whole(const weft_spec *spec, int32_t dim, int64_t size);
 
 /* The indices of a tensor that something holds: a box, or a box of a rank's shard.  MEMORY strides
  * are of its row-major memory. */

@@ -12,21 +12,6 @@ struct heads {
     int64_t size; /* indices of a head */
 };
 
-/* Is an end of the run inside a head? */
-static bool cuts(const struct heads *heads, const weft_index_run *run)
-{
-    return run->start % heads->size != 0 || run->length % heads->size != 0;
-}
-
-static bool rank_cuts(const struct heads *heads, const weft_spec *spec, int32_t rank)
-{
-    weft_index_run run;
-
-    for (int64_t at = 0; weft_spec_run(spec, rank, heads->dim, at, &run); at += run.length)
-        if (cuts(heads, &run)) return true;
-    return false;
-}
-
 static int64_t common_divisor(int64_t a, int64_t b)
 {
     while (b != 0) {
@@ -38,50 +23,101 @@ static int64_t common_divisor(int64_t a, int64_t b)
     return a;
 }
 
-/* Append the heads of SPEC, "4 heads of 128 indices" or of parts "32, 4 and 4 heads of 128
- * indices", and set *DIVISOR to the number that the ranks should divide. */
+/* The first placement that lists sizes or is strided; else the first that splits heads. */
+static const weft_placement *deciding(const struct heads *heads, const weft_spec *spec)
+{
+    const weft_placement *placements = weft_spec_placements(spec);
+    int32_t axes[WEFT_MAX_AXES] = {0}, count = wf_splits_of(spec, heads->dim, axes);
+
+    for (int32_t k = 0; k < count; k++)
+        if (placements[axes[k]].kind != WEFT_PLACE_SHARD) return &placements[axes[k]];
+    return &placements[axes[0]];
+}
+
+static bool are_multiples(const weft_placement *p, int64_t size)
+{
+    for (size_t i = 0; i < p->size_count; i++)
+        if (p->sizes[i] % size != 0) return false;
+    return true;
+}
+
+/* "32, 4 and 4" of the parts of P; *DIVISOR divides all of them. */
+static void add_part_counts(const struct heads *heads, const weft_placement *p, struct wf_text *out,
+                            int64_t *divisor)
+{
+    *divisor = 0;
+    for (size_t i = 0; i < p->size_count; i++) {
+        *divisor = common_divisor(*divisor, p->sizes[i] / heads->size);
+        wf_text_add(out, "%s%lld",
+                    i == 0                  ? ""
+                    : i + 1 < p->size_count ? ", "
+                                            : " and ",
+                    (long long)(p->sizes[i] / heads->size));
+    }
+}
+
+/* Append the heads of SPEC: "4 heads of 128 indices", of parts "32, 4 and 4 heads of 128 indices",
+ * of chunks "3 chunks of 8 heads of 128 indices".  *DIVISOR becomes the number that the ranks
+ * should divide; 0: no number of ranks helps, as the sizes of the placement cut heads. */
 static void add_counts(const struct heads *heads, const weft_spec *spec, struct wf_text *out,
                        int64_t *divisor)
 {
-    const weft_placement *placements = weft_spec_placements(spec), *parts = NULL;
+    const weft_placement *p = deciding(heads, spec);
+    int64_t count = weft_spec_shape(spec)[heads->dim] / heads->size;
 
-    for (int32_t a = 0; a < weft_mesh_axes(weft_spec_mesh(spec)); a++)
-        if (placements[a].kind == WEFT_PLACE_PARTS && placements[a].dim == heads->dim)
-            parts = &placements[a];
-    *divisor = weft_spec_shape(spec)[heads->dim] / heads->size;
-    if (parts == NULL) {
-        wf_text_add(out, "%lld", (long long)*divisor);
+    *divisor = count;
+    if (p->kind == WEFT_PLACE_PARTS && are_multiples(p, heads->size)) {
+        add_part_counts(heads, p, out, divisor);
+    } else if (p->kind == WEFT_PLACE_STRIDED && count % p->factor == 0) {
+        *divisor = count / p->factor;
+        wf_text_add(out, "%lld chunks of %lld", (long long)p->factor, (long long)*divisor);
     } else {
-        *divisor = 0;
-        for (size_t i = 0; i < parts->size_count; i++) {
-            *divisor = common_divisor(*divisor, parts->sizes[i] / heads->size);
-            wf_text_add(out, "%s%lld",
-                        i == 0                      ? ""
-                        : i + 1 < parts->size_count ? ", "
-                                                    : " and ",
-                        (long long)(parts->sizes[i] / heads->size));
-        }
+        if (p->kind != WEFT_PLACE_SHARD) *divisor = 0;
+        wf_text_add(out, "%lld", (long long)count);
     }
     wf_text_add(out, " heads of %lld indices", (long long)heads->size);
 }
 
-/* The ranks among which dimension DIM is split. */
-static int64_t count_splits(const weft_spec *spec, int32_t dim)
+/* The ranks among which the heads are split. */
+static int64_t count_splits(const struct heads *heads, const weft_spec *spec)
 {
-    const weft_placement *placements = weft_spec_placements(spec);
-    const weft_mesh *mesh = weft_spec_mesh(spec);
+    int32_t axes[WEFT_MAX_AXES] = {0}, count = wf_splits_of(spec, heads->dim, axes);
     int64_t ranks = 1;
 
-    for (int32_t a = 0; a < weft_mesh_axes(mesh); a++)
-        if (placements[a].kind != WEFT_PLACE_REPLICATE && placements[a].kind != WEFT_PLACE_OWNER &&
-            placements[a].dim == dim)
-            ranks *= weft_mesh_axis_size(mesh, a);
+    for (int32_t k = 0; k < count; k++)
+        ranks *= weft_mesh_axis_size(weft_spec_mesh(spec), axes[k]);
     return ranks;
+}
+
+/* Append what helps: RANKS split heads, whose count DIVISOR is in each part. */
+static void add_advice(const struct heads *heads, const weft_spec *spec, int64_t ranks,
+                       int64_t divisor, struct wf_text *out)
+{
+    const weft_placement *p = deciding(heads, spec);
+
+    if (divisor == 0 && p->kind == WEFT_PLACE_STRIDED) {
+        wf_text_add(out, "; write a number of chunks that divides the number of heads, not %lld",
+                    (long long)p->factor);
+    } else if (divisor == 0) {
+        wf_text_add(out, "; write %s that are multiples of %lld",
+                    p->kind == WEFT_PLACE_PARTS ? "parts" : "sizes", (long long)heads->size);
+    } else if (divisor % ranks == 0) {
+        wf_text_add(out, "; the placements must give every rank whole heads");
+    } else {
+        wf_text_add(out, "; take a number of ranks that divides %lld", (long long)divisor);
+        if (ranks % divisor == 0 && weft_mesh_axes(weft_spec_mesh(spec)) == 1 &&
+            p->kind != WEFT_PLACE_STRIDED)
+            wf_text_add(out,
+                        ", or write a layout for the mesh kv=%lld,copy=%lld, in which keys and "
+                        "values, each a tensor of its own, are S(0),R, and queries are S(0),S(0) "
+                        "(checkpoints.md)",
+                        (long long)divisor, (long long)(ranks / divisor));
+    }
 }
 
 static weft_status refuse(const struct heads *heads, const weft_spec *spec)
 {
-    int64_t ranks = count_splits(spec, heads->dim), divisor = 0;
+    int64_t ranks = count_splits(heads, spec), divisor = 0;
     struct wf_text text = {0};
     weft_status status;
 
@@ -89,13 +125,7 @@ static weft_status refuse(const struct heads *heads, const weft_spec *spec)
     wf_text_add(&text, ", which cannot stay whole on the %lld ranks of the mesh ",
                 (long long)ranks);
     wf_text_mesh(&text, weft_spec_mesh(spec));
-    wf_text_add(&text, "; take a number of ranks that divides %lld", (long long)divisor);
-    if (divisor > 0 && ranks % divisor == 0 && weft_mesh_axes(weft_spec_mesh(spec)) == 1)
-        wf_text_add(&text,
-                    ", or write a layout for the mesh kv=%lld,copy=%lld, in which keys and values, "
-                    "each a tensor of its own, are S(0),R, and queries are S(0),S(0) "
-                    "(checkpoints.md)",
-                    (long long)divisor, (long long)(ranks / divisor));
+    add_advice(heads, spec, ranks, divisor, &text);
     status = wf_text_status(&text);
     if (status == WEFT_OK)
         status = wf_fail(WEFT_ERR_INVALID, "dimension %d has %s", heads->dim, text.data);
@@ -103,34 +133,79 @@ static weft_status refuse(const struct heads *heads, const weft_spec *spec)
     return status;
 }
 
+weft_status wf_heads_check(const weft_spec *spec, int32_t dim, int64_t size)
+{
+    struct heads heads = {dim, size};
+
+    /* Scales of blocks, for one, have no heads. */
+    if (size <= 0 || dim >= weft_spec_dims(spec) || weft_spec_shape(spec)[dim] % size != 0 ||
+        wf_heads_are_whole(spec, dim, size))
+        return WEFT_OK;
+    return refuse(&heads, spec);
+}
+
+/* Set *SIZE to the number that TEXT stands for; 0: it is one of a model that has no config.json. */
+static weft_status read_size(struct wf_placer *placer, const char *text, int64_t *size)
+{
+    struct wf_text filled = {0};
+    weft_status status = wf_placer_fill(placer, text, &filled);
+
+    *size = 0;
+    if (status == WEFT_OK) {
+        *size = strtoll(filled.data, NULL, 10);
+        if (*size < 1)
+            status = wf_fail(WEFT_ERR_INVALID, "it is %s in %s/config.json; expected at least 1",
+                             filled.data, placer->model.folder);
+    }
+    wf_text_free(&filled);
+    return status == WEFT_ERR_NOT_FOUND && placer->model.is_absent ? WEFT_OK : status;
+}
+
 /* Set *OUT to the heads of TENSOR by the layout; size 0: it has none, or their size is not known.
  */
 static weft_status find_heads(struct wf_placer *placer, const struct wf_tensor *tensor,
                               struct heads *out)
 {
-    struct wf_text text = {0};
     const char *size = "";
     weft_status status;
 
     *out = (struct heads){0};
     WF_TRY(weft_layout_file_heads(placer->layout, tensor->name, &out->dim, &size));
     if (size[0] == '\0') return WEFT_OK;
-    status = wf_placer_fill(placer, size, &text);
-    if (status == WEFT_OK) out->size = strtoll(text.data, NULL, 10);
-    wf_text_free(&text);
-    return status == WEFT_ERR_NOT_FOUND ? WEFT_OK : status;
+    status = read_size(placer, size, &out->size);
+    return status == WEFT_OK ? WEFT_OK : wf_fail_context(status, "heads%d(%s)", out->dim, size);
 }
 
 weft_status wf_placer_check(struct wf_placer *placer, const struct wf_tensor *tensor,
                             const weft_spec *spec)
 {
-    const weft_mesh *mesh = weft_spec_mesh(spec);
     struct heads heads;
 
     WF_TRY(find_heads(placer, tensor, &heads));
-    if (heads.size <= 0 || heads.dim >= tensor->dims || tensor->shape[heads.dim] % heads.size != 0)
-        return WEFT_OK; /* scales of blocks, for one, have no heads */
-    for (int32_t p = 0; p < weft_mesh_size(mesh); p++)
-        if (rank_cuts(&heads, spec, weft_mesh_rank_at(mesh, p))) return refuse(&heads, spec);
-    return WEFT_OK;
+    return wf_heads_check(spec, heads.dim, heads.size);
+}
+
+void wf_heads_warn(const weft_checkpoint *checkpoint, const weft_layout_file *layout)
+{
+    struct wf_placer placer;
+    bool has_warned = false;
+
+    wf_placer_begin(&placer, checkpoint, layout);
+    for (size_t i = 0; i < checkpoint->tensor_count && !has_warned; i++) {
+        const char *name = checkpoint->tensors[i].name, *text = "";
+        int64_t size = 1;
+        int32_t dim;
+
+        if (weft_layout_file_heads(layout, name, &dim, &text) != WEFT_OK || text[0] == '\0' ||
+            read_size(&placer, text, &size) != WEFT_OK || size > 0)
+            continue;
+        has_warned = true;
+        wf_log(
+            WF_LOG_WARNING,
+            "heads that the layout wants whole are not checked, such as heads%d(%s) of tensor "
+            "\"%.200s\": %s/config.json does not exist; copy that of the model, or write numbers "
+            "in the layout",
+            dim, text, name, placer.model.folder);
+    }
+    wf_placer_end(&placer);
 }

@@ -8,6 +8,8 @@
 
 static const char document[] = "config.json";
 
+enum { NOT_WHOLE = -1 }; /* the value of a fraction or a negative number */
+
 static const int64_t *find_number(const struct wf_model *model, const char *name, size_t length)
 {
     for (size_t i = 0; i < model->count; i++)
@@ -27,15 +29,14 @@ static weft_status add_number(struct wf_model *model, const char *name, int64_t 
     return WEFT_OK;
 }
 
-/* Take the number in TEXT if it is a whole one. */
+/* Take the number in TEXT, which may not be a whole one. */
 static weft_status take_number(struct wf_model *model, const char *name, const char *text)
 {
     struct wf_scan scan = {.text = text};
-    int64_t value = 0;
+    int64_t value = NOT_WHOLE;
 
-    if (text[strspn(text, "0123456789")] != '\0' || find_number(model, name, strlen(name)) != NULL)
-        return WEFT_OK;
-    WF_TRY(wf_scan_int(&scan, "a number", &value));
+    if (find_number(model, name, strlen(name)) != NULL) return WEFT_OK;
+    if (text[strspn(text, "0123456789")] == '\0') WF_TRY(wf_scan_int(&scan, "a number", &value));
     return add_number(model, name, value);
 }
 
@@ -84,7 +85,8 @@ static weft_status add_defaults(struct wf_model *model)
     if (heads == NULL) heads = find_number(model, "n_head", 6); /* GPT-2 */
     if (hidden == NULL) hidden = find_number(model, "n_embd", 6);
     if (heads == NULL || *heads <= 0) return WEFT_OK;
-    if (hidden != NULL && find_number(model, "head_dim", 8) == NULL)
+    if (hidden != NULL && *hidden > 0 && *hidden % *heads == 0 &&
+        find_number(model, "head_dim", 8) == NULL)
         WF_TRY(add_number(model, "head_dim", *hidden / *heads));
     heads = find_number(model, "num_attention_heads", 19); /* the list may have moved */
     if (heads != NULL && find_number(model, "num_key_value_heads", 19) == NULL)
@@ -137,12 +139,14 @@ weft_status wf_model_find(const struct wf_model *model, const char *name, size_t
 {
     const int64_t *number = find_number(model, name, length);
 
-    if (number == NULL)
+    if (number == NULL || *number == NOT_WHOLE)
         return wf_fail(WEFT_ERR_NOT_FOUND,
                        "$%.*s is a number of the model, but %s/%s %s; write the number instead, or "
                        "%s to %s",
                        (int)length, name, model->folder, document,
-                       model->is_absent ? "does not exist" : "does not have it",
+                       model->is_absent ? "does not exist"
+                       : number != NULL ? "has no whole number for it"
+                                        : "does not have it",
                        model->is_absent ? "copy the config.json of the model" : "add it",
                        model->folder);
     *out = *number;

@@ -35,5 +35,7 @@ static void warn_of_lines(const weft_layout_file *layout, const weft_checkpoint 
 void wf_checkpoint_warn(const weft_checkpoint *checkpoint, const weft_layout_file *layout)
 {
     warn_of_unlisted(checkpoint);
-    if (layout != NULL) warn_of_lines(layout, checkpoint);
+    if (layout == NULL) return;
+    warn_of_lines(layout, checkpoint);
+    wf_heads_warn(checkpoint, layout);
 }

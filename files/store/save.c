@@ -6,10 +6,43 @@
 #include "store.h"
 
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- what is saved ---- */
+
+/* Check that PLACEMENTS of the tensor NAME, whose own layout is SPEC, keep the heads whole that the
+ * layout file wants so.  A size that is a number of the model is not known. */
+static weft_status check_heads(const struct wf_save *save, const char *name, const weft_spec *spec,
+                               const char *placements)
+{
+    const weft_layout_file *layout = save->options.layout;
+    static atomic_bool has_warned;
+    weft_spec *written = NULL;
+    const char *size = "";
+    weft_status status;
+    int32_t dim;
+
+    WF_TRY(weft_layout_file_heads(layout, name, &dim, &size));
+    if (size[0] == '\0') return WEFT_OK;
+    if (strchr(size, '$') != NULL) {
+        if (weft_rank(save->call.context) == 0 && !atomic_exchange(&has_warned, true))
+            wf_log(WF_LOG_WARNING,
+                   "%s: heads that the layout wants whole are not checked, such as heads%d(%s) of "
+                   "tensor \"%.200s\": a checkpoint that is written has no config.json with "
+                   "numbers; write the number in the layout",
+                   save->call.function, dim, size, name);
+        return WEFT_OK;
+    }
+    WF_TRY(weft_spec_parse_placements(weft_layout_file_mesh(layout), weft_spec_dtype(spec),
+                                      weft_spec_dims(spec), weft_spec_shape(spec), placements,
+                                      &written));
+    status = wf_heads_check(written, dim, strtoll(size, NULL, 10));
+    weft_spec_release(&written);
+    return status;
+}
 
 /* Set *OUT to the placements of the tensor NAME by the layout.  SPEC is its own layout, whose parts
  * replace names of numbers: there is no model yet. */
@@ -20,7 +53,7 @@ static weft_status place(struct wf_save *save, const char *name, const weft_spec
     weft_status status = WEFT_OK;
 
     WF_TRY(weft_layout_file_find(save->options.layout, name, out));
-    if (strchr(*out, '$') == NULL) return WEFT_OK;
+    if (strchr(*out, '$') == NULL) return check_heads(save, name, spec, *out);
     if (!wf_placements_fill(*out, spec, &text)) {
         status = wf_fail(WEFT_ERR_INVALID,
                          "the layout has %s for tensor \"%.200s\"; a checkpoint that is written "
@@ -32,7 +65,7 @@ static weft_status place(struct wf_save *save, const char *name, const weft_spec
         if (*out == NULL) status = wf_fail_memory(text.length + 1);
     }
     wf_text_free(&text);
-    return status;
+    return status == WEFT_OK ? check_heads(save, name, spec, *out) : status;
 }
 
 static weft_status take_tensor(struct wf_save *save, size_t index, weft_tensor *tensor)

@@ -2,6 +2,7 @@
 #include "base/base.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 /* The next factor: $name or digits. */
 static weft_status read_factor(struct wf_scan *scan, wf_number_find *find, void *state,
@@ -16,6 +17,19 @@ static weft_status read_factor(struct wf_scan *scan, wf_number_find *find, void 
     return find(state, name, length, out);
 }
 
+/* Does a product such as 2*$heads begin at TEXT, and not within a word? */
+static bool begins_product(const char *text, size_t at)
+{
+    size_t digits = strspn(text + at, "0123456789");
+
+    if (text[at] == '$') return true;
+    if (digits == 0 || text[at + digits] != '*') return false;
+    if (at > 0 &&
+        (text[at - 1] == '_' || (wf_lower(text[at - 1]) >= 'a' && wf_lower(text[at - 1]) <= 'z')))
+        return false;
+    return text[at + strspn(text + at, "0123456789*")] == '$';
+}
+
 weft_status wf_text_fill(const char *text, wf_number_find *find, void *state, struct wf_text *out)
 {
     struct wf_scan scan = {.text = text};
@@ -23,7 +37,7 @@ weft_status wf_text_fill(const char *text, wf_number_find *find, void *state, st
     while (!wf_scan_end(&scan)) {
         int64_t product = 1, factor;
 
-        if (wf_scan_peek(&scan) != '$') {
+        if (!begins_product(text, scan.at)) {
             wf_text_char(out, wf_scan_peek(&scan));
             scan.at++;
             continue;

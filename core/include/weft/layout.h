@@ -23,7 +23,7 @@
  *     *.k_proj.weight     S(0) heads0($head_dim)
  *
  * Functions of file.h refuse a mesh that cuts a head.  Where $head_dim is not known, because the
- * checkpoint has no config.json, they do not check. */
+ * checkpoint has no config.json, they warn and do not check. */
 #ifndef WEFT_LAYOUT_H
 #define WEFT_LAYOUT_H
 

@@ -153,6 +153,41 @@ contains 'the same' "$weft" verify hf copies
 sed 's/copy=2/copy=4/' copies.layout >many.layout
 fails 1 'dimension 1 has 8 heads of 2 indices, which cannot stay whole on the 16 ranks of the mesh kv=4,copy=4; take a number of ranks that divides 8' \
     "$weft" inspect hf --layout many.layout
+# What the error advises holds for placements with sizes too.
+advises() { # advises PLACEMENTS RANKS TEXT
+    printf 'mesh tp=%s\n*.k_proj.weight %s heads0(2)\n* R\n' "$2" "$1" >sizes.layout
+    fails 1 "$3" "$weft" inspect hf --layout sizes.layout
+}
+advises 'SS(0,2)' 4 'has 2 chunks of 2 heads of 2 indices, which cannot stay whole on the 4 ranks of the mesh tp=4; take a number of ranks that divides 2'
+lacks 'kv=' "$weft" inspect hf --layout sizes.layout
+advises 'SS(0,3)' 2 'has 4 heads of 2 indices, which cannot stay whole on the 2 ranks of the mesh tp=2; write a number of chunks that divides the number of heads, not 3'
+advises 'G(0;3,5)' 2 'write sizes that are multiples of 2'
+advises 'B(0;3,5)' 2 'write parts that are multiples of 2'
+# A size that is not known is not passed over in silence.
+printf 'mesh tp=2\n*.k_proj.weight S(0) heads0($head_dimm)\n* R\n' >wrong.layout
+fails 1 'tensor "model.layers.0.self_attn.k_proj.weight": heads0($head_dimm): $head_dimm is a number of the model, but hf/config.json does not have it' \
+    "$weft" inspect hf --layout wrong.layout
+printf '{"hidden_size": 16, "num_attention_heads": 8, "head_dim": 2.5}' >hf/config.json
+fails 1 'heads0($head_dim): $head_dim is a number of the model, but hf/config.json has no whole number for it' \
+    "$weft" inspect hf --layout llama --mesh tp=2
+printf '{"hidden_size": 17, "num_attention_heads": 8}' >hf/config.json
+fails 1 'hf/config.json does not have it' "$weft" inspect hf --layout llama --mesh tp=2
+printf '{"head_dim": 0}' >hf/config.json
+fails 1 'heads0($head_dim): it is 0 in hf/config.json; expected at least 1' "$weft" inspect hf --layout llama --mesh tp=2
+contains 'heads that the layout wants whole are not checked, such as heads0($head_dimm) of tensor "model.layers.0.self_attn.k_proj.weight": tp2/config.json does not exist' \
+    "$weft" reshard tp2 new --layout wrong.layout --dry-run
+# Scales of blocks are split like their weights, and have no heads.
+mkdir fp8
+python3 -c 'import json, struct
+h, at = {}, 0
+for name, rows in ("weight", 8), ("weight_scale_inv", 2), ("bias", 8):
+    h["model.layers.0.self_attn.k_proj." + name] = {"dtype": "U8", "shape": [rows], "data_offsets": [at, at + rows]}
+    at += rows
+h = json.dumps(h).encode()
+open("fp8/model.safetensors", "wb").write(struct.pack("<Q", len(h)) + h + bytes(at))'
+printf '{"head_dim": 2}' >fp8/config.json
+json "$weft" inspect fp8 --layout qwen --mesh tp=2 --json -- 'it["ranks"][1]["shapes"] == [[4], [4], [1]]'
+fails 1 'k_proj.bias": dimension 0 has 4 heads' "$weft" inspect fp8 --layout qwen --mesh tp=8
 printf '{"n_embd": 16, "n_head": 4}' >hf/config.json
 fails 1 'has 2 heads of 4 indices' "$weft" inspect hf --layout llama --mesh tp=4
 rm hf/config.json

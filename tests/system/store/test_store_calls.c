@@ -112,7 +112,12 @@ TEST_BY(run, files_per_rank_need_no_layout, void *unused)
     FAILS(weft_save(context, in_folder("each"), 1, &tensor, &options), WEFT_ERR_INVALID,
           "write the numbers in the layout");
     weft_layout_file_release(&layout);
-    WF_TRY(weft_layout_file_parse("mesh 4\n* B(0; 6, 2)", NULL, &layout));
+    WF_TRY(weft_layout_file_parse("mesh 4\n* S(0) heads0(4)", NULL, &layout));
+    options.layout = layout;
+    FAILS(weft_save(context, in_folder("each"), 1, &tensor, &options), WEFT_ERR_INVALID,
+          "dimension 0 has 2 heads of 4 indices, which cannot stay whole on the 4 ranks");
+    weft_layout_file_release(&layout);
+    WF_TRY(weft_layout_file_parse("mesh 4\n* B(0; 6, 2) heads0(1)", NULL, &layout));
     options.layout = layout;
     WF_TRY(weft_save(context, in_folder("each"), 1, &tensor, &options));
     weft_tensor_release(&tensor);

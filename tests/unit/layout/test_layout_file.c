@@ -200,6 +200,12 @@ TEST(a_line_may_say_how_large_heads_are)
     REFUSED(parse("mesh tp=4\na S(0) heads9(8)"), WEFT_ERR_PARSE, "behind placements");
     REFUSED(parse("mesh tp=4\na S(0) heads0()"), WEFT_ERR_PARSE, "behind placements");
     REFUSED(parse("mesh tp=4\na S(0) heads0(x)"), WEFT_ERR_PARSE, "such as 128 or $head_dim");
+    REFUSED(parse("mesh tp=4\na S(0) heads0(x$n)"), WEFT_ERR_PARSE,
+            "position 3: heads0(x$n): expected a number from 1");
+    REFUSED(parse("mesh tp=4\na S(0) heads0(2*3)"), WEFT_ERR_PARSE, "heads0(2*3): expected");
+    OK(parse("mesh tp=4\na B(1; 3*$kv, 2) heads1(2*$head_dim*3)"));
+    OK(weft_layout_file_heads(layout, "a", &dim, &size));
+    ck_assert_str_eq(size, "2*$head_dim*3");
     REFUSED(parse("mesh tp=4\na S(0) heads0(0)"), WEFT_ERR_PARSE, "expected a number from 1");
     REFUSED(parse("mesh tp=4\na S(0) heads0(8,8)"), WEFT_ERR_PARSE, "expected a number from 1");
 }
