@@ -4,17 +4,19 @@
  *
  * Each rank has an inbox in memory that its neighbours can write.  First the library moves the
  * numbers: a put, and a signal that arrives after it.  Then a kernel does: it stores to the
- * neighbour's inbox, and changes a slot of the neighbour's signals.  At last each rank reads its
- * neighbour's numbers where they are.  The kernel here runs on the host, so the backend must work
- * in host memory; symm_device.h compiles for CUDA and HIP, too. */
+ * neighbour's inbox, and changes a slot of the neighbour's signals.  Then each rank reads its
+ * neighbour's numbers where they are.  At last, in memory of the library, several puts arrive
+ * before one signal, and the receiver computes until it is there.  The kernel here runs on the
+ * host, so the backend must work in host memory; symm_device.h compiles for CUDA and HIP, too. */
 #include <weft/symm.h>
 #include <weft/weft.h>
 
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { LENGTH = 1000, BY_LIBRARY = 0, BY_KERNEL = 1 }; /* two channels */
+enum { LENGTH = 1000, BLOCK = 300, BY_LIBRARY = 0, BY_KERNEL = 1 }; /* two channels */
 
 #define MUST(call)                                                                                 \
     do {                                                                                           \
@@ -84,6 +86,41 @@ static bool peer_holds(weft_symm *symm, const struct buffers *own, int peer, dou
     return holds(copy, value);
 }
 
+/* Post the outbox of OWN to rank RIGHT in blocks, and a signal that arrives after all of them. */
+static void post_blocks(weft_symm *symm, const struct buffers *own, int right)
+{
+    for (int at = 0; at < LENGTH; at += BLOCK) {
+        int count = LENGTH - at < BLOCK ? LENGTH - at : BLOCK;
+
+        MUST(weft_symm_put_to(symm, own->outbox + at, right,
+                              offsetof(struct buffers, inbox) + (size_t)at * sizeof(double),
+                              (size_t)count * sizeof(double), NULL));
+    }
+    MUST(weft_symm_fence(symm, NULL));
+    MUST(weft_symm_signal_to(symm, right, BY_LIBRARY, 1, WEFT_SIGNAL_SET, NULL));
+}
+
+/* The ranks pass VALUE and more on in memory that the library has allocated. */
+static bool send_in_blocks(weft_comm *world, int left, int right, double value)
+{
+    weft_symm *symm;
+    struct buffers *own;
+    weft_status status;
+    bool arrived;
+
+    MUST(weft_symm_create(world, sizeof *own, NULL, &symm));
+    own = weft_symm_local(symm);
+    fill(own->outbox, value + weft_comm_rank(world));
+    post_blocks(symm, own, right);
+    while ((status = weft_symm_test_from(symm, left, BY_LIBRARY, WEFT_COMPARE_GE, 1)) ==
+           WEFT_IN_PROGRESS) { /* an engine would do something else meanwhile */
+    }
+    MUST(status);
+    arrived = holds(own->inbox, value + left);
+    weft_symm_release(&symm);
+    return arrived;
+}
+
 int main(void)
 {
     weft_symm_options options = {.struct_size = sizeof options, .channels = 2};
@@ -93,7 +130,7 @@ int main(void)
     weft_symm *symm;
     uint64_t offset;
     int rank, left, right;
-    bool first, second, third;
+    bool first, second, third, fourth;
     void *memory;
 
     MUST(weft_init(NULL, &ctx));
@@ -116,13 +153,14 @@ int main(void)
     send_by_kernel(device, own, offset, left, right);
     second = holds(own->inbox, left + 0.5);
     third = peer_holds(symm, own, left, left + 0.5); /* the signal came after what LEFT stored */
-    printf("rank %d: %llu bytes of every rank by %s, with %u channels: %s, %s, %s\n", rank,
+    fourth = send_in_blocks(weft_world(ctx), left, right, 0.25);
+    printf("rank %d: %llu bytes of every rank by %s, with %u channels: %s, %s, %s, %s\n", rank,
            (unsigned long long)weft_symm_bytes(symm), weft_symm_backend(symm),
            weft_symm_channels(symm), first ? "right" : "wrong", second ? "right" : "wrong",
-           third ? "right" : "wrong");
+           third ? "right" : "wrong", fourth ? "right" : "wrong");
 
     weft_symm_release(&symm);
     MUST(weft_free(ctx, memory));
     weft_context_release(&ctx);
-    return first && second && third ? EXIT_SUCCESS : EXIT_FAILURE;
+    return first && second && third && fourth ? EXIT_SUCCESS : EXIT_FAILURE;
 }
