@@ -1,10 +1,12 @@
 /* halo.c - heat flows along a rod whose parts are on all ranks; neighbours exchange their borders.
  *
  *     weft run -n 4 ./halo
+ *     weft run -n 4 ./halo all      as if the backend had no messages
  *
  * Each rank keeps its part of the rod between two cells of its neighbours, the halo.  In each step
  * it sends its outermost cells and receives the halo, in one call group, so that no rank waits for
- * another one's send.  At the end, rank 0 compares the rod with one that it computes alone.  The
+ * another one's send.  Where the backend has no messages, all ranks get the outermost cells of all.
+ * At the end, rank 0 compares the rod with one that it computes alone.  The
  * steps compute on the host, so the backend must work in host memory. */
 #include <weft/weft.h>
 
@@ -27,6 +29,19 @@ static void flow(int64_t count, const double *now, double *next)
 {
     for (int64_t i = 1; i <= count; i++)
         next[i] = now[i] + 0.25 * (now[i - 1] - 2 * now[i] + now[i + 1]);
+}
+
+/* The same by a collective: all ranks get the outermost cells of all. */
+static void exchange_with_all(weft_comm *comm, double *cell, int64_t count)
+{
+    double borders[2 * CELLS]; /* every rank has a cell */
+    const double own[2] = {cell[1], cell[count]};
+    int32_t rank = weft_comm_rank(comm);
+
+    MUST(weft_all_gather(comm, own, borders, 2, WEFT_DTYPE_F64, NULL));
+    MUST(weft_context_wait(weft_comm_context(comm), NULL, WEFT_FOREVER));
+    if (rank > 0) cell[0] = borders[2 * rank - 1];
+    if (rank + 1 < weft_comm_size(comm)) cell[count + 1] = borders[2 * rank + 2];
 }
 
 /* Exchange the borders of COUNT cells at CELL[1].  The ends of the rod are kept at 0. */
@@ -59,7 +74,7 @@ static void *allocate(weft_context *ctx, int64_t cells)
 }
 
 /* Let the heat of ROD, this rank's part, flow. */
-static void run(weft_comm *comm, weft_tensor *rod)
+static void run(weft_comm *comm, weft_tensor *rod, bool by_messages)
 {
     weft_context *ctx = weft_tensor_context(rod);
     int64_t count = weft_tensor_shard(rod)->elements;
@@ -70,7 +85,10 @@ static void run(weft_comm *comm, weft_tensor *rod)
     for (int step = 0; step < STEPS; step++) {
         double *last = now;
 
-        exchange(comm, now, count);
+        if (by_messages)
+            exchange(comm, now, count);
+        else
+            exchange_with_all(comm, now, count);
         flow(count, now, next);
         now = next;
         next = last;
@@ -94,23 +112,27 @@ static int count_wrong(const double *start, const double *end)
     return wrong;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     static double start[CELLS], end[CELLS];
     weft_tensor *rod, *whole;
     weft_context *ctx;
     weft_mesh *mesh;
     weft_spec *spec;
+    bool by_messages;
     int wrong = 0;
 
     MUST(weft_init(NULL, &ctx));
+    by_messages =
+        !(argc > 1 && strcmp(argv[1], "all") == 0) && weft_comm_has_messages(weft_world(ctx));
+    if (weft_size(ctx) > CELLS) return EXIT_FAILURE;
     MUST(weft_mesh_parse_for("x=*", weft_size(ctx), &mesh));
     MUST(weft_spec_parse_placements(mesh, WEFT_DTYPE_F64, 1, (const int64_t[]){CELLS}, "S(0)",
                                     &spec));
     for (int i = 0; i < CELLS; i++)
         start[i] = i % 97;
     MUST(weft_tensor_from_full(ctx, spec, start, NULL, NULL, &rod));
-    run(weft_world(ctx), rod);
+    run(weft_world(ctx), rod, by_messages);
     MUST(weft_tensor_full(rod, 0, NULL, NULL, &whole)); /* rank 0 gets all of it */
     if (weft_rank(ctx) == 0) {
         MUST(weft_tensor_to_host(whole, end, sizeof end, NULL));
