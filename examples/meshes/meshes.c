@@ -94,6 +94,19 @@ static void print_batch(const weft_mesh *data)
     weft_spec_release(&batch);
 }
 
+/* The mesh of the ranks of DATA in which as many of them share shards of parameters as have room on
+ * one host beside the SHARING ranks that share matrices.  The caller releases it. */
+static weft_mesh *keep_shards_on_a_host(const weft_mesh *data, int sharing)
+{
+    static const char *const names[] = {"dp", "fsdp"};
+    int shards = weft_mesh_devices_per_host(data) / sharing;
+    const int32_t sizes[] = {weft_mesh_axis_size(data, 0) / shards, shards};
+    weft_mesh *made;
+
+    MUST(weft_mesh_unflatten(data, 0, 2, sizes, names, &made));
+    return made;
+}
+
 int main(void)
 {
     static const char *const names[] = {"pp", "dp", "fsdp", "tp"};
@@ -101,18 +114,23 @@ int main(void)
     const int rank = 21;
     weft_mesh_options options = {
         .struct_size = sizeof options, .names = names, .devices_per_host = 8};
-    weft_mesh *job, *stage, *data, *across, *line;
+    weft_mesh *job, *stage, *data, *across, *line, *again;
+    bool is_stage;
 
     MUST(weft_mesh_create(4, sizes, &options, &job));
     MUST(weft_mesh_slice(job, "dp,fsdp,tp", rank, &stage));   /* the ranks of this rank's stage */
     MUST(weft_mesh_flatten(stage, "dp,fsdp", "data", &data)); /* batches are split along "data" */
     MUST(weft_mesh_slice(job, "pp", rank, &line));            /* its neighbours in the pipeline */
     MUST(weft_mesh_concatenate(job, line, stage, &across));   /* both again, as one mesh */
+    again = keep_shards_on_a_host(data, sizes[3]);
+    is_stage = weft_mesh_hash(again) == weft_mesh_hash(stage); /* ranks and axes are the same */
 
     print_mesh("the job", job);
     print_mesh("the stage of rank 21", stage);
     print_mesh("batches are split along", data);
     print_mesh("its neighbours", line);
+    print_mesh("shards within a host", again);
+    printf("%-28s %s\n", "these are the stage's axes", is_stage ? "yes" : "no");
     printf("%-28s %d\n", "hosts of the job", weft_mesh_hosts(job));
     printf("%-28s %d\n", "the host of rank 21", weft_mesh_host_of(job, rank));
     for (int axis = 0; axis < weft_mesh_axes(job); axis++)
@@ -121,9 +139,10 @@ int main(void)
     print_counts(stage);
     print_batch(data);
     if (weft_mesh_size(across) != weft_mesh_size(job) || hosts_along(job, "tp", rank) != 1 ||
-        hosts_along(job, "fsdp", rank) != 1)
+        hosts_along(job, "fsdp", rank) != 1 || !is_stage)
         return EXIT_FAILURE;
 
+    weft_mesh_release(&again);
     weft_mesh_release(&across);
     weft_mesh_release(&line);
     weft_mesh_release(&data);
