@@ -3,8 +3,9 @@
  *     ./embed
  *
  * The engine starts a thread for each of its devices.  Each thread is a rank of one job.  Lines of
- * weft go to the engine's log.  A sum over all ranks is posted to a stream, in bf16 if the backend
- * adds such numbers itself, and the loop of events looks now and then whether it is there. */
+ * weft go to the engine's log.  The devices share the host's processors.  A sum over all ranks is
+ * posted to a stream, in bf16 if the backend adds such numbers itself, and the loop of events looks
+ * now and then whether it is there. */
 #include <weft/log.h>
 #include <weft/trace.h>
 #include <weft/weft.h>
@@ -13,6 +14,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 enum { DEVICES = 3, COUNT = 1 << 16, ONE = 0x3f80 /* 1 in bf16 */, THREE = 0x4040 };
 
@@ -33,6 +35,7 @@ struct device {
     struct engine *engine;
     pthread_t thread;
     int number;
+    long processors; /* for its own threads */
     long events;
     float sum;
 };
@@ -80,6 +83,14 @@ static float add_up(weft_context *ctx, void *memory, weft_stream *stream, long *
     return is_narrow ? (narrow[COUNT - 1] == THREE ? 3 : 0) : wide[COUNT - 1];
 }
 
+/* The share of a rank in the processors of its host. */
+static long share_of_processors(const weft_context *ctx)
+{
+    long share = sysconf(_SC_NPROCESSORS_ONLN) / weft_local_size(ctx);
+
+    return share > 1 ? share : 1;
+}
+
 static void *run_device(void *argument)
 {
     struct device *device = argument;
@@ -90,6 +101,7 @@ static void *run_device(void *argument)
     void *memory;
 
     MUST(weft_init(&options, &ctx));
+    device->processors = share_of_processors(ctx);
     MUST(weft_alloc(ctx, COUNT * sizeof(float), WEFT_MEMORY_PINNED, &memory));
     MUST(weft_stream_create(ctx, &stream));
     MUST(weft_stream_set_name(ctx, stream, "sums")); /* in messages, dumps and traces */
@@ -121,7 +133,8 @@ int main(void)
     weft_threads_release(&engine.threads);
     weft_log_set_level(before);
     weft_log_to(NULL, NULL);
-    printf("the sum is %s on all devices; weft logged %s\n", is_right ? "right" : "wrong",
+    printf("the sum is %s on all devices, of %ld processors each; weft logged %s\n",
+           is_right ? "right" : "wrong", devices[0].processors,
            atomic_load(&engine.lines) > 0 ? "to the engine" : "nothing");
     return is_right && atomic_load(&engine.lines) > 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
