@@ -4,7 +4,8 @@
  *
  * Ranks are threads of this process, as in the test of a program.  All of them sum numbers in a
  * team.  In the third step the device of rank 2 fails.  It aborts the team's communicator, so that
- * no rank waits for it.  The others get the error, form a team without it, and repeat the step. */
+ * no rank waits for it.  The others get the error, form a team without it, and repeat the step.  At
+ * the end the first rank of the team says who is in it. */
 #include <weft/weft.h>
 
 #include <stdatomic.h>
@@ -23,6 +24,7 @@ enum { RANKS = 4, STEPS = 5, FAILS_AT = 3, FAILS = 2 };
 struct job {
     atomic_int right;     /* sums that were as expected */
     char report[1 << 14]; /* of rank 0, about all ranks, when the team had failed */
+    char members[64];     /* of the last team */
 };
 
 /* The sum of the numbers of TEAM's ranks; each gives its rank in the job plus 1. */
@@ -61,6 +63,16 @@ static int expected(const weft_comm *team)
     return sum;
 }
 
+/* Write the name of TEAM and the ranks of the job that are in it: "team#12: 0 1 3". */
+static void describe(const weft_comm *team, char *text, size_t size)
+{
+    int length = snprintf(text, size, "%s:", weft_comm_name(team));
+
+    for (int r = 0; r < weft_comm_size(team); r++)
+        length +=
+            snprintf(text + length, size - (size_t)length, " %d", weft_comm_world_rank(team, r));
+}
+
 static weft_status run_rank(void *user)
 {
     struct job *job = user;
@@ -85,6 +97,8 @@ static weft_status run_rank(void *user)
             if (sum == expected(team)) atomic_fetch_add(&job->right, 1);
         }
     }
+    if (team != NULL && weft_comm_rank(team) == 0)
+        describe(team, job->members, sizeof job->members);
     weft_comm_release(&team);
     weft_context_release(&ctx);
     return WEFT_OK;
@@ -99,7 +113,9 @@ int main(void)
         fprintf(stderr, "%s\n", weft_last_error());
         return EXIT_FAILURE;
     }
-    printf("%s\n%d of %d sums are right\n", job.report, atomic_load(&job.right), wanted);
-    return atomic_load(&job.right) == wanted && strstr(job.report, "team") != NULL ? EXIT_SUCCESS
-                                                                                   : EXIT_FAILURE;
+    printf("%s\n%d of %d sums are right; the last ranks of %s\n", job.report,
+           atomic_load(&job.right), wanted, job.members);
+    if (strstr(job.report, "team") == NULL || strstr(job.members, ": 0 1 3") == NULL)
+        return EXIT_FAILURE;
+    return atomic_load(&job.right) == wanted ? EXIT_SUCCESS : EXIT_FAILURE;
 }
