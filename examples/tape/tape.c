@@ -278,7 +278,7 @@ static weft_tensor *train(bool split)
     static const weft_op_attr classes = {.name = "dim", .kind = WEFT_ATTR_INT, .integer = 1};
     static const weft_op_attr rate = {.name = "alpha", .kind = WEFT_ATTR_REAL, .real = -0.5};
     weft_style column = {.struct_size = sizeof column, .kind = WEFT_STYLE_COLUMN};
-    weft_spec *x_spec, *whole, *layouts[WEFT_STYLE_LAYOUTS];
+    weft_spec *x_spec, *whole, *of_gradient, *layouts[WEFT_STYLE_LAYOUTS];
     weft_tensor *x, *w;
 
     MUST(weft_spec_parse(mesh, split ? "f32[8,16] S(1)" : "f32[8,16] R", &x_spec));
@@ -286,6 +286,7 @@ static weft_tensor *train(bool split)
     MUST(weft_style_layouts(&column, WEFT_STYLE_WEIGHT, whole, 0, layouts));
     x = normal(x_spec, 1);
     w = normal(split ? layouts[WEFT_STYLE_TO] : whole, 2);
+    MUST(weft_spec_gradient(weft_tensor_spec(w), &of_gradient)); /* as the optimizer wants it */
     for (int step = 0; step < STEPS; step++) {
         struct tape tape = {.count = 0};
         weft_tensor *z = apply(&tape, "round_blocks", &block, x, NULL);
@@ -297,7 +298,7 @@ static weft_tensor *train(bool split)
         target = normal(weft_tensor_spec(y), 3);
         g = apply_alone("sub", NULL, y, target);
         run_back(&tape, g, w, &dw);
-        move(&dw, weft_tensor_spec(w));
+        move(&dw, of_gradient);
         same = apply_alone("add_", &rate, w, dw);
         end_tape(&tape);
         for (weft_tensor **t = (weft_tensor *[]){z, a, y, target, g, dw, same, NULL}; *t != NULL;
@@ -307,6 +308,7 @@ static weft_tensor *train(bool split)
     weft_tensor_release(&x);
     weft_spec_release(&x_spec);
     weft_spec_release(&whole);
+    weft_spec_release(&of_gradient);
     for (int i = 0; i < WEFT_STYLE_LAYOUTS; i++)
         weft_spec_release(&layouts[i]);
     return w;
