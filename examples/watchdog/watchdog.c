@@ -3,10 +3,11 @@
  *     weft run -n 3 ./watchdog [FOLDER [SECONDS]]
  *
  * In step 3 the loader of rank 1 waits for data that never come, and the other ranks wait for rank
- * 1.  A thread of each rank watches.  When no step ends for SECONDS (5), or when another rank has
- * stopped the job, it prints the rank's recent operations, dumps the recorder to FOLDER/hang.RANK
- * and FOLDER/hang-RANK.json, and aborts the context.  Every rank then ends in its own way, also the
- * one that waits outside of weft, where no time limit of weft ends the wait. */
+ * 1.  A thread of each rank watches.  When no step ends for SECONDS (5, or half of weft's time
+ * limit if that is less), or when another rank has stopped the job, it prints the rank's recent
+ * operations, dumps the recorder to FOLDER/hang.RANK and FOLDER/hang-RANK.json, and aborts the
+ * context.  Every rank then ends in its own way, also the one that waits outside of weft, where no
+ * time limit of weft ends the wait. */
 #include <weft/trace.h>
 #include <weft/weft.h>
 
@@ -27,7 +28,7 @@ enum { STEPS = 10, HANGS_IN = 3, HANGS = 1, COUNT = 1000, RECENT = 4, TICK_MS = 
 struct watchdog {
     weft_context *ctx;
     const char *folder;
-    int seconds;
+    double seconds;
     pthread_t thread;
     atomic_int steps;   /* that have ended */
     atomic_bool done;   /* all of them */
@@ -120,7 +121,8 @@ static void *watch(void *user)
 
         ticks = steps == seen ? ticks + 1 : 0;
         seen = steps;
-        if (ticks * TICK_MS > dog->seconds * 1000 || weft_comm_async_error(world) != WEFT_OK) {
+        if (ticks * TICK_MS > (int)(dog->seconds * 1000) ||
+            weft_comm_async_error(world) != WEFT_OK) {
             bark(dog);
             break;
         }
@@ -180,12 +182,20 @@ static weft_status run_steps(struct watchdog *dog)
     return WEFT_OK;
 }
 
+/* The watchdog is to bark before a wait of weft ends by itself. */
+static double default_seconds(const weft_comm *world)
+{
+    int64_t limit = weft_comm_timeout(world);
+
+    return limit == WEFT_FOREVER || limit > 10000000000 ? 5 : (double)limit / 2e9;
+}
+
 int main(int argc, char **argv)
 {
-    struct watchdog dog = {.folder = argc > 1 ? argv[1] : ".",
-                           .seconds = argc > 2 ? atoi(argv[2]) : 5};
+    struct watchdog dog = {.folder = argc > 1 ? argv[1] : "."};
     weft_status status = weft_init(NULL, &dog.ctx);
 
+    dog.seconds = argc > 2 ? atof(argv[2]) : default_seconds(weft_world(dog.ctx));
     if (status == WEFT_OK) status = begin_watch(&dog);
     if (status != WEFT_OK) {
         fprintf(stderr, "%s\n", weft_last_error());
