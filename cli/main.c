@@ -75,8 +75,8 @@ static int unknown_topic(const char *name)
 
 static void print_topic(const struct help_topic *topic)
 {
-    printf("%s - %s\n\n%s\nmanual: docs/%s\n", topic->name, topic->summary, topic->text,
-           topic->page);
+    printf("%s - %s\n\n%s\n", topic->name, topic->summary, topic->text);
+    cli_print_pages(stdout, &topic->page, 1);
 }
 
 static bool asks_for_help(const char *word)

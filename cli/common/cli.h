@@ -124,6 +124,8 @@ int cli_fail_argument(const struct cli_command *command, const char *word);
 
 /* Print the pages of the manual about COMMAND. */
 void cli_print_page(FILE *file, const struct cli_command *command);
+/* pages.c: print the names of COUNT pages: where they are installed, or else in the sources. */
+void cli_print_pages(FILE *file, const char *const *pages, size_t count);
 
 /* Value of option NAME, or NULL. */
 const char *cli_value(const struct cli_command *command, const struct cli_args *args,

@@ -15,9 +15,8 @@ static void print_usage(FILE *file, const struct cli_command *command)
 
 void cli_print_page(FILE *file, const struct cli_command *command)
 {
-    fprintf(file, "manual: docs/cli.md");
-    if (command->page != NULL) fprintf(file, ", docs/%s", command->page);
-    fprintf(file, "\n");
+    cli_print_pages(file, (const char *const[]){"cli.md", command->page},
+                    command->page != NULL ? 2 : 1);
 }
 
 static void print_help(const struct cli_command *command)

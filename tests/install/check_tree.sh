@@ -31,6 +31,15 @@ dead = [f"{page}: {link}" for page, link in links if "://" not in link and not (
 if dead or not any("include/weft/" in link for _, link in links):
     sys.exit("\n".join(dead) or "no document links to a header")
 PYTHON
+echo "-- help names the installed pages"
+for help in 'status --help' 'help spec' 'bench --help'; do
+    read -r -a words <<<"$help"
+    page=$("$tree/bin/weft" "${words[@]}" | sed -n 's/^manual: //p')
+    if [[ $page != "$(realpath "$tree/share/doc/weft/docs")"/* || ! -s ${page%%,*} ]]; then
+        echo "weft $help names $page"
+        exit 1
+    fi
+done
 
 pc=$(find "$tree" -name weft.pc)
 libdir=$(dirname "$(dirname "$pc")")
