@@ -31,7 +31,7 @@ static void flow(int64_t count, const double *now, double *next)
         next[i] = now[i] + 0.25 * (now[i - 1] - 2 * now[i] + now[i + 1]);
 }
 
-/* The same by a collective: all ranks get the outermost cells of all. */
+/* Exchange the borders of COUNT cells at CELL[1]: all ranks get the outermost cells of all. */
 static void exchange_with_all(weft_comm *comm, double *cell, int64_t count)
 {
     double borders[2 * CELLS]; /* every rank has a cell */
@@ -44,7 +44,7 @@ static void exchange_with_all(weft_comm *comm, double *cell, int64_t count)
     if (rank + 1 < weft_comm_size(comm)) cell[count + 1] = borders[2 * rank + 2];
 }
 
-/* Exchange the borders of COUNT cells at CELL[1].  The ends of the rod are kept at 0. */
+/* The same by messages between neighbours.  The ends of the rod are kept at 0. */
 static void exchange(weft_comm *comm, double *cell, int64_t count)
 {
     const enum weft_dtype dtype = WEFT_DTYPE_F64;

@@ -34,7 +34,7 @@ typedef struct ema_options {
 WEFT_NODISCARD weft_status ema_create(weft_context *context, size_t count,
                                       weft_tensor *const *parameters, const ema_options *options,
                                       weft_stream *stream, ema **out);
-/* The newest averages of CONTEXT that are not released; NULL: there are none. */
+/* The newest averages of CONTEXT; NULL: there are none, or all were released.  Borrowed. */
 ema *ema_find(weft_context *context);
 /* Accepts NULL and a pointer to NULL.  Waits for a save.  Snapshots are released before. */
 void ema_release(ema **averages);
@@ -46,7 +46,7 @@ WEFT_NODISCARD weft_status ema_update(ema *averages, weft_stream *stream);
 /* Average INDEX, f32; borrowed.  Calls with it are refused while the averages rest.  NULL: there is
  * no such average. */
 weft_tensor *ema_average(ema *averages, size_t index);
-/* Let the averages rest in host memory: they have no device memory until the next other call. */
+/* Let the averages rest in host memory.  The next call that needs them gives them device memory. */
 WEFT_NODISCARD weft_status ema_rest(ema *averages, weft_stream *stream);
 
 /* Post a copy of average INDEX in the dtype and layout of its parameter.  Later updates do not
