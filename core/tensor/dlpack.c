@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { MAJOR = 1, MINOR = 1 };
+enum { MAJOR = 1, MINOR = 1, MINORS = 256 };
 
 /* DLDataTypeCode */
 enum { INT = 0, UINT = 1, FLOAT = 2, BFLOAT = 4, COMPLEX = 5, BOOL = 6, E4M3FN = 10, E5M2 = 12 };
@@ -196,8 +196,12 @@ static void release_unversioned(void *user, void *memory)
 static weft_status check_dtype(const weft_dl_dtype *dtype, uint32_t wanted)
 {
     const weft_dl_dtype *want = &dtypes[wanted];
+    enum weft_dtype known;
 
     if (dtype->code == want->code && dtype->bits == want->bits && dtype->lanes == 1) return WEFT_OK;
+    if (weft_dtype_from_dlpack(*dtype, &known) == WEFT_OK)
+        return wf_fail(WEFT_ERR_INVALID, "the DLPack tensor has dtype %s, but the spec has %s",
+                       weft_dtype_name(known), weft_dtype_name((enum weft_dtype)wanted));
     return wf_fail(WEFT_ERR_INVALID,
                    "the DLPack tensor has dtype code %u with %u bits and %u lanes, but %s has code "
                    "%u with %u bits and 1 lane",
@@ -282,7 +286,15 @@ static weft_status import_unversioned(weft_context *context, const weft_spec *sp
 {
     weft_tensor_options wrapping = {
         .name = options->name, .release = release_unversioned, .user = managed};
+    uint64_t start;
 
+    /* A versioned struct begins with its version, which no data is at. */
+    memcpy(&start, managed, sizeof start);
+    if ((uint32_t)start == MAJOR && start >> 32 < MINORS)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "%s: weft_dlpack_options.unversioned is set, but the tensor begins with "
+                       "version %d.%d: it is a weft_dl_versioned",
+                       function, MAJOR, (int)(start >> 32));
     return import(context, spec, &managed->tensor, false, &wrapping, options, function, out);
 }
 

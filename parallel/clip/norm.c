@@ -6,6 +6,7 @@
 #include "clip.h"
 
 #include <math.h>
+#include <string.h>
 
 /* Tensors that the same axes of one mesh split. */
 struct bucket {
@@ -114,6 +115,17 @@ static weft_status copy_sums(const struct clipping *c, bool back)
     return WEFT_OK;
 }
 
+/* The text of a move does not name the function that made it, which the program has not called. */
+static weft_status reword(weft_status status)
+{
+    static const char made_by[] = "weft_tensors_move_into: ";
+    const char *text = weft_last_error();
+    size_t length = sizeof made_by - 1;
+
+    if (status == WEFT_OK || strncmp(text, made_by, length) != 0) return status;
+    return wf_fail_reword(status, "%s", text + length);
+}
+
 /* Reduce the sums of all ranks. */
 static weft_status reduce_sums(struct clipping *c)
 {
@@ -133,8 +145,8 @@ static weft_status reduce_sums(struct clipping *c)
     }
     if (status == WEFT_OK) status = copy_sums(c, false);
     if (status == WEFT_OK)
-        status = weft_tensors_move_into(c->bucket_count, scalars, scalars + c->bucket_count, NULL,
-                                        c->stream, NULL);
+        status = reword(weft_tensors_move_into(c->bucket_count, scalars, scalars + c->bucket_count,
+                                               NULL, c->stream, NULL));
     if (status == WEFT_OK) status = copy_sums(c, true);
     weft_mesh_release(&all);
     wf_free(scalars);

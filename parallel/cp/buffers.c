@@ -111,12 +111,14 @@ static weft_status check_shapes(const weft_cp *cp, const struct request *r,
     if (r->dim < 0 || r->dim >= whole->dims)
         return wf_fail(WEFT_ERR_INVALID, "%s: dim is %d, but the buffer has %d dimension%s",
                        r->function, r->dim, whole->dims, whole->dims == 1 ? "" : "s");
-    if (whole->dtype != part->dtype || whole->dims != part->dims)
+    if (whole->dtype != part->dtype)
         return wf_fail(WEFT_ERR_INVALID,
-                       "%s: source and target have the dtypes %s and %s, and %d and %d dimensions; "
-                       "they must be the same",
-                       r->function, weft_dtype_name(r->held[0].dtype),
-                       weft_dtype_name(r->held[1].dtype), r->held[0].dims, r->held[1].dims);
+                       "%s: source has dtype %s and target %s; they must be the same", r->function,
+                       weft_dtype_name(r->held[0].dtype), weft_dtype_name(r->held[1].dtype));
+    if (whole->dims != part->dims)
+        return wf_fail(
+            WEFT_ERR_INVALID, "%s: source has %d dimension%s and target %d; they must be the same",
+            r->function, r->held[0].dims, r->held[0].dims == 1 ? "" : "s", r->held[1].dims);
     if (whole->shape[r->dim] != cp->plan->length || part->shape[r->dim] != mine)
         return wf_fail(WEFT_ERR_INVALID,
                        "%s: in dimension %d the whole buffer has size %lld and the part %lld, but "

@@ -34,6 +34,12 @@ TEST_ON_RANKS(2, a_stage_that_fails_leaves_no_memory)
     WF_TRY(weft_memory_get(context, &after));
     HOLDS(after.bytes == before.bytes);
     weft_comm_release(&options.stages);
+    WF_TRY(weft_barrier(weft_world(context), NULL));
+    WF_TRY(weft_context_wait(context, NULL, WEFT_FOREVER));
+    weft_comm_abort(weft_world(context));
+    FAILS(weft_clip_gradient_norm(context, 1, &tensor, 1, NULL, NULL, NULL, NULL), WEFT_ERR_ABORTED,
+          "weft_clip_gradient_norm: ");
+    HOLDS(strstr(weft_last_error(), "weft_tensors_move_into") == NULL);
     weft_tensor_release(&tensor);
     return WEFT_OK;
 }

@@ -75,6 +75,7 @@ static weft_status refuse_staging(struct rank *r)
 static weft_status call_buffers(struct rank *r)
 {
     enum { PART = LENGTH / RANKS };
+    weft_tensor *whole, *half;
 
     EXPECT(refused(copy_rows(r, false, LENGTH + 1, PART, 0, r->q, r->k), WEFT_ERR_INVALID,
                    "size 25 and the part 8, but the sequence of the plan has length 24"));
@@ -85,7 +86,14 @@ static weft_status call_buffers(struct rank *r)
     EXPECT(refused(weft_cp_restore(r->cp, NULL, 0, r->tensors.q, NULL, NULL, NULL),
                    WEFT_ERR_INVALID, "source is NULL"));
     EXPECT(refused(weft_cp_shard(r->cp, r->tensors.q, 0, r->tensors.lse, NULL, NULL, NULL),
-                   WEFT_ERR_INVALID, "4 and 3 dimensions"));
+                   WEFT_ERR_INVALID, "source has 4 dimensions and target 3"));
+    whole = local_rows(r->ctx, WEFT_DTYPE_F32, LENGTH, 2, r->q);
+    half = local_rows(r->ctx, WEFT_DTYPE_F16, PART, 2, r->k);
+    EXPECT(whole != NULL && half != NULL);
+    EXPECT(refused(weft_cp_shard(r->cp, whole, 0, half, NULL, NULL, NULL), WEFT_ERR_INVALID,
+                   "weft_cp_shard: source has dtype f32 and target f16; they must be the same"));
+    weft_tensor_release(&whole);
+    weft_tensor_release(&half);
     return WEFT_OK;
 }
 

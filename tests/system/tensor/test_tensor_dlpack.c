@@ -184,6 +184,8 @@ TEST(read_only_memory_is_not_written)
 
     begin("f32[2,3] R");
     REFUSED(weft_tensor_from_dlpack(context, rows, &managed, NULL, &tensor), "stride 0");
+    REFUSED(weft_tensor_from_dlpack(context, rows, &managed, &unversioned, &tensor),
+            "weft_dlpack_options.unversioned is set, but the tensor begins with version 1.3");
     managed.flags = WEFT_DL_READ_ONLY;
     ck_assert_int_eq(weft_tensor_from_dlpack(context, rows, &managed, NULL, &tensor), WEFT_OK);
     ck_assert_int_eq(weft_tensor_transpose(tensor, 0, 1, &view), WEFT_OK);
@@ -229,7 +231,10 @@ TEST(what_does_not_fit_is_refused)
     REFUSED(weft_tensor_from_dlpack(context, rows, &bad, NULL, &tensor), "device type 99");
     bad = good;
     bad.tensor.dtype = (weft_dl_dtype){4, 16, 1};
-    REFUSED(weft_tensor_from_dlpack(context, rows, &bad, NULL, &tensor), "code 4 with 16 bits");
+    REFUSED(weft_tensor_from_dlpack(context, rows, &bad, NULL, &tensor),
+            "the DLPack tensor has dtype bf16, but the spec has f32");
+    bad.tensor.dtype = (weft_dl_dtype){4, 24, 1};
+    REFUSED(weft_tensor_from_dlpack(context, rows, &bad, NULL, &tensor), "code 4 with 24 bits");
     bad.tensor.dtype = (weft_dl_dtype){2, 32, 4};
     REFUSED(weft_tensor_from_dlpack(context, rows, &bad, NULL, &tensor), "4 lanes, but f32");
     bad = good;
