@@ -34,6 +34,35 @@ def summary(text):
     return first or "property"
 
 
+def structs(one, api):
+    """The names of the structs that the function ONE takes or writes, in the order of its arguments."""
+    words = (word for argument in one["arguments"] for word in re.findall(r"\bweft_\w+", argument["type"]))
+    return list(dict.fromkeys(word for word in words if word in api["structs"]))
+
+
+def meaning(struct, field, api):
+    """The comment of a field; "as in weft_load_options" becomes what that says."""
+    text = contract.MARK.sub("", field["text"]).strip()
+    other = re.match(r"as in (weft_\w+)(.*)", text, re.S)
+    for same in api["structs"].get(other.group(1), {"fields": []})["fields"] if other else []:
+        if other.group(1) != struct and same["name"] == field["name"] and same["text"]:
+            said = meaning(other.group(1), same, api)
+            return said if said.endswith(other.group(2)) else said + other.group(2)
+    if field["name"] == "struct_size" and not text:
+        return f"sizeof({struct})"
+    return text
+
+
+def described(struct, api):
+    """The section about a struct."""
+    one = api["structs"][struct]
+    made = [f".SH STRUCT {struct.upper()}"] + ([body(one["text"])] if one["text"] else [])
+    for field in one["fields"]:
+        made += [".TP", f".B {escaped(contract.declared(field['type'], field['name']))}",
+                 escaped(" ".join(meaning(struct, field, api).split())) or r"\&"]
+    return made
+
+
 def page(name, api, examples):
     one = api["functions"][name]
     text, errors = contract.split(one["text"])
@@ -51,6 +80,8 @@ def page(name, api, examples):
         made += [".SH ERRORS"]
         for names, said in errors:
             made += [".TP", f".B {names}", body(said).replace(".PP", ".IP")]
+    for struct in structs(one, api):
+        made += described(struct, api)
     for other, said in contract.quoted(name, api):
         made += [f".SH CONTRACT OF {other.upper()}", body(said)]
     made += [".SH ATTRIBUTES", f"Library: {escaped(one['library'])}.", f"Tier: {escaped(contract.tier(one))}.",

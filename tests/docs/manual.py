@@ -35,6 +35,14 @@ for name, one in api["functions"].items():
     text = page.read_text(encoding="utf-8").replace("\\-", "-") if page.exists() else ""
     missing = [word for word in (f"{name}(", f"weft/{one['header']}", f"-l{one['library']}", ".SH NAME") if word not in text]
     problems += [f"{name}.3 lacks {', '.join(missing)}"] if missing else []
+    # Fields of structs that it takes: their types, and what they say.
+    for struct in {word for argument in one["arguments"] for word in re.findall(r"\bweft_\w+", argument["type"])} & set(api["structs"]):
+        fields = [field["name"] for field in api["structs"][struct]["fields"]
+                  if not re.search(rf"^\.B .*\b{field['name']}\b", text, re.M)]
+        problems += [f"{name}.3 lacks {', '.join(fields)} of {struct}"] if fields else []
+text = (man / "weft_save.3").read_text(encoding="utf-8")
+problems += [f"weft_save.3 lacks {word}" for word in (".SH STRUCT WEFT_SAVE_OPTIONS", "replace a checkpoint at the path", "0 is 5,000,000,000")
+             if word not in text]
 others = {path.stem for path in man.glob("*.3")} - set(api["functions"])
 problems += [f"{name}.3 is of no function" for name in sorted(others)]
 if shutil.which("groff"):
