@@ -9,6 +9,7 @@
  * interleave. */
 #include "bound.h"
 
+#include "base/range.h"
 #include "comm/check.h"
 
 #include <stdio.h>
@@ -138,11 +139,9 @@ static weft_status check_size(const struct question *q, const struct side *side)
 
 static bool sides_overlap(const struct side *a, const struct side *b)
 {
-    uintptr_t x = (uintptr_t)a->memory, y = (uintptr_t)b->memory;
-
     if (a->extent->bytes == 0 || b->extent->bytes == 0) return false;
-    if (a->extent->strided || b->extent->strided) return x == y;
-    return x < y + b->extent->bytes && y < x + a->extent->bytes;
+    if (a->extent->strided || b->extent->strided) return a->memory == b->memory;
+    return wf_ranges_overlap(a->memory, a->extent->bytes, b->memory, b->extent->bytes);
 }
 
 static weft_status refuse_overlap(const struct question *q, const struct side *a,

@@ -3,6 +3,8 @@
 #include "carrier.h"
 #include "kept.h"
 
+#include "base/range.h"
+
 #include <string.h>
 
 static const void *const *sources_of(const weft_move_item *item)
@@ -15,13 +17,6 @@ static void *const *targets_of(const weft_move_item *item)
     return item->target;
 }
 
-static bool overlap(const void *a, uint64_t a_bytes, const void *b, uint64_t b_bytes)
-{
-    uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
-
-    return a_bytes > 0 && b_bytes > 0 && x < y + b_bytes && y < x + a_bytes;
-}
-
 /* True if some rank's target overlaps its source. */
 static bool overlaps(const weft_move_item *item)
 {
@@ -31,8 +26,8 @@ static bool overlaps(const weft_move_item *item)
         int32_t rank = weft_mesh_rank_at(from, i), position = wf_mesh_index(to, rank);
 
         if (position >= 0 &&
-            overlap(sources_of(item)[i], weft_spec_shard_bytes(item->from, rank),
-                    targets_of(item)[position], weft_spec_shard_bytes(item->to, rank)))
+            wf_ranges_overlap(sources_of(item)[i], weft_spec_shard_bytes(item->from, rank),
+                              targets_of(item)[position], weft_spec_shard_bytes(item->to, rank)))
             return true;
     }
     return false;
