@@ -67,9 +67,10 @@ static float loss_of(const float *w)
     return loss;
 }
 
-/* Add the mean gradient of SAMPLES samples from FIRST on, of which COUNT are averaged. */
-static void add_gradients(const float *w, int64_t first, int count, float *gradient)
+/* The part of SAMPLES samples from FIRST on in a mean gradient of COUNT samples. */
+static void find_gradient(const float *w, int64_t first, int count, float *gradient)
 {
+    memset(gradient, 0, (size_t)parameters() * sizeof *gradient);
     for (int64_t sample = first; sample < first + SAMPLES; sample++) {
         float error = error_of(w, sample);
 
@@ -164,10 +165,9 @@ static void train_together(weft_comm *world, const struct parts *parts, float *w
     float *moments = zeros(2 * (int)parts->counts[rank]), *part = w + parts->offsets[rank];
 
     for (int step = 1; step <= STEPS; step++) {
-        memset(gradient, 0, (size_t)parameters() * sizeof *gradient);
-        add_gradients(w, first_sample(step, rank, ranks), SAMPLES, gradient);
+        find_gradient(w, first_sample(step, rank, ranks), ranks * SAMPLES, gradient);
         MUST(weft_reduce_scatter_v(world, gradient, own, parts->counts, parts->offsets,
-                                   WEFT_DTYPE_F32, WEFT_REDUCE_AVG, NULL));
+                                   WEFT_DTYPE_F32, WEFT_REDUCE_SUM, NULL));
         MUST(weft_context_wait(weft_comm_context(world), NULL, WEFT_FOREVER));
         update_part(parts, rank, part, own, moments, step);
         MUST(
@@ -178,19 +178,25 @@ static void train_together(weft_comm *world, const struct parts *parts, float *w
     free(moments);
 }
 
-/* The same on one rank, with the samples of RANKS. */
+/* The same on one rank, with the samples of RANKS.  Their gradients are added in the order of the
+ * ranks, as the collective adds them: late steps magnify what rounding changes. */
 static void train_alone(int ranks, float *w)
 {
-    float *gradient = zeros(parameters()), *moments = zeros(2 * parameters());
+    float *gradient = zeros(parameters()), *of_rank = zeros(parameters());
+    float *moments = zeros(2 * parameters());
     struct parts whole = cut(1);
 
     for (int step = 1; step <= STEPS; step++) {
         memset(gradient, 0, (size_t)parameters() * sizeof *gradient);
-        for (int r = 0; r < ranks; r++)
-            add_gradients(w, first_sample(step, r, ranks), ranks * SAMPLES, gradient);
+        for (int r = 0; r < ranks; r++) {
+            find_gradient(w, first_sample(step, r, ranks), ranks * SAMPLES, of_rank);
+            for (int i = 0; i < parameters(); i++)
+                gradient[i] += of_rank[i];
+        }
         update_part(&whole, 0, w, gradient, moments, step);
     }
     free(gradient);
+    free(of_rank);
     free(moments);
 }
 
@@ -227,5 +233,5 @@ int main(void)
     free(together);
     free(alone);
     weft_context_release(&ctx);
-    return after < before / 2 && difference < 1e-3F ? EXIT_SUCCESS : EXIT_FAILURE;
+    return after < before / 2 && difference < 1e-6F ? EXIT_SUCCESS : EXIT_FAILURE;
 }
