@@ -88,6 +88,7 @@ static void add_comm(struct wf_json *json, const struct status_job *job,
     status_add_absent(&absent, comm);
     wf_json_string(json, "absent", absent.data != NULL ? absent.data : "");
     if (absent.failed) json->out->failed = true;
+    wf_json_string(json, "carrier", comm->carrier);
     wf_json_bool(json, "idle", comm->idle);
     wf_text_free(&absent);
     wf_json_begin(json, "groups", '[');

@@ -127,8 +127,11 @@ static weft_status add_comm(struct status_job *job, const weft_recorder_comm_inf
     if (more == NULL) return wf_fail_memory((job->comm_count + 1) * sizeof *more);
     job->comms = more;
     comm = &more[job->comm_count];
-    *comm = (struct status_comm){
-        .number = info->number, .name = info->name, .ranks = info->ranks, .size = info->size};
+    *comm = (struct status_comm){.number = info->number,
+                                 .name = info->name,
+                                 .ranks = info->ranks,
+                                 .carrier = info->carrier,
+                                 .size = info->size};
     comm->positions = wf_calloc((size_t)job->rank_count, sizeof *comm->positions);
     comm->groups = wf_calloc((size_t)job->rank_count, sizeof *comm->groups);
     job->comm_count++;

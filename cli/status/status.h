@@ -60,7 +60,7 @@ struct status_group {
 
 struct status_comm {
     uint64_t number;
-    const char *name, *ranks;
+    const char *name, *ranks, *carrier;
     int32_t size;
     int32_t absent;                    /* ranks whose recorders are not on this host */
     struct status_position *positions; /* in the order of ranks */

@@ -154,7 +154,7 @@ static void add_comm(struct wf_text *out, const struct status_job *job,
         wf_text_add(out, "; no recorder here: ");
         status_add_absent(out, comm);
     }
-    wf_text_add(out, ")\n");
+    wf_text_add(out, ")%s%s\n", comm->carrier[0] != '\0' ? " over " : "", comm->carrier);
     for (int32_t i = 0; i < comm->group_count; i++)
         add_group(out, job, &comm->groups[i]);
 }

@@ -300,6 +300,12 @@ static weft_status make_by_wrap(weft_context *context, const struct wf_comm_requ
     return WEFT_OK;
 }
 
+static uint32_t carrier_text(const weft_comm *comm)
+{
+    if (comm->handle == NULL || !WF_HAS(comm->table, carrier)) return 0;
+    return wf_trace_intern(comm->context->trace, comm->table->carrier(comm->handle));
+}
+
 /* List COMM in its context.  From now on failures of other ranks fail it. */
 static void enlist(weft_comm *comm)
 {
@@ -309,6 +315,7 @@ static void enlist(weft_comm *comm)
     wf_trace_add_comm(context->trace, comm->number, comm->name_text, comm->world_ranks, comm->size,
                       comm->rank);
     wf_trace_set_limit(context->trace, comm->number, comm->timeout_ns);
+    wf_trace_set_carrier(context->trace, comm->number, carrier_text(comm));
     pthread_mutex_lock(&context->lock);
     comm->next = context->comms;
     context->comms = comm;

@@ -61,9 +61,20 @@ void wf_trace_add_comm(struct wf_trace *trace, uint64_t number, uint32_t name, c
         atomic_store(&comm->size, size);
         atomic_store(&comm->failed, WEFT_OK);
         atomic_store(&comm->waits_for, -1);
+        atomic_store(&comm->carrier, 0);
         atomic_store(&comm->number, number);
     }
     pthread_mutex_unlock(&trace->lock);
+}
+
+void wf_trace_set_carrier(struct wf_trace *trace, uint64_t number, uint32_t carrier)
+{
+    struct wf_segment_comm *comm = find_comm(trace, number);
+
+    if (comm == NULL || carrier == 0) return;
+    atomic_store(&comm->carrier, carrier);
+    if (trace->export != NULL)
+        wf_export_comm(trace->export, atomic_load(&comm->name), atomic_load(&comm->ranks), carrier);
 }
 
 void wf_trace_fail_comm(struct wf_trace *trace, uint64_t number, weft_status status,

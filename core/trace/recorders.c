@@ -298,6 +298,7 @@ weft_status weft_recorder_comm_get(const weft_recorder *recorder, size_t index,
         .rank = comm->rank,
         .size = comm->size,
         .failed = comm->failed,
+        .carrier = weft_recorder_text(recorder, comm->carrier),
     };
     status = wf_info_write("weft_recorder_comm_info", &info, sizeof info, out);
     return wf_fail_named(status, "weft_recorder_comm_get");

@@ -58,7 +58,7 @@ uint64_t wf_ticks_convert(struct wf_instant first, struct wf_instant last, uint6
 /* ---- segment.c ---- */
 
 #define WF_SEGMENT_MAGIC   "weftring"
-#define WF_SEGMENT_VERSION 1u
+#define WF_SEGMENT_VERSION 2u
 #define WF_SEGMENT_COMMS   256
 #define WF_TEXT_BYTES      65536
 #define WF_RECORDS_MOST    65536
@@ -73,6 +73,8 @@ struct wf_segment_comm {
     _Atomic int32_t rank, size;
     _Atomic int32_t failed;    /* weft_status; WEFT_OK: it has not failed */
     _Atomic int32_t waits_for; /* world rank that it waited for when it failed; -1: not known */
+    _Atomic uint32_t carrier;  /* text; 0: not known */
+    uint32_t reserved;
 };
 
 /* The start of a recorder's memory.  Another process may read it at any time: the fields above
@@ -233,6 +235,9 @@ void wf_trace_add_comm(struct wf_trace *trace, uint64_t number, uint32_t name, c
 void wf_trace_fail_comm(struct wf_trace *trace, uint64_t number, weft_status status,
                         const char *text);
 void wf_trace_remove_comm(struct wf_trace *trace, uint64_t number);
+/* CARRIER, a text, carries the data of the communicator.  A trace states it, with the name and the
+ * ranks. */
+void wf_trace_set_carrier(struct wf_trace *trace, uint64_t number, uint32_t carrier);
 /* The time limit of operations of the communicator, in ns, or WEFT_FOREVER. */
 void wf_trace_set_limit(struct wf_trace *trace, uint64_t number, int64_t limit_ns);
 /* 0: not known. */
@@ -493,6 +498,8 @@ void wf_export_predict(struct wf_export *export, uint64_t plan, uint32_t step, u
 /* At NS of CLOCK_MONOTONIC, the rendezvous server's clock was OFFSET_NS ahead of this rank's, with
  * an error of at most BOUND_NS. */
 void wf_export_clock(struct wf_export *export, uint64_t ns, int64_t offset_ns, uint64_t bound_ns);
+/* A communicator was made: the texts of its name, its ranks and its carrier. */
+void wf_export_comm(struct wf_export *export, uint32_t name, uint32_t ranks, uint32_t carrier);
 /* The name of the stream with number STREAM has changed. */
 void wf_export_name_stream(struct wf_export *export, uint64_t stream);
 /* The stream was released, and has no slices any more. */

@@ -16,7 +16,7 @@
 typedef bool kit_condition(struct kit *kit);
 
 kit_condition kit_when_always, kit_when_comm, kit_when_host_memory, kit_when_peers;
-kit_condition kit_when_ranges, kit_when_costs, kit_when_messages, kit_when_tags,
+kit_condition kit_when_ranges, kit_when_costs, kit_when_carriers, kit_when_messages, kit_when_tags,
     kit_when_unordered_messages;
 kit_condition kit_when_faults, kit_when_faults_in_messages, kit_when_faults_in_processes;
 kit_condition kit_when_windows, kit_when_registration, kit_when_kernels, kit_when_draws,

@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 #include <stdio.h>
+#include <string.h>
 
 #define UNANSWERED 0xff
 
@@ -270,6 +271,32 @@ void kit_claims_carried(struct kit *kit)
                           "messages, pull with a kernel table, nor all_gather of u8");
     }
     kit_end(kit);
+}
+
+static void read_carrier(const weft_comm_table *table, void *comm, char *out, size_t size)
+{
+    const char *text = table->carrier(comm);
+
+    snprintf(out, size, "%.255s", text != NULL ? text : "");
+}
+
+/* The text belongs to the communicator, and does not change. */
+void kit_claims_carrier(struct kit *kit)
+{
+    const weft_comm_table *table = kit->plugin->comm;
+    void *comm = kit_comm(kit, &kit->groups[0]);
+    char first[256], second[256];
+
+    if (comm == NULL) return;
+    read_carrier(table, comm, first, sizeof first);
+    read_carrier(table, comm, second, sizeof second);
+    kit_check(kit, strcmp(first, second) == 0, "the text was \"%s\", and then \"%s\"", first,
+              second);
+}
+
+bool kit_when_carriers(struct kit *kit)
+{
+    return kit->plugin->comm->carrier != NULL;
 }
 
 bool kit_when_costs(struct kit *kit)

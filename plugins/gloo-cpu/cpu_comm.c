@@ -311,7 +311,9 @@ weft_status cpu_comm_commit(void *handle, const weft_blob *addresses, const weft
 
     comm->group.met = true;
     PLUG_TRY(commit(comm, addresses, exchange));
-    return comm->hosts > 1 ? cpu_hosts_open(comm, exchange) : WEFT_OK;
+    if (comm->hosts > 1) return cpu_hosts_open(comm, exchange);
+    if (comm->size > 1) snprintf(comm->carrier, sizeof comm->carrier, "shared memory");
+    return WEFT_OK;
 }
 
 static void end_work(struct cpu_comm *comm, const char *cause)
@@ -370,4 +372,9 @@ weft_status cpu_comm_async_error(void *handle)
     struct cpu_comm *comm = handle;
 
     return cpu_shm_fault(&comm->group);
+}
+
+const char *cpu_comm_carrier(void *handle)
+{
+    return ((const struct cpu_comm *)handle)->carrier;
 }

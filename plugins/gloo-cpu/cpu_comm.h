@@ -43,6 +43,7 @@ struct cpu_comm {
     uint64_t *host_ids;            /* a rank's host id, from the options */
     struct cpu_shm_group group;    /* the ranks of this host */
     char apart[400];               /* why ranks of this host share no memory; empty if they do */
+    char carrier[800];             /* what carries data between the ranks; empty: there is one */
     void *address;                 /* the published address: struct cpu_address */
     struct cpu_hosts *other_hosts; /* NULL with one host */
     /* Collectives are numbered when they are called and run in that order, on whatever stream. */
@@ -78,6 +79,7 @@ weft_status cpu_comm_commit(void *comm, const weft_blob *addresses, const weft_e
 void cpu_comm_destroy(void *comm);
 void cpu_comm_abort(void *comm);
 weft_status cpu_comm_async_error(void *comm);
+const char *cpu_comm_carrier(void *comm);
 
 /* Result of a step of commit on one rank.  Structs that ranks exchange begin with it. */
 struct cpu_outcome {

@@ -49,6 +49,7 @@ static const weft_comm_table comm_table = {
     .pull = cpu_comm_pull,
     .cost = cpu_comm_cost,
     .pull_cast = cpu_comm_pull_cast,
+    .carrier = cpu_comm_carrier,
 };
 
 static const weft_kernel_table kernel_table = {

@@ -101,7 +101,7 @@ static void read_all(const weft_recorder *recorder)
         FUZZ_ASSERT(comm.number != 0);
         for (const char *at = comm.name; *at != '\0'; at++)
             FUZZ_ASSERT((unsigned char)*at >= 0x20 && *at != 0x7f);
-        length += strlen(comm.name) + strlen(comm.ranks);
+        length += strlen(comm.name) + strlen(comm.ranks) + strlen(comm.carrier);
     }
     FUZZ_ASSERT(length < SIZE_MAX);
 }

@@ -60,8 +60,9 @@ typedef struct weft_recorder_comm_info {
     const char *name;
     const char
         *ranks; /* its world ranks, "0-3,8"; a list of more than 2047 bytes ends with ",..." */
-    int32_t rank, size; /* in the communicator */
-    weft_status failed; /* WEFT_OK: it has not failed */
+    int32_t rank, size;  /* in the communicator */
+    weft_status failed;  /* WEFT_OK: it has not failed */
+    const char *carrier; /* what carries its data, and why; "" if the plugin does not tell */
 } weft_recorder_comm_info;
 
 /* Open and read all recorders of this user on this host, at most 4096, in the order of jobs and

@@ -45,7 +45,7 @@ extern "C" {
  * table uses. weft compares the numbers when it loads a plugin. */
 /* fingerprints begin */
 #define WEFT_DEVICE_SIGNATURE UINT64_C(0xdd0e1d14d53a0b4f)
-#define WEFT_COMM_SIGNATURE   UINT64_C(0x45b946b332a68150)
+#define WEFT_COMM_SIGNATURE   UINT64_C(0xaf62b72191400e1a)
 #define WEFT_SYMM_SIGNATURE   UINT64_C(0x37f84e0dfbf3b904)
 #define WEFT_KERNEL_SIGNATURE UINT64_C(0x2adff501bf55501b)
 /* fingerprints end */
@@ -480,6 +480,10 @@ typedef struct weft_comm_table {
      * of args->dtype; each element, or its reduction in that dtype, is converted as cast of the
      * kernel table does. optional: weft calls cast before or after pull. */
     weft_status (*pull_cast)(void *comm, const weft_pull_args *args, uint32_t to);
+    /* What carries data between the ranks of COMM, and why: "UCX 1.13.1 between 2 hosts: all ranks
+     * have it". weft keeps 255 bytes of it. COMM owns the text, which does not change. NULL or ""
+     * if there is nothing to tell. optional: weft names no carrier. [any] */
+    const char *(*carrier)(void *comm);
 } weft_comm_table;
 
 /* ---- symm: memory that every rank of a communicator can address (optional) --- */

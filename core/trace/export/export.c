@@ -162,6 +162,26 @@ void wf_export_clock(struct wf_export *export, uint64_t ns, int64_t offset_ns, u
     wf_export_unlock(export);
 }
 
+void wf_export_comm(struct wf_export *export, uint32_t name, uint32_t ranks, uint32_t carrier)
+{
+    uint32_t texts[3] = {name, ranks, carrier};
+    uint8_t *event, *body, *at;
+
+    wf_export_lock(export);
+    wf_shapes_make_room(export);
+    for (size_t i = 0; i < WF_COUNT(texts); i++)
+        texts[i] =
+            wf_packets_intern(export, WF_INTERN_TEXT, wf_trace_text(export->trace, texts[i]));
+    at = begin_fact(export, "communicator", wf_pace_convert(&export->pace, wf_ticks()), &event,
+                    &body);
+    at = wf_put_text_note(at, WF_NOTE_COMM, texts[0]);
+    at = wf_put_text_note(at, WF_NOTE_RANKS, texts[1]);
+    at = wf_put_text_note(at, WF_NOTE_CARRIER, texts[2]);
+    wf_put_end(event, at);
+    wf_packet_end(export, body, at);
+    wf_export_unlock(export);
+}
+
 void wf_export_time_streams(struct wf_export *export)
 {
     export->device_times = true;

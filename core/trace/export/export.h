@@ -128,7 +128,9 @@ struct wf_shape {
     X(BACKEND, "backend")                                                                          \
     X(OFFSET, "offset ns")                                                                         \
     X(BOUND, "bound ns")                                                                           \
-    X(MISSED, "missed slices")
+    X(MISSED, "missed slices")                                                                     \
+    X(RANKS, "ranks")                                                                              \
+    X(CARRIER, "carrier")
 
 enum wf_annotation {
     WF_NOTE_NONE,
@@ -330,6 +332,8 @@ uint32_t wf_packets_intern(struct wf_export *export, uint32_t field, const char 
 /* ---- shapes.c ---- */
 
 const struct wf_shape *wf_shape_find(struct wf_export *export, const weft_record *record);
+/* The texts of one event can be interned.  Earlier numbers may not be valid any more. */
+void wf_shapes_make_room(struct wf_export *export);
 /* True if SHAPE is that of RECORD. */
 static inline bool wf_shape_is_of(const struct wf_shape *shape, const weft_record *record)
 {

@@ -142,6 +142,11 @@ static void forget_texts(struct wf_export *export)
     wf_packets_restart(export);
 }
 
+void wf_shapes_make_room(struct wf_export *export)
+{
+    if (export->text_count > WF_TEXTS_MOST - TEXTS_OF_EVENT) forget_texts(export);
+}
+
 const struct wf_shape *wf_shape_find(struct wf_export *export, const weft_record *record)
 {
     struct wf_shape_key key = {record->comm,
@@ -166,7 +171,7 @@ const struct wf_shape *wf_shape_find(struct wf_export *export, const weft_record
     hash = wf_hash_mix(hash, (uint64_t)key.step << 16 | (uint64_t)key.operation << 8 | key.flags);
     shape = &export->shapes[hash >> 32 & (WF_SHAPES - 1)];
     if (shape->used && memcmp(&shape->key, &key, sizeof key) == 0) return shape;
-    if (export->text_count > WF_TEXTS_MOST - TEXTS_OF_EVENT) forget_texts(export);
+    wf_shapes_make_room(export);
     shape->key = key;
     shape->used = true;
     encode(export, record, shape);

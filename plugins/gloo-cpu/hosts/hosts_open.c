@@ -197,6 +197,9 @@ static weft_status choose_carrier(struct cpu_comm *comm, const struct card *card
                         sizeof why));
     plug_log(3, "communicator \"%s\": %s serves between hosts: %s", comm->name,
              hosts->carrier->library, why);
+    snprintf(comm->carrier, sizeof comm->carrier, "%s between %d hosts: %s%s%s",
+             hosts->carrier->library, (int)comm->hosts, why, comm->apart[0] != '\0' ? "; " : "",
+             comm->apart);
     return WEFT_OK;
 }
 

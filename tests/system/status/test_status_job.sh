@@ -71,12 +71,12 @@ end 0
 # Parts of a split have one number; each has its own ranks and its own cause.
 begin "$weft" run -n 4 "$rank" split "$folder"
 shows 'rank 3 holds up rank 2: it is behind at #3 of halves#'
-shows '/0 (2 ranks: 0-1)
+shows '/0 (2 ranks: 0-1) over shared memory
     ranks 0-1: all-reduce #3 of 1.0 MiB, finished' "$job" --all
 lacks '/0 (2 ranks: 0-1)' status "$job"
 contains 'idle; --all shows' status "$job"
 json status "$job" --json -- '[c["idle"] for c in it["jobs"][0]["communicators"] if c["name"].startswith("halves")] == [True, False]'
-shows '/1 (2 ranks: 2-3)
+shows '/1 (2 ranks: 2-3) over shared memory
     rank 3, behind at #3: all-reduce #3'
 end 0
 

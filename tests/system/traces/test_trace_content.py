@@ -1,6 +1,7 @@
 """Every slice, flow and counter of a known program is in its traces, and in the merged one."""
 import json
 import os
+import re
 import shutil
 
 import jobs
@@ -21,6 +22,15 @@ def check_facts(trace, rank, ranks):
     end, = [i for i in of_rank(trace, rank, trace.instants) if i.name == "weft trace ends"]
     assert end.notes["missed slices"] == 0, end
     return clocks
+
+
+def check_carriers(trace, rank, ranks, carrier):
+    """Each communicator of the rank, and what carries its data."""
+    comms = [i for i in of_rank(trace, rank, trace.instants) if i.name == "communicator"]
+    assert [c.notes["communicator"].split("#")[0] for c in comms] == ["world", "comm"], comms
+    for comm in comms:
+        assert comm.notes["ranks"] == f"0-{ranks - 1}", comm
+        assert re.fullmatch(carrier, comm.notes["carrier"]), comm
 
 
 def check_host(trace, rank, ranks):
@@ -95,8 +105,9 @@ def check_flows(trace, ranks):
         assert trace.path(receive.track)[0].startswith(f"rank {peer} ("), receive
 
 
-def check_rank(trace, rank, ranks):
+def check_rank(trace, rank, ranks, carrier="shared memory"):
     clocks = check_facts(trace, rank, ranks)
+    check_carriers(trace, rank, ranks, carrier)
     check_host(trace, rank, ranks)
     check_stream(trace, rank)
     check_counters(trace, rank)
@@ -106,6 +117,7 @@ def check_rank(trace, rank, ranks):
 def check_job(name, ranks, hosts=False):
     """The files NAME.RANK of a job, alone and merged."""
     files = [f"{name}.{rank}" for rank in range(ranks)]
+    carrier = f"(UCX|Gloo).* between 2 hosts: (all ranks have it|rank 0 lacks UCX: .*)" if hosts else "shared memory"
     bounds, uuids = [], set()
     for rank, file in enumerate(files):
         trace = pftrace.read(file)
@@ -114,7 +126,7 @@ def check_job(name, ranks, hosts=False):
         assert uuids.isdisjoint(trace.tracks), (uuids, trace.tracks)
         assert {uuid >> 24 for uuid in trace.tracks} == {rank + 1}, trace.tracks
         uuids |= set(trace.tracks)
-        for clock in check_rank(trace, rank, ranks):
+        for clock in check_rank(trace, rank, ranks, carrier):
             offset, bound = clock.notes["offset ns"], clock.notes["bound ns"]
             assert abs(offset) <= bound, clock  # the clocks are the same
             assert hosts or bound == 0, clock
@@ -126,7 +138,7 @@ def check_job(name, ranks, hosts=False):
     assert len(trace.clocks) == 1
     assert set(trace.tracks) == uuids, trace.tracks
     for rank in range(ranks):
-        check_rank(trace, rank, ranks)
+        check_rank(trace, rank, ranks, carrier)
     check_flows(trace, ranks)
     stated, = [i.notes["bound ns"] for i in trace.instants if i.name == "weft merge"]
     assert stated <= 2 * max(bounds), (stated, bounds)

@@ -21,6 +21,10 @@ TEST(a_communicator_is_listed_until_it_ends)
     ck_assert_str_eq(wf_trace_text(trace, comm->ranks), "0-2,5,7-8");
     ck_assert(comm->rank == 3 && comm->size == 6 && comm->failed == WEFT_OK);
     ck_assert_int_eq(comm->waits_for, -1);
+    ck_assert_uint_eq(comm->carrier, 0);
+    wf_trace_set_carrier(trace, 9, wf_trace_intern(trace, "pigeons"));
+    wf_trace_set_carrier(trace, 8, name);
+    ck_assert_str_eq(wf_trace_text(trace, comm->carrier), "pigeons");
     wf_trace_set_wait(trace, 9, 0, 5);
     wf_trace_fail_comm(trace, 9, WEFT_ERR_TIMEOUT, "late");
     ck_assert_int_eq(wf_trace_failure_of(trace, 9), WEFT_ERR_TIMEOUT);

@@ -71,6 +71,11 @@ TEST(recorder_has_its_communicators)
     recorder = recorders_open(trace->path);
     ck_assert_uint_eq(weft_recorder_comm_count(recorder), 1);
     ck_assert_int_eq(weft_recorder_comm_get(recorder, 0, &comm), WEFT_OK);
+    ck_assert_str_eq(comm.carrier, "");
+    wf_trace_set_carrier(trace, 7, wf_trace_intern(trace, "pigeons"));
+    ck_assert_int_eq(weft_recorder_refresh(recorder), WEFT_OK);
+    ck_assert_int_eq(weft_recorder_comm_get(recorder, 0, &comm), WEFT_OK);
+    ck_assert_str_eq(comm.carrier, "pigeons");
     ck_assert_uint_eq(comm.number, 7);
     ck_assert_str_eq(comm.name, "tp?[1m"); /* a terminal does not see the escape */
     ck_assert_str_eq(comm.ranks, "3-4,6");
@@ -223,8 +228,8 @@ TEST(damaged_files_are_refused)
     refused(&folder, bytes - 1, WEFT_ERR_PARSE, "is cut short");
     refused_with(&folder, 0, 0x464c457f, WEFT_ERR_PARSE, "it begins with other bytes");
     refused_with(&folder, 0, 0, WEFT_ERR_PARSE, "it begins with other bytes");
-    refused_with(&folder, offsetof(struct wf_segment, version), 2, WEFT_ERR_VERSION,
-                 "is a recorder of version 2, but this weft reads version 1");
+    refused_with(&folder, offsetof(struct wf_segment, version), 1, WEFT_ERR_VERSION,
+                 "is a recorder of version 1, but this weft reads version 2");
     refused_with(&folder, offsetof(struct wf_segment, head_bytes), 64, WEFT_ERR_PARSE,
                  "is damaged");
     refused_with(&folder, offsetof(struct wf_segment, text_bytes), UINT32_MAX, WEFT_ERR_PARSE,
