@@ -107,7 +107,9 @@ static weft_status new_window(struct cpu_comm *comm, uint64_t bytes, uint32_t si
 
     PLUG_TRY(cpu_shm_fault(&comm->group));
     if (comm->hosts > 1)
-        return plug_fail(WEFT_ERR_UNSUPPORTED, "window: the ranks are on %d hosts%s%s",
+        return plug_fail(WEFT_ERR_UNSUPPORTED,
+                         "window: the ranks are on %d hosts%s%s; gloo-cpu has windows within one "
+                         "host only",
                          (int)comm->hosts, comm->apart[0] != '\0' ? ", as " : "", comm->apart);
     window = plug_alloc(all);
     if (window == NULL) return plug_fail_memory(all);

@@ -386,6 +386,7 @@ static void sum_of_all(struct rank *rank)
                                  .count = 1};
     weft_pull_args pull = {.struct_size = sizeof pull};
     struct cpu_comm *comm = rank->comm;
+    void *window, *memory;
 
     RANK_OK(rank->plugin->comm->collective(rank->comm, &args));
     RANK_CHECK(sum == (float)(rank->size * (rank->size - 1) / 2));
@@ -393,6 +394,10 @@ static void sum_of_all(struct rank *rank)
     RANK_CHECK(rank->plugin->comm->pull(comm, &pull) == WEFT_ERR_UNSUPPORTED);
     RANK_CHECK(strstr(ranks_error(), "on 3 hosts, as rank ") != NULL);
     RANK_CHECK(strstr(ranks_error(), " cannot share memory with rank ") != NULL);
+    RANK_CHECK(rank->plugin->symm->window_create(comm, 64, 1, &window, &memory) ==
+               WEFT_ERR_UNSUPPORTED);
+    RANK_CHECK(strstr(ranks_error(), "on 3 hosts, as rank ") != NULL);
+    RANK_CHECK(strstr(ranks_error(), "; gloo-cpu has windows within one host only") != NULL);
     RANK_CHECK(strstr(rank->plugin->comm->carrier(comm), " between 3 hosts: ") != NULL);
     RANK_CHECK(strstr(rank->plugin->comm->carrier(comm), "; rank ") != NULL);
     RANK_CHECK(comm->group.size == (rank->number == 1 || rank->number == 4 ? 1 : 3));
