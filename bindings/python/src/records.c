@@ -52,7 +52,8 @@ static int read_enum(const struct value_type *type, PyObject *object, void *out)
     for (uint32_t i = 0; found == choices->count && PyUnicode_Check(object) && i < found; i++)
         if (PyUnicode_CompareWithASCIIString(object, choices->texts[i]) == 0) found = i;
     if (found < choices->count) {
-        if (choices->objects[found] == NULL) choices->objects[found] = Py_NewRef(object);
+        if (choices->objects[found] == NULL && PyUnicode_CheckExact(object))
+            choices->objects[found] = Py_NewRef(object);
         value_store(out, value_bytes(type, VALUE_ENUM), (uint32_t)choices->values[found]);
         return 0;
     }

@@ -313,3 +313,14 @@ def test_a_subclass_of_communicators_is_refused(context):
 
     with pytest.raises(TypeError, match="weft makes all communicators, so Mine has no objects"):
         Mine(context)
+
+
+def test_a_text_of_the_caller_is_not_what_results_are(ranks):
+    ranks(1, """
+        import weft
+
+        class Name(str):
+            pass
+
+        assert type(weft.spec("f32[4] R", "1").with_(dtype=Name("f64")).dtype) is str
+        """)
