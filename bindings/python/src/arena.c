@@ -31,25 +31,26 @@ void *arena_take(struct arena *arena, size_t bytes)
     return block->memory;
 }
 
-int arena_hold(struct arena *arena, PyObject *object)
+/* Append OBJECT, which it takes over, to *LIST, which is NULL before the first. */
+static int append(PyObject **list, PyObject *object)
 {
     int result;
 
     if (object == NULL) return -1;
-    if (arena->held == NULL) arena->held = PyList_New(0);
-    result = arena->held != NULL ? PyList_Append(arena->held, object) : -1;
+    if (*list == NULL) *list = PyList_New(0);
+    result = *list != NULL ? PyList_Append(*list, object) : -1;
     Py_DECREF(object);
     return result;
 }
 
+int arena_hold(struct arena *arena, PyObject *object)
+{
+    return append(&arena->held, object);
+}
+
 int arena_keep(struct arena *arena, PyObject *object)
 {
-    int result;
-
-    if (arena->kept == NULL) arena->kept = PyList_New(0);
-    result = arena->kept != NULL ? PyList_Append(arena->kept, object) : -1;
-    Py_DECREF(object);
-    return result;
+    return append(&arena->kept, object);
 }
 
 int arena_use(struct arena *arena, PyObject *object, const struct handle_class *class)
@@ -98,10 +99,7 @@ int arena_stream(struct arena *arena, PyObject *object, weft_stream **out)
     stream_object *stream;
     weft_stream *owned = NULL;
 
-    if (arena->context == NULL) {
-        PyErr_SetString(PyExc_TypeError, "a stream needs a context");
-        return -1;
-    }
+    if (arena->context == NULL) return refuse(PyExc_TypeError, "a stream needs a context");
     if (stream_of(object, arena->context, out, &owned) < 0) return -1;
     if (owned == NULL) return arena_keep(arena, Py_NewRef(object));
     stream = object_new(binding.stream);

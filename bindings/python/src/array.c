@@ -79,13 +79,11 @@ static int take_strides(struct array *array, const int64_t *strides)
 
 static int take_dims(struct array *array, int64_t dims)
 {
-    if (dims >= 0 && dims <= WEFT_MAX_DIMS) {
-        array->dims = (int32_t)dims;
-        return 0;
-    }
-    PyErr_Format(PyExc_ValueError, "the array has %lld dimensions; weft has at most %d",
-                 (long long)dims, WEFT_MAX_DIMS);
-    return -1;
+    if (dims < 0 || dims > WEFT_MAX_DIMS)
+        return refuse(PyExc_ValueError, "the array has %lld dimensions; weft has at most %d",
+                      (long long)dims, WEFT_MAX_DIMS);
+    array->dims = (int32_t)dims;
+    return 0;
 }
 
 static int take_dl(struct array *array, const weft_dl_tensor *dl)
@@ -98,10 +96,9 @@ static int take_dl(struct array *array, const weft_dl_tensor *dl)
     array->device = dl->device;
     take_strides(array, dl->strides);
     if (dl->data != NULL || array_bytes(array) == 0) return 0;
-    PyErr_SetString(PyExc_ValueError, "the array has no memory of its own, as a DTensor or a fake "
-                                      "tensor; give the array that has the shard (of a DTensor: "
-                                      "to_local())");
-    return -1;
+    return refuse(PyExc_ValueError, "the array has no memory of its own, as a DTensor or a fake "
+                                    "tensor; give the array that has the shard (of a DTensor: "
+                                    "to_local())");
 }
 
 /* ---- __dlpack__ ---- */
@@ -146,9 +143,8 @@ static int read_format(const char *format, Py_ssize_t bytes, enum weft_dtype *ou
     dtype.code = found != NULL ? (uint8_t)(codes[found - letters] - '0') : 5;
     if (found != NULL || (letter[0] == 'Z' && letter[1] != 0 && letter[2] == 0))
         return check(weft_dtype_from_dlpack(dtype, out));
-    PyErr_Format(PyExc_TypeError, "the buffer has format '%s'; weft has no dtype for it",
-                 format != NULL ? format : "");
-    return -1;
+    return refuse(PyExc_TypeError, "the buffer has format '%s'; weft has no dtype for it",
+                  format != NULL ? format : "");
 }
 
 static int open_buffer(PyObject *object, struct array *array)
@@ -165,13 +161,11 @@ static int open_buffer(PyObject *object, struct array *array)
     for (int i = 0; i < view->ndim; i++) {
         array->shape[i] = view->shape[i];
         if (is_dense) continue; /* a division takes longer */
-        if (view->strides[i] % view->itemsize != 0) {
-            PyErr_Format(PyExc_BufferError,
-                         "stride %d of the buffer is %zd bytes; it must be a multiple of the %zd "
-                         "bytes of an element",
-                         i, view->strides[i], view->itemsize);
-            return -1;
-        }
+        if (view->strides[i] % view->itemsize != 0)
+            return refuse(PyExc_BufferError,
+                          "stride %d of the buffer is %zd bytes; it must be a multiple of the %zd "
+                          "bytes of an element",
+                          i, view->strides[i], view->itemsize);
         strides[i] = view->strides[i] / view->itemsize;
     }
     array->data = view->buf;
@@ -221,19 +215,18 @@ static int open_cuda(PyObject *object, struct array *array)
 static int refuse_grad(PyObject *object)
 {
     if (!is_true(PyObject_GetAttrString(object, "requires_grad"))) return 0;
-    PyErr_SetString(PyExc_ValueError, "the tensor requires grad; detach it");
-    return -1;
+    return refuse(PyExc_ValueError, "the tensor requires grad; detach it");
 }
 
 /* The memory of a view that conjugates or negates has other elements than the view. */
 static int refuse_lazy_view(PyObject *object, const char *method, const char *remedy)
 {
     if (!is_true(PyObject_CallMethod(object, method, NULL))) return 0;
-    PyErr_Format(PyExc_ValueError,
-                 "the memory of the tensor has other elements than the tensor (%s() is true); give "
-                 "%s()",
-                 method, remedy);
-    return -1;
+    return refuse(
+        PyExc_ValueError,
+        "the memory of the tensor has other elements than the tensor (%s() is true); give "
+        "%s()",
+        method, remedy);
 }
 
 static int open_exchange(PyObject *object, struct array *array)
@@ -274,10 +267,9 @@ int array_open(PyObject *object, struct array *out)
     memset(out, 0, offsetof(struct array, shape));
     out->exchange = kind->exchange;
     if (kind->has_mask) { /* the memory does not say which elements count */
-        PyErr_SetString(PyExc_ValueError,
-                        "the array has a mask, which weft does not move; give its "
-                        "elements: filled(value), or data for the masked ones, too");
-        return -1;
+        return refuse(PyExc_ValueError,
+                      "the array has a mask, which weft does not move; give its "
+                      "elements: filled(value), or data for the masked ones, too");
     }
     if (out->exchange != NULL) {
         result = open_exchange(object, out);
@@ -340,17 +332,15 @@ uint64_t array_bytes(const struct array *array)
 int writable(const struct array *array, const char *name)
 {
     if (!array->is_read_only) return 0;
-    PyErr_Format(PyExc_ValueError, "%s is read-only", name);
-    return -1;
+    return refuse(PyExc_ValueError, "%s is read-only", name);
 }
 
 int check_dense(const struct array *array, const char *name, bool written)
 {
     if (array->is_dense) return written ? writable(array, name) : 0;
-    PyErr_Format(PyExc_ValueError,
-                 "%s is not contiguous in row-major order, and weft copies no arrays; %s", name,
-                 written ? "give a contiguous array and copy it to this one afterwards"
-                         : "give a contiguous copy, such as numpy.ascontiguousarray(x), or "
-                           "x.contiguous() of PyTorch");
-    return -1;
+    return refuse(PyExc_ValueError,
+                  "%s is not contiguous in row-major order, and weft copies no arrays; %s", name,
+                  written ? "give a contiguous array and copy it to this one afterwards"
+                          : "give a contiguous copy, such as numpy.ascontiguousarray(x), or "
+                            "x.contiguous() of PyTorch");
 }

@@ -58,8 +58,7 @@ static PyObject *run_kernel(handle_object *self, const struct array *arrays, int
     status = run_tensors(self, arrays, count, user, stream);
     weft_stream_release(&owned);
     WAIT_END
-    if (status != WEFT_OK) return raise_status(status);
-    Py_RETURN_NONE;
+    return status == WEFT_OK ? Py_NewRef(Py_None) : raise_status(status);
 }
 
 /* ARGS: the attention, the function, the tensors of the call, and the stream. */

@@ -75,6 +75,8 @@ typedef struct context_object {
 PyObject *raise_status(weft_status status);
 /* 0, or -1 with the exception of STATUS. */
 int check(weft_status status);
+/* Set an exception of KIND, as PyErr_Format does.  Returns -1. */
+int refuse(PyObject *kind, const char *format, ...);
 
 /* ---- objects.c ---- */
 

@@ -58,11 +58,9 @@ static int take_specs(bound_object *self, PyObject *sources, PyObject *targets)
     if (list_read(&lists[0], sources, &self->arena, &from, &count) < 0 ||
         list_read(&lists[1], targets, &self->arena, &to, &targets_count) < 0)
         return -1;
-    if (count == 0 || count != targets_count) {
-        PyErr_SetString(PyExc_ValueError,
-                        "sources and targets must be lists of the same length, at least 1");
-        return -1;
-    }
+    if (count == 0 || count != targets_count)
+        return refuse(PyExc_ValueError,
+                      "sources and targets must be lists of the same length, at least 1");
     self->count = (uint32_t)count;
     self->from = from;
     self->to = to;
@@ -129,12 +127,10 @@ static int open_list(bound_object *self, PyObject *list, const char *name, struc
 {
     Py_ssize_t length = PySequence_Size(list);
 
-    if (length != (Py_ssize_t)self->count) {
-        if (length >= 0)
-            PyErr_Format(PyExc_ValueError, "%s has %zd arrays; the move has %u", name, length,
-                         self->count);
-        return -1;
-    }
+    if (length < 0) return -1;
+    if (length != (Py_ssize_t)self->count)
+        return refuse(PyExc_ValueError, "%s has %zd arrays; the move has %u", name, length,
+                      self->count);
     for (Py_ssize_t i = 0; i < length; i++) {
         PyObject *item = PySequence_GetItem(list, i);
         int result = item != NULL ? open_item(self, item, opened) : -1;
@@ -164,8 +160,7 @@ static int enter(bound_object *self)
 {
     if (self->calls++ == 0) return 0;
     self->calls--;
-    PyErr_SetString(PyExc_RuntimeError, "another call of the move is running");
-    return -1;
+    return refuse(PyExc_RuntimeError, "another call of the move is running");
 }
 
 static PyObject *bound_call(PyObject *object, PyObject *args, PyObject *kwargs)
@@ -184,8 +179,7 @@ static PyObject *bound_call(PyObject *object, PyObject *args, PyObject *kwargs)
              run_bound(self, &self->opened, stream) < 0;
     close_arrays(&self->opened);
     self->calls--;
-    if (failed) return NULL;
-    Py_RETURN_NONE;
+    return failed ? NULL : Py_NewRef(Py_None);
 }
 
 /* ---- bound moves of fixed arrays ---- */
@@ -240,8 +234,7 @@ static PyObject *fixed_call(PyObject *object, PyObject *args, PyObject *kwargs)
     if (enter(self->move) < 0) return NULL;
     failed = run_bound(self->move, &self->opened, stream) < 0;
     self->move->calls--;
-    if (failed) return NULL;
-    Py_RETURN_NONE;
+    return failed ? NULL : Py_NewRef(Py_None);
 }
 
 int bound_types_add(PyObject *module)

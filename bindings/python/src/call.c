@@ -26,9 +26,8 @@ static int bind_positions(struct call *call, PyObject *const *args, Py_ssize_t c
     while (given < count && *next >= 0)
         bind(call, *next++, args[given++]);
     if (given == count) return 0;
-    PyErr_Format(PyExc_TypeError, "%s() takes at most %zd positional arguments, not %zd",
-                 call->function->name, given, count);
-    return -1;
+    return refuse(PyExc_TypeError, "%s() takes at most %zd positional arguments, not %zd",
+                  call->function->name, given, count);
 }
 
 /* Set the option called NAME; 0: the function has no such option. */
@@ -69,9 +68,8 @@ static int bind_names(struct call *call)
         if (argument < 0) {
             call->has_options = true;
         } else if ((call->given & 1U << argument) != 0) {
-            PyErr_Format(PyExc_TypeError, "%s() got two values for the argument '%U'",
-                         call->function->name, name);
-            return -1;
+            return refuse(PyExc_TypeError, "%s() got two values for the argument '%U'",
+                          call->function->name, name);
         } else {
             bind(call, argument, call->named[i]);
         }
@@ -132,9 +130,8 @@ static int bind_all(struct call *call, PyObject *const *args, Py_ssize_t count)
         return -1;
     missing = function->required & ~call->given;
     if (missing == 0) return 0;
-    PyErr_Format(PyExc_TypeError, "%s() needs the argument '%s'", function->name,
-                 function->arguments[first_of(missing)].name);
-    return -1;
+    return refuse(PyExc_TypeError, "%s() needs the argument '%s'", function->name,
+                  function->arguments[first_of(missing)].name);
 }
 
 /* ---- values ---- */
@@ -188,9 +185,8 @@ static int open_array(struct call *call, int index)
     if (type->measure == NULL) call->values[type->of].u64 = bytes;
     wanted = type->measure != NULL ? type->measure(call->values) : bytes;
     if (bytes >= wanted) return 0;
-    PyErr_Format(PyExc_ValueError, "%s has %llu bytes; the call needs %llu", type->name,
-                 (unsigned long long)bytes, (unsigned long long)wanted);
-    return -1;
+    return refuse(PyExc_ValueError, "%s has %llu bytes; the call needs %llu", type->name,
+                  (unsigned long long)bytes, (unsigned long long)wanted);
 }
 
 /* The stream at INDEX; if it is not given, the stream of the array, which on the host is the

@@ -58,10 +58,8 @@ int callback_set(const struct callback *callback, PyObject *function, struct are
 {
     callback_object *self = *user;
 
-    if (!PyCallable_Check(function)) {
-        PyErr_Format(PyExc_TypeError, "%s must be a function, not %R", callback->name, function);
-        return -1;
-    }
+    if (!PyCallable_Check(function))
+        return refuse(PyExc_TypeError, "%s must be a function, not %R", callback->name, function);
     if (self == NULL) {
         self = callback_new(arena->context);
         if (self == NULL || arena_keep(arena, (PyObject *)self) < 0) return -1;

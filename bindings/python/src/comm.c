@@ -41,11 +41,9 @@ static int read_counts(PyObject *list, size_t size, struct arena *arena, const u
     uint64_t *read;
 
     if (list == Py_None || given < 0) return (int)given;
-    if ((size_t)given != size) {
-        PyErr_Format(PyExc_ValueError, "expected one count for each of %zu ranks, not %zd", size,
-                     given);
-        return -1;
-    }
+    if ((size_t)given != size)
+        return refuse(PyExc_ValueError, "expected one count for each of %zu ranks, not %zd", size,
+                      given);
     read = arena_take(arena, 2 * size * sizeof *read);
     for (size_t i = 0; read != NULL && i < size; i++) {
         PyObject *item = PySequence_GetItem(list, (Py_ssize_t)i);
@@ -86,9 +84,8 @@ static int set_sides(struct call *call)
     call->args.send = call->has_send ? call->send.data : NULL;
     call->args.recv = call->has_recv ? call->recv.data : NULL;
     if (!call->has_send || !call->has_recv || call->send.dtype == call->recv.dtype) return 0;
-    PyErr_Format(PyExc_ValueError, "send is of %s and recv of %s",
-                 weft_dtype_name(call->send.dtype), weft_dtype_name(call->recv.dtype));
-    return -1;
+    return refuse(PyExc_ValueError, "send is of %s and recv of %s",
+                  weft_dtype_name(call->send.dtype), weft_dtype_name(call->recv.dtype));
 }
 
 /* Compare the arrays with what the call needs on this rank.  Without counts they have exactly that,
@@ -101,11 +98,9 @@ static int check_sizes(struct call *call, const weft_comm *comm)
 
     if (is_even) call->args.count = 1;
     if (check(weft_collective_sizes(comm, &call->args, &send_part, &recv_part)) < 0) return -1;
-    if ((send_part > 0 && !call->has_send) || (recv_part > 0 && !call->has_recv)) {
-        PyErr_Format(PyExc_TypeError, "%s is None; this rank needs an array",
-                     send_part > 0 && !call->has_send ? "send" : "recv");
-        return -1;
-    }
+    if ((send_part > 0 && !call->has_send) || (recv_part > 0 && !call->has_recv))
+        return refuse(PyExc_TypeError, "%s is None; this rank needs an array",
+                      send_part > 0 && !call->has_send ? "send" : "recv");
     if (!is_even)
         count = 1;
     else
@@ -118,10 +113,9 @@ static int check_sizes(struct call *call, const weft_comm *comm)
                       (recv_part == 0 || recv == recv_part * count)
                 : send >= send_part && recv >= recv_part)
         return 0;
-    PyErr_Format(PyExc_ValueError,
-                 "send has %llu elements and recv %llu; this rank needs %llu and %llu", send, recv,
-                 call->send_used, call->recv_used);
-    return -1;
+    return refuse(PyExc_ValueError,
+                  "send has %llu elements and recv %llu; this rank needs %llu and %llu", send, recv,
+                  call->send_used, call->recv_used);
 }
 
 /* Where this rank's own part of SIDE, which has a part for each rank, begins. */
@@ -167,11 +161,10 @@ static int check_apart(const struct call *call, const weft_comm *comm)
     if (call->send_used == 0 || call->recv_used == 0 || send + call->send_used * element <= recv ||
         recv + call->recv_used * element <= send || is_in_place(call, weft_comm_rank(comm)))
         return 0;
-    PyErr_SetString(PyExc_ValueError,
-                    "send overlaps a part of recv; give arrays with memory of their own, or in "
-                    "place the same array, or this rank's own part where one has a part for each "
-                    "rank");
-    return -1;
+    return refuse(PyExc_ValueError,
+                  "send overlaps a part of recv; give arrays with memory of their own, or in "
+                  "place the same array, or this rank's own part where one has a part for each "
+                  "rank");
 }
 
 static PyObject *comm_collective(PyObject *self, PyObject *args, PyObject *kwargs)

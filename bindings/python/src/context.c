@@ -1,5 +1,6 @@
 /* context.c - weft.Context: joining and leaving a job, and the streams of calls.  weft/_context.py
  * has its other members. */
+#include "classes.h"
 #include "interrupt.h"
 
 #include <string.h>
@@ -11,15 +12,7 @@ static context_object *self_of(PyObject *self)
 
 context_object *context_of(PyObject *object)
 {
-    if (!PyObject_TypeCheck(object, binding.context)) {
-        PyErr_SetString(PyExc_TypeError, "context must be a weft.Context");
-        return NULL;
-    }
-    if (self_of(object)->raw == NULL) {
-        PyErr_SetString(PyExc_RuntimeError, "the context was closed");
-        return NULL;
-    }
-    return self_of(object);
+    return handle_of(object, &class_weft_context, "context") != NULL ? self_of(object) : NULL;
 }
 
 /* ---- joining and leaving ---- */
@@ -140,11 +133,9 @@ static PyObject *refuse_close(const context_object *context)
 static PyObject *context_close(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    if (self_of(self)->calls > 0) {
-        PyErr_SetString(PyExc_RuntimeError,
-                        "the context cannot be closed: a call that uses it is running");
-        return NULL;
-    }
+    if (self_of(self)->calls > 0)
+        return PyErr_Format(PyExc_RuntimeError,
+                            "the context cannot be closed: a call that uses it is running");
     Py_CLEAR(self_of(self)->held);
     if (self_of(self)->used > 0) return refuse_close(self_of(self));
     release(self_of(self));
@@ -216,9 +207,8 @@ int stream_of(PyObject *object, context_object *context, weft_stream **out, weft
     if (pair == NULL) {
         if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return -1;
         PyErr_Clear();
-        PyErr_SetString(PyExc_TypeError, "stream must be None, a weft.Stream, the address of a "
-                                         "vendor's stream, or an object with __cuda_stream__");
-        return -1;
+        return refuse(PyExc_TypeError, "stream must be None, a weft.Stream, the address of a "
+                                       "vendor's stream, or an object with __cuda_stream__");
     }
     value = PySequence_GetItem(pair, 1);
     Py_DECREF(pair);

@@ -18,6 +18,16 @@ PyObject *raise_status(weft_status status)
     return NULL;
 }
 
+int refuse(PyObject *kind, const char *format, ...)
+{
+    va_list values;
+
+    va_start(values, format);
+    (void)PyErr_FormatV(kind, format, values);
+    va_end(values);
+    return -1;
+}
+
 int check(weft_status status)
 {
     if (status == WEFT_OK) return 0;

@@ -9,16 +9,14 @@ struct binding binding;
 static int refuse_others(void)
 {
     if (PyInterpreterState_GetID(PyInterpreterState_Get()) == 0) return 0;
-    PyErr_SetString(PyExc_ImportError, "weft cannot be imported in a sub-interpreter");
-    return -1;
+    return refuse(PyExc_ImportError, "weft cannot be imported in a sub-interpreter");
 }
 
 static int refuse_other_library(void)
 {
     if (strcmp(weft_version(), WEFT_VERSION_STRING) == 0) return 0;
-    PyErr_Format(PyExc_ImportError, "the extension is of weft %s, but libweft is %s",
-                 WEFT_VERSION_STRING, weft_version());
-    return -1;
+    return refuse(PyExc_ImportError, "the extension is of weft %s, but libweft is %s",
+                  WEFT_VERSION_STRING, weft_version());
 }
 
 static int module_exec(PyObject *module)

@@ -7,12 +7,11 @@
 static PyObject *describe(PyObject *module, PyObject *object)
 {
     struct array array;
-    PyObject *shape, *result = NULL;
+    PyObject *result;
 
     (void)module;
     if (array_open(object, &array) < 0) return NULL;
-    shape = tuple_of(array.dims, array.shape);
-    if (shape != NULL) result = Py_BuildValue("(sN)", weft_dtype_name(array.dtype), shape);
+    result = Py_BuildValue("(sN)", weft_dtype_name(array.dtype), tuple_of(array.dims, array.shape));
     array_close(&array);
     return result;
 }
@@ -49,9 +48,8 @@ static int check_apart(const struct array *array, const struct array *out)
     uintptr_t a = (uintptr_t)array->data, b = (uintptr_t)out->data;
 
     if (a == b || a + array_bytes(array) <= b || b + array_bytes(out) <= a) return 0;
-    PyErr_SetString(PyExc_ValueError, "out overlaps a part of the array; give the array itself, or "
-                                      "an array with memory of its own");
-    return -1;
+    return refuse(PyExc_ValueError, "out overlaps a part of the array; give the array itself, or "
+                                    "an array with memory of its own");
 }
 
 static int run_one(context_object *context, const weft_spec *from, const struct array *source,

@@ -55,11 +55,10 @@ int value_refuse(const struct value_type *type, const char *wanted, PyObject *ob
 {
     if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_TypeError)) return -1;
     PyErr_Clear();
-    PyErr_Format(PyExc_TypeError, "%s%s must be %s, not %R",
-                 type->kind == VALUE_LIST && strncmp(wanted, "a list", 6) != 0 ? "an entry of "
-                                                                               : "",
-                 type->name, wanted, object);
-    return -1;
+    return refuse(PyExc_TypeError, "%s%s must be %s, not %R",
+                  type->kind == VALUE_LIST && strncmp(wanted, "a list", 6) != 0 ? "an entry of "
+                                                                                : "",
+                  type->name, wanted, object);
 }
 
 int integer_read(const struct value_type *type, uint8_t kind, PyObject *object, void *out)
@@ -83,9 +82,8 @@ int integer_read(const struct value_type *type, uint8_t kind, PyObject *object, 
         return 0;
     }
     PyErr_Clear();
-    PyErr_Format(PyExc_ValueError, "%s is %S, which is out of range; expected a number from %s",
-                 type->name, object, integers[kind].range);
-    return -1;
+    return refuse(PyExc_ValueError, "%s is %S, which is out of range; expected a number from %s",
+                  type->name, object, integers[kind].range);
 }
 
 int double_read(const struct value_type *type, PyObject *object, double *out)
@@ -100,13 +98,11 @@ int timeout_read(const struct value_type *type, PyObject *object, int64_t *out)
     double seconds;
 
     if (double_read(type, object, &seconds) < 0) return -1;
-    if (!(seconds >= 0)) {
-        PyErr_Format(PyExc_ValueError,
-                     "%s is %S; expected a number of seconds, %s, or math.inf for no limit",
-                     type->name, object,
-                     type->is_optional ? "None for no limit" : "0 for the default");
-        return -1;
-    }
+    if (!(seconds >= 0))
+        return refuse(PyExc_ValueError,
+                      "%s is %S; expected a number of seconds, %s, or math.inf for no limit",
+                      type->name, object,
+                      type->is_optional ? "None for no limit" : "0 for the default");
     *out = seconds < 9e9 ? (int64_t)(seconds * 1e9) : WEFT_FOREVER;
     if (*out == 0 && seconds > 0 && !type->is_optional) *out = 1;
     return 0;

@@ -42,8 +42,7 @@ static PyObject *post_job(struct job *job, const struct way *way, PyObject *on)
     status = post_tensors(job, way, stream);
     weft_stream_release(&owned);
     WAIT_END
-    if (status != WEFT_OK) return raise_status(status);
-    Py_RETURN_NONE;
+    return status == WEFT_OK ? Py_NewRef(Py_None) : raise_status(status);
 }
 
 /* ARGS: the object, source, target, stream, whether back, dimension, whether dropped rows stay. */

@@ -14,8 +14,7 @@ static int read_text(const struct value_type *type, PyObject *object, const char
     *out = PyUnicode_AsUTF8AndSize(object, &length);
     if (*out == NULL) return -1;
     if ((size_t)length == strlen(*out)) return 0;
-    PyErr_Format(PyExc_ValueError, "%s has a zero byte", type->name);
-    return -1;
+    return refuse(PyExc_ValueError, "%s has a zero byte", type->name);
 }
 
 static int read_axes(const struct value_type *type, PyObject *object, struct arena *arena,
@@ -102,11 +101,9 @@ static int read_record(const struct value_type *type, PyObject *object, struct a
     PyObject *given;
 
     record_begin(record, out);
-    if (!has_names && (PyUnicode_Check(object) || !PySequence_Check(object))) {
-        PyErr_Format(PyExc_TypeError, "an entry of %s must be a dictionary or a tuple, not %R",
-                     type->name, object);
-        return -1;
-    }
+    if (!has_names && (PyUnicode_Check(object) || !PySequence_Check(object)))
+        return refuse(PyExc_TypeError, "an entry of %s must be a dictionary or a tuple, not %R",
+                      type->name, object);
     given = has_names ? PyDict_Items(object) : PySequence_List(object);
     if (arena_hold(arena, given) < 0) return -1;
     if (has_names) return read_pairs(type, given, arena, out);
@@ -116,9 +113,8 @@ static int read_record(const struct value_type *type, PyObject *object, struct a
             field_set(record, &record->fields[i], out, PyList_GetItem(given, next++), arena) < 0)
             return -1;
     if (next == count) return 0;
-    PyErr_Format(PyExc_ValueError, "an entry of %s has at most %zd values, not %zd", type->name,
-                 next, count);
-    return -1;
+    return refuse(PyExc_ValueError, "an entry of %s has at most %zd values, not %zd", type->name,
+                  next, count);
 }
 
 static int read_kind(const struct value_type *type, uint8_t kind, PyObject *object,
@@ -202,10 +198,7 @@ int list_read(const struct value_type *type, PyObject *object, struct arena *are
     if (items == NULL) return refuse_list(type, object);
     if (arena_hold(arena, items) < 0) return -1;
     *count = (size_t)PyTuple_Size(items);
-    if (*count > INT32_MAX) {
-        PyErr_Format(PyExc_ValueError, "%s has too many entries", type->name);
-        return -1;
-    }
+    if (*count > INT32_MAX) return refuse(PyExc_ValueError, "%s has too many entries", type->name);
     memory = arena_take(arena, *count * bytes);
     *out = memory;
     for (size_t i = 0; memory != NULL && i < *count; i++) {
@@ -255,24 +248,20 @@ static int set_list(const struct record *record, const struct value_type *field,
 
     if (object == Py_None && field->is_optional) return 0;
     if (list_read(field, object, arena, &list, &entries) < 0) return -1;
-    if (most > 0 && entries > most) {
-        PyErr_Format(PyExc_ValueError, "%s has %zu entries; expected at most %zu", field->name,
-                     entries, most);
-        return -1;
-    }
+    if (most > 0 && entries > most)
+        return refuse(PyExc_ValueError, "%s has %zu entries; expected at most %zu", field->name,
+                      entries, most);
     if (field->within != 0) {
         value_store(*(char **)(void *)(memory + of->offset) + field->within, sizeof(size_t),
                     entries);
     } else if (most == 0 && has_count(record, field, memory)) {
         size_t wanted = count_of(record, field, memory);
 
-        if (entries != wanted) {
-            PyErr_Format(PyExc_ValueError, "%s has %zu entries; expected %zu%s", field->name,
-                         entries, wanted,
-                         field->count == NULL && field->measure == NULL ? ", as the list beside it"
-                                                                        : "");
-            return -1;
-        }
+        if (entries != wanted)
+            return refuse(PyExc_ValueError, "%s has %zu entries; expected %zu%s", field->name,
+                          entries, wanted,
+                          field->count == NULL && field->measure == NULL ? ", as the list beside it"
+                                                                         : "");
     } else if (of != NULL) {
         value_store(memory + of->offset, value_bytes(of, of->element), entries);
     }

@@ -44,13 +44,11 @@ static PyObject *shard_dlpack(PyObject *object, PyObject *args, PyObject *kwargs
                                    .strides = self->strides};
     PyObject *capsule;
 
-    if (self->owner->raw == NULL) {
-        PyErr_SetString(PyExc_BufferError,
-                        Py_TYPE((PyObject *)self->owner) == binding.callback
-                            ? "the kernel has returned; its shards cannot be used"
-                            : "the memory was closed; it cannot be used");
-        return NULL;
-    }
+    if (self->owner->raw == NULL)
+        return PyErr_Format(PyExc_BufferError,
+                            Py_TYPE((PyObject *)self->owner) == binding.callback
+                                ? "the kernel has returned; its shards cannot be used"
+                                : "the memory was closed; it cannot be used");
     self->owner->users++; /* before the arguments can close it */
     capsule = share_capsule(&tensor, self->is_read_only, object, end_export, args, kwargs);
     if (capsule == NULL) self->owner->users--;

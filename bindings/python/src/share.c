@@ -47,15 +47,12 @@ static int check_device(const weft_dl_device *own, PyObject *device)
     int type, number;
 
     if (device == Py_None) return 0;
-    if (!PyTuple_Check(device)) {
-        PyErr_SetString(PyExc_TypeError, "dl_device must be None or a tuple (type, number)");
-        return -1;
-    }
+    if (!PyTuple_Check(device))
+        return refuse(PyExc_TypeError, "dl_device must be None or a tuple (type, number)");
     if (!PyArg_ParseTuple(device, "ii:dl_device", &type, &number)) return -1;
     if (type == (int)own->type && number == (int)own->id) return 0;
-    PyErr_Format(PyExc_BufferError, "the tensor is on device (%d, %d), not on (%d, %d)",
-                 (int)own->type, (int)own->id, type, number);
-    return -1;
+    return refuse(PyExc_BufferError, "the tensor is on device (%d, %d), not on (%d, %d)",
+                  (int)own->type, (int)own->id, type, number);
 }
 
 PyObject *share_capsule(const weft_dl_tensor *tensor, bool is_read_only, PyObject *owner,
@@ -71,10 +68,8 @@ PyObject *share_capsule(const weft_dl_tensor *tensor, bool is_read_only, PyObjec
         (version != Py_None && !PyArg_Parse(version, "(ii):max_version", &major, &minor)) ||
         check_device(&tensor->device, device) < 0)
         return NULL;
-    if (copy == Py_True) {
-        PyErr_SetString(PyExc_BufferError, "a tensor of weft is shared without a copy");
-        return NULL;
-    }
+    if (copy == Py_True)
+        return PyErr_Format(PyExc_BufferError, "a tensor of weft is shared without a copy");
     shared = calloc(1, sizeof *shared);
     if (shared == NULL) return PyErr_NoMemory();
     *shared = (struct shared){.versioned = {.version = {1, 1},

@@ -214,8 +214,7 @@ PyObject *host_copy(PyObject *tensor, PyObject *host, bool written,
     status = call(values);
     WAIT_END
     array_close(&array);
-    if (status != WEFT_OK) return raise_status(status);
-    Py_RETURN_NONE;
+    return status == WEFT_OK ? Py_NewRef(Py_None) : raise_status(status);
 }
 
 int tensor_members_add(void)

@@ -98,7 +98,6 @@ static PyObject *recording_stop(PyObject *object, PyObject *unused)
 
         if (item == NULL || PyList_SetItem(list, (Py_ssize_t)i, item) < 0) Py_CLEAR(list);
     }
-    if (list == NULL) return NULL;
     return Py_BuildValue("(NK)", list, lost);
 }
 
