@@ -135,43 +135,59 @@ static int open_dlpack(PyObject *object, struct array *array)
 static int read_format(const char *format, Py_ssize_t bytes, enum weft_dtype *out)
 {
     static const char letters[] = "bhilqncBHILQNefd?", codes[] = "00000011111112226"; /* DLPack's */
+    static struct {
+        char letter;
+        enum weft_dtype dtype;
+        Py_ssize_t bytes;
+    } last; /* most arrays have the dtype of the one before */
     const char *letter = format != NULL ? format : "B", *found;
     weft_dl_dtype dtype = {.bits = (uint8_t)(bytes * 8), .lanes = 1};
 
+    if (letter[0] != 0 && letter[1] == 0 && letter[0] == last.letter && bytes == last.bytes) {
+        *out = last.dtype;
+        return 0;
+    }
     if (*letter == '@' || *letter == '=') letter++;
     found = letter[0] != 0 && letter[1] == 0 ? strchr(letters, letter[0]) : NULL;
     dtype.code = found != NULL ? (uint8_t)(codes[found - letters] - '0') : 5;
-    if (found != NULL || (letter[0] == 'Z' && letter[1] != 0 && letter[2] == 0))
-        return check(weft_dtype_from_dlpack(dtype, out));
-    return refuse(PyExc_TypeError, "the buffer has format '%s'; weft has no dtype for it",
-                  format != NULL ? format : "");
+    if (found == NULL && (letter[0] != 'Z' || letter[1] == 0 || letter[2] != 0))
+        return refuse(PyExc_TypeError, "the buffer has format '%s'; weft has no dtype for it",
+                      format != NULL ? format : "");
+    if (check(weft_dtype_from_dlpack(dtype, out)) < 0) return -1;
+    if (found != NULL) {
+        last.letter = letter[0];
+        last.bytes = bytes;
+        last.dtype = *out;
+    }
+    return 0;
 }
 
 static int open_buffer(PyObject *object, struct array *array)
 {
     const Py_buffer *view = &array->view;
-    int64_t strides[WEFT_MAX_DIMS];
-    bool is_dense;
+    int64_t dense = 1;
 
     if (PyObject_GetBuffer(object, &array->view, PyBUF_RECORDS_RO) < 0) return -1;
-    array->has_view = true;
+    array->has_view = array->is_dense = true;
     if (take_dims(array, view->ndim) < 0) return -1;
     if (read_format(view->format, view->itemsize, &array->dtype) < 0) return -1;
-    is_dense = PyBuffer_IsContiguous(view, 'C');
-    for (int i = 0; i < view->ndim; i++) {
+    for (int i = view->ndim - 1; i >= 0; dense *= view->shape[i--]) {
         array->shape[i] = view->shape[i];
-        if (is_dense) continue; /* a division takes longer */
+        array->strides[i] = dense;
+        if (view->strides == NULL || view->strides[i] == dense * view->itemsize) continue;
+        if (view->shape[i] <= 1 || view->len == 0) continue; /* no step is taken */
         if (view->strides[i] % view->itemsize != 0)
             return refuse(PyExc_BufferError,
                           "stride %d of the buffer is %zd bytes; it must be a multiple of the %zd "
                           "bytes of an element",
                           i, view->strides[i], view->itemsize);
-        strides[i] = view->strides[i] / view->itemsize;
+        array->strides[i] = view->strides[i] / view->itemsize;
+        array->is_dense = false;
     }
     array->data = view->buf;
     array->device = (weft_dl_device){WEFT_DL_CPU, 0};
     array->is_read_only = view->readonly;
-    return take_strides(array, is_dense ? NULL : strides);
+    return 0;
 }
 
 /* ---- __cuda_array_interface__ ---- */
@@ -264,7 +280,7 @@ int array_open(PyObject *object, struct array *out)
     const struct kind *kind = kind_of(Py_TYPE(object));
     int result;
 
-    memset(out, 0, offsetof(struct array, shape));
+    memset(out, 0, offsetof(struct array, dtype));
     out->exchange = kind->exchange;
     if (kind->has_mask) { /* the memory does not say which elements count */
         return refuse(PyExc_ValueError,
@@ -291,7 +307,7 @@ int array_open(PyObject *object, struct array *out)
 
 int array_open_bytes(PyObject *object, bool written, struct array *out)
 {
-    memset(out, 0, offsetof(struct array, shape));
+    memset(out, 0, offsetof(struct array, dtype));
     if (PyObject_GetBuffer(object, &out->view, written ? PyBUF_WRITABLE : PyBUF_SIMPLE) < 0)
         return -1;
     out->has_view = true;

@@ -23,19 +23,18 @@ struct exchange {
 #define ANY_DEVICE (-1)
 
 struct array {
-    void *data;
-    int32_t dims;
-    enum weft_dtype dtype;
-    weft_dl_device device;
-    bool is_read_only, is_dense; /* row-major without gaps */
     const struct exchange *exchange;
     weft_dl_versioned *managed;
     weft_dl_unversioned *unversioned;
-    bool has_native; /* the array states the stream that its work is on: NATIVE */
-    void *native;
     PyObject *owner; /* of the memory, if none of the members above keeps it; may be NULL */
-    bool has_view;
+    void *native;
+    bool has_native; /* the array states the stream that its work is on: NATIVE */
+    bool has_view, is_read_only, is_dense; /* row-major without gaps */
     /* The members before these are 0 in an array that was not opened. */
+    enum weft_dtype dtype;
+    int32_t dims;
+    weft_dl_device device;
+    void *data;
     int64_t shape[WEFT_MAX_DIMS], strides[WEFT_MAX_DIMS]; /* in elements */
     Py_buffer view;
 };

@@ -64,6 +64,7 @@ typedef struct context_object {
     Py_ssize_t used;             /* objects that need the context */
     handle_object *last;         /* of those; NULL: there is none */
     weft_dl_device device;       /* where its backend works */
+    bool is_inline;              /* its default stream copies host memory without a wait */
     int groups;                  /* groups of calls that have begun */
     PyObject *held;              /* a list of the arrays that their calls use; may be NULL */
     struct context_object *next; /* of interrupt.c */

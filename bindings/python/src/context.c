@@ -58,6 +58,9 @@ static int find_device(context_object *context)
 
     if (check(weft_device_get(context->raw, &info)) < 0) return -1;
     context->device = (weft_dl_device){WEFT_DL_CPU, 0};
+    context->is_inline = (info.features & WEFT_FEATURE_HOST_MEMORY) != 0 &&
+                         (info.features & WEFT_FEATURE_INLINE) != 0 &&
+                         !weft_is_simulated(context->raw);
     if ((info.features & WEFT_FEATURE_HOST_MEMORY) == 0)
         context->device = (weft_dl_device){
             strcmp(backend, "rccl") == 0 ? WEFT_DL_ROCM : WEFT_DL_CUDA, info.device};

@@ -200,6 +200,19 @@ int host_open(PyObject *tensor, PyObject *host, bool written, struct array *out)
     return result == 0 ? array_open_bytes(host, written, out) : -1; /* mostly its exception */
 }
 
+/* Whether a copy of BYTES is over before another thread could take the GIL: the backend copies in
+ * the calling thread, and the shard has no gaps, for which a call may wait. */
+static bool is_short(const tensor_object *self, Py_ssize_t bytes)
+{
+    const weft_shard *shard = weft_tensor_shard(self->raw);
+    const int64_t *strides = weft_tensor_strides(self->raw);
+    bool is = bytes <= 4096 && self->context != NULL && self->context->is_inline;
+
+    for (int64_t i = shard->dims - 1, dense = 1; i >= 0; dense *= shard->shape[i--])
+        is = is && (strides[i] == dense || shard->shape[i] <= 1);
+    return is;
+}
+
 PyObject *host_copy(PyObject *tensor, PyObject *host, bool written,
                     weft_status (*call)(union value *values))
 {
@@ -210,9 +223,13 @@ PyObject *host_copy(PyObject *tensor, PyObject *host, bool written,
     if (host_open(tensor, host, written, &array) < 0) return NULL;
     values[1].pointer = array.data;
     values[2].u64 = (uint64_t)array.view.len;
-    WAIT_BEGIN
-    status = call(values);
-    WAIT_END
+    if (is_short((tensor_object *)tensor, array.view.len)) {
+        status = call(values);
+    } else {
+        WAIT_BEGIN
+        status = call(values);
+        WAIT_END
+    }
     array_close(&array);
     return status == WEFT_OK ? Py_NewRef(Py_None) : raise_status(status);
 }
