@@ -4,14 +4,24 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Whether FOUND, an object or NULL, is True.  It takes over FOUND, and ends its exception. */
-static bool is_true(PyObject *found)
+/* 1: FOUND, which it takes over, is an object; 0: NULL, for an attribute that there is not; -1:
+ * NULL for another reason, such as no memory. */
+static int is_found(PyObject *found)
+{
+    Py_XDECREF(found);
+    if (found != NULL) return 1;
+    if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return -1;
+    PyErr_Clear();
+    return 0;
+}
+
+/* The same, with 0 also for objects that are not True. */
+static int is_true(PyObject *found)
 {
     bool is = found == Py_True;
+    int result = is_found(found);
 
-    PyErr_Clear();
-    Py_XDECREF(found);
-    return is;
+    return result > 0 ? is : result;
 }
 
 /* ---- types of arrays ---- */
@@ -24,35 +34,42 @@ struct kind {
     bool is_immutable;               /* as JAX's, whatever version of DLPack they are exported in */
 };
 
-static const struct exchange *find_exchange(PyTypeObject *type)
+static int find_exchange(PyTypeObject *type, const struct exchange **out)
 {
     PyObject *capsule = PyObject_GetAttrString((PyObject *)type, "__dlpack_c_exchange_api__");
-    const struct exchange *exchange = NULL;
 
+    *out = NULL;
     if (capsule != NULL && PyCapsule_IsValid(capsule, "dlpack_exchange_api"))
-        exchange = PyCapsule_GetPointer(capsule, "dlpack_exchange_api");
-    PyErr_Clear();
-    Py_XDECREF(capsule);
-    while (exchange != NULL && exchange->version.major != 1)
-        exchange = exchange->previous;
-    return exchange;
+        *out = PyCapsule_GetPointer(capsule, "dlpack_exchange_api");
+    while (*out != NULL && (*out)->version.major != 1)
+        *out = (*out)->previous;
+    return is_found(capsule);
 }
 
-/* The properties of TYPE.  They are valid until the next call. */
+static int has_attribute(PyObject *object, const char *name)
+{
+    return is_found(PyObject_GetAttrString(object, name));
+}
+
+/* The properties of TYPE.  They are valid until the next call; NULL: not known, with an exception.
+ */
 static const struct kind *kind_of(PyTypeObject *type)
 {
     static struct kind kinds[16];
     static unsigned next;
     struct kind kind, *place;
     PyTypeObject *before;
+    int mask, immutable;
 
     for (unsigned i = 0; i < 16; i++)
         if (kinds[i].type == type) return &kinds[i];
+    mask = has_attribute((PyObject *)type, "mask");
+    if (mask > 0) mask = has_attribute((PyObject *)type, "filled");
+    immutable = mask >= 0 ? is_true(arrays_call("is_immutable", "(O)", type)) : -1;
+    if (immutable < 0 || find_exchange(type, &kind.exchange) < 0) return NULL;
     kind.type = (PyTypeObject *)Py_NewRef((PyObject *)type);
-    kind.exchange = find_exchange(type);
-    kind.has_mask = PyObject_HasAttrString((PyObject *)type, "mask") &&
-                    PyObject_HasAttrString((PyObject *)type, "filled");
-    kind.is_immutable = is_true(arrays_call("is_immutable", "(O)", type));
+    kind.has_mask = mask > 0;
+    kind.is_immutable = immutable > 0;
     place = &kinds[next];
     next = (next + 1) % 16;
     before = place->type;
@@ -120,7 +137,6 @@ static int open_dlpack(PyObject *object, struct array *array)
     } else if (PyCapsule_IsValid(capsule, "dltensor")) {
         array->unversioned = PyCapsule_GetPointer(capsule, "dltensor");
         PyCapsule_SetName(capsule, "used_dltensor");
-        array->is_read_only = kind_of(Py_TYPE(object))->is_immutable;
         dl = &array->unversioned->tensor;
     } else {
         PyErr_SetString(PyExc_BufferError, "__dlpack__ returned no DLPack capsule");
@@ -230,14 +246,18 @@ static int open_cuda(PyObject *object, struct array *array)
 /* weft does not record what it does for automatic differentiation. */
 static int refuse_grad(PyObject *object)
 {
-    if (!is_true(PyObject_GetAttrString(object, "requires_grad"))) return 0;
+    int is = is_true(PyObject_GetAttrString(object, "requires_grad"));
+
+    if (is <= 0) return is;
     return refuse(PyExc_ValueError, "the tensor requires grad; detach it");
 }
 
 /* The memory of a view that conjugates or negates has other elements than the view. */
 static int refuse_lazy_view(PyObject *object, const char *method, const char *remedy)
 {
-    if (!is_true(PyObject_CallMethod(object, method, NULL))) return 0;
+    int is = is_true(PyObject_CallMethod(object, method, NULL));
+
+    if (is <= 0) return is;
     return refuse(
         PyExc_ValueError,
         "the memory of the tensor has other elements than the tensor (%s() is true); give "
@@ -275,32 +295,36 @@ static bool try_buffer(PyObject *object, struct array *out)
     return false;
 }
 
+/* Open OBJECT, which has no buffer that weft can read. */
+static int open_other(PyObject *object, struct array *out)
+{
+    int found;
+
+    PyErr_Clear();
+    found = has_attribute(object, "__dlpack__");
+    if (found != 0) return found > 0 ? open_dlpack(object, out) : -1;
+    found = has_attribute(object, "__cuda_array_interface__");
+    if (found != 0) return found > 0 ? open_cuda(object, out) : -1;
+    if (PyObject_CheckBuffer(object)) return open_buffer(object, out); /* for its exception */
+    Py_XDECREF(arrays_call("refuse_type", "(O)", object));
+    return -1;
+}
+
 int array_open(PyObject *object, struct array *out)
 {
     const struct kind *kind = kind_of(Py_TYPE(object));
     int result;
 
+    if (kind == NULL) return -1;
     memset(out, 0, offsetof(struct array, dtype));
     out->exchange = kind->exchange;
-    if (kind->has_mask) { /* the memory does not say which elements count */
+    out->is_read_only = kind->is_immutable; /* the others state it */
+    if (kind->has_mask)                     /* the memory does not say which elements count */
         return refuse(PyExc_ValueError,
-                      "the array has a mask, which weft does not move; give its "
-                      "elements: filled(value), or data for the masked ones, too");
-    }
-    if (out->exchange != NULL) {
-        result = open_exchange(object, out);
-    } else if (try_buffer(object, out)) {
-        return 0;
-    } else if (PyObject_HasAttrString(object, "__dlpack__")) {
-        PyErr_Clear();
-        result = open_dlpack(object, out);
-    } else if (PyObject_HasAttrString(object, "__cuda_array_interface__")) {
-        PyErr_Clear();
-        result = open_cuda(object, out);
-    } else {
-        if (!PyErr_Occurred()) Py_XDECREF(arrays_call("refuse_type", "(O)", object));
-        result = -1; /* with the exception of the buffer, or of refuse_type */
-    }
+                      "the array has a mask, which weft does not move; give its elements: "
+                      "filled(value), or data for the masked ones, too");
+    if (out->exchange == NULL && try_buffer(object, out)) return 0;
+    result = out->exchange != NULL ? open_exchange(object, out) : open_other(object, out);
     if (result < 0) array_close(out);
     return result;
 }

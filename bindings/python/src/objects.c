@@ -42,6 +42,7 @@ PyObject *package_call(const char *name, const char *function, const char *forma
     module = args != NULL ? PyImport_ImportModule(name) : NULL;
     if (module != NULL) called = PyObject_GetAttrString(module, function);
     if (called != NULL) result = PyObject_Call(called, args, NULL);
+    if (result == NULL && !PyErr_Occurred()) PyErr_NoMemory(); /* of CPython 3.11's own frames */
     Py_XDECREF(module);
     Py_XDECREF(called);
     Py_XDECREF(args);
