@@ -1,5 +1,6 @@
 /* cmd_cp.c - `weft cp`: what each rank holds and computes in context parallel. */
 #include "common/cli.h"
+#include "common/progress.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -146,8 +147,10 @@ static weft_status add_text(struct wf_text *text, struct view *view)
                 "of the mean\n",
                 info->ranks, WF_PLURAL(info->ranks), info->length, masks[view->options.mask],
                 balances[view->options.balance], variants[view->options.variant], balance_of(info));
-    for (int32_t c = 0; c < shown; c++)
+    for (int32_t c = 0; c < shown; c++) {
+        cli_progress_of((uint64_t)c, (uint64_t)shown, "coordinate %d of %d", c, shown);
         WF_TRY(add_coordinate(text, view, c));
+    }
     if (shown < info->ranks)
         wf_text_add(text, "... and %d more; --json prints all\n", info->ranks - shown);
     return WEFT_OK;
@@ -213,8 +216,11 @@ static weft_status add_json(struct wf_text *text, struct view *view)
     wf_json_uint(&json, "work_total", view->info.work_total);
     wf_json_uint(&json, "work_largest", view->info.work_largest);
     wf_json_begin(&json, "coordinates", '[');
-    for (int32_t c = 0; c < view->info.ranks; c++)
+    for (int32_t c = 0; c < view->info.ranks; c++) {
+        cli_progress_of((uint64_t)c, (uint64_t)view->info.ranks, "coordinate %d of %d", c,
+                        view->info.ranks);
         WF_TRY(add_json_coordinate(&json, view, c));
+    }
     wf_json_end(&json, ']');
     wf_json_end(&json, '}');
     wf_text_char(text, '\n');
@@ -233,6 +239,7 @@ static int print_plan(const struct cli_command *command, const weft_cp_plan *pla
     view.options = *options;
     if (status == WEFT_OK) status = as_json ? add_json(&text, &view) : add_text(&text, &view);
     wf_free(view.problems);
+    cli_progress_end();
     return cli_answer(command, status, &text);
 }
 
@@ -245,10 +252,13 @@ static int make_plan(const struct cli_command *command, const struct cli_args *a
     weft_status status = cli_mesh(command, args, "mesh", &mesh);
     int exit_code;
 
+    cli_progress_begin();
+    cli_progress("planning");
     if (status == WEFT_OK)
         status = weft_cp_plan_create(mesh, axis != NULL ? axis : "0", options, &plan);
     weft_mesh_release(&mesh);
     if (status != WEFT_OK) {
+        cli_progress_end();
         exit_code = cli_fail(command, status);
         return exit_code == CLI_NO ? CLI_USAGE : exit_code;
     }

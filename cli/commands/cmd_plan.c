@@ -2,6 +2,7 @@
 #include "common/cli.h"
 
 #include "common/describe.h"
+#include "common/progress.h"
 #include "plan/drawing.h"
 #include "redistribute/planned.h"
 
@@ -111,7 +112,10 @@ static int run(const struct cli_command *command, int argc, char **argv)
     if (!cli_parse(command, argc, argv, false, &args, &exit_code)) return exit_code;
     if (!asks_for_one_form(command, &args)) return CLI_USAGE;
     if (!request_read(command, &args, &request, &exit_code)) return exit_code;
+    cli_progress_begin();
+    cli_progress("searching for the plan");
     status = planned_find(&request, &request.options, true, &answer);
+    cli_progress_end();
     if (status != WEFT_OK)
         exit_code = cli_fail(command, status);
     else if (cli_has(command, &args, "svg"))

@@ -2,6 +2,7 @@
 #include "common/cli.h"
 
 #include "common/describe.h"
+#include "common/progress.h"
 #include "schedule/drawing.h"
 #include "schedule/request.h"
 
@@ -108,8 +109,11 @@ static int print(const struct cli_command *command, const struct cli_args *args,
     const char *path = cli_value(command, args, "svg");
     int exit_code;
 
+    cli_progress_of(1, 3, "part 2 of 3: when ranks work");
     if (status == WEFT_OK) status = weft_timeline_create(*schedule, &options, &timeline);
+    cli_progress_of(2, 3, "part 3 of 3: the text");
     if (status == WEFT_OK) status = describe(command, args, timeline, &text);
+    cli_progress_end();
     weft_timeline_release(&timeline);
     if (status == WEFT_OK) return cli_print_to(command, path != NULL ? path : "-", &text);
     exit_code = cli_fail(command, status);
@@ -136,7 +140,12 @@ static int run(const struct cli_command *command, int argc, char **argv)
         return CLI_USAGE;
     }
     if (!cli_int(command, &args, "limit", 1, INT64_MAX, 0, &limit)) return CLI_USAGE;
-    if (!make(command, &args, &schedule, &exit_code)) return exit_code;
+    cli_progress_begin();
+    cli_progress_of(0, 3, "part 1 of 3: the schedule");
+    if (!make(command, &args, &schedule, &exit_code)) {
+        cli_progress_end();
+        return exit_code;
+    }
     exit_code = print(command, &args, &schedule, limit);
     weft_schedule_release(&schedule);
     return exit_code;

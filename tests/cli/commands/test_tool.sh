@@ -194,7 +194,7 @@ big=(--mesh 2 --shape 8192x4096 --from "S(0)" --to "S(1)")
 contains ' s left' on_terminal "$weft" sim "${big[@]}"
 contains ' s left' on_terminal "$weft" redistribute "${big[@]}" --backend gloo-cpu
 contains ' of 5 rows, about ' on_terminal "$weft" bench batch --backend gloo-cpu --budget-ms 300
-# Until a line has an estimate; what follows would take long.
+# Until a line has an estimate, or a plan is searched for; what follows would take long.
 estimates() {
     python3 -c '
 import os, pty, signal, sys
@@ -203,7 +203,7 @@ if pid == 0:
     os.execv(sys.argv[1], sys.argv[1:])
 said = b""
 try:
-    while b" s left" not in said and (more := os.read(terminal, 4096)):
+    while b" s left" not in said and b"searching for" not in said and (more := os.read(terminal, 4096)):
         said += more
 except OSError:  # the end of a terminal
     pass
@@ -216,6 +216,10 @@ index = {str(i): {"dtype": "F32", "shape": [4, 4], "data_offsets": [64 * i, 64 *
 text = json.dumps(index).encode()
 open(sys.argv[1], "wb").write(struct.pack("<Q", len(text)) + text + bytes(64 * 300))' "$here/many.safetensors"
 printf 'mesh 4\n* S(0)\n' >"$here/rows.layout"
+contains ' s left' estimates "$weft" cp --mesh cp=2048 --length 1048576 --mask causal --balance head-tail --json
+contains ' of 3: ' estimates "$weft" schedule 1f1b --ranks 512 --microbatches 4096 --lower --csv
+contains 'searching for the plan' estimates "$weft" plan --mesh 2x2x2x2x2x2x2x2 --shape 4099x4097x513x7 \
+    --from 'S(0),S(1),S(2),P,S(3),S(0),S(1),S(2)' --to 'S(2),S(0),S(1),S(0),R,S(3),S(2),S(1)' --minimize bytes
 contains ' of 300, about ' estimates "$weft" inspect "$here/many.safetensors" --layout "$here/rows.layout" --mesh 1048576
 WEFT_TRACE="$here/t" "$weft" redistribute --mesh 2 --shape 64 --from R --to R --iters 1000 --backend gloo-cpu >/dev/null
 python3 -c '
