@@ -163,7 +163,7 @@ static int read_format(const char *format, Py_ssize_t bytes, enum weft_dtype *ou
         *out = last.dtype;
         return 0;
     }
-    if (*letter == '@' || *letter == '=') letter++;
+    if (*letter == '@' || *letter == '=' || *letter == '<') letter++; /* '<': as ctypes writes it */
     found = letter[0] != 0 && letter[1] == 0 ? strchr(letters, letter[0]) : NULL;
     dtype.code = found != NULL ? (uint8_t)(codes[found - letters] - '0') : 5;
     if (found == NULL && (letter[0] != 'Z' || letter[1] == 0 || letter[2] != 0))

@@ -1,6 +1,7 @@
 """Arrays in and out, on one rank and on several."""
 
 import array
+import ctypes
 import sys
 
 import pytest
@@ -13,6 +14,7 @@ np = pytest.importorskip("numpy")
 def test_arrays_are_described(alone):
     assert weft.describe(np.zeros((3, 4), np.float16)) == ("f16", (3, 4))
     assert weft.describe(array.array("d", [1, 2])) == ("f64", (2,))
+    assert weft.describe((ctypes.c_float * 3)()) == ("f32", (3,)) and weft.describe((ctypes.c_int64 * 2)()) == ("i64", (2,))
     assert weft.describe(bytearray(5)) == ("u8", (5,))
     with pytest.raises(TypeError, match="list is not an array"):
         weft.describe([1, 2])
