@@ -54,9 +54,6 @@ class OldGroup(dist.ProcessGroup):
     def _end_coalescing(self, device: torch.device) -> Work:
         return self.end_coalescing(device)
 
-    def _set_sequence_number_for_group(self) -> None:
-        pass
-
 
 if TYPE_CHECKING or IS_BACKEND:
     from torch._C._distributed_c10d import Backend as Parent

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 from torch._C._autograd import _profiler_enabled
-from torch._C._distributed_c10d import Store, Work
+from torch._C._distributed_c10d import Backend, Store, Work
 
 import weft
 
@@ -40,9 +40,10 @@ def written(tensor: Tensor) -> tuple[Tensor, Tensor | None]:
 class Calls(Base):
     """The state of a process group, and how it posts collectives."""
 
-    def __init__(self, members: list[int], rank: int, limit: float, is_first: bool) -> None:
+    def __init__(self, members: list[int], rank: int, limit: float, is_first: bool, name: str) -> None:
         super().__init__(rank, len(members))
-        self._members, self._limit = members, limit
+        self._members, self._limit, self._name = members, limit, name
+        self._sequence = 0  # calls that were made; a coalesced block is one
         self._is_first = is_first  # of the job: it uses the communicator of all ranks itself
         self._set_limit = math.inf  # of set_timeout
         # Of messages on the CPU, by direction and peer, then by tag; the members below outlive them.
@@ -74,12 +75,27 @@ class Calls(Base):
         """A limit for the calls on the CPU that follow, if it is shorter than the one of the group's creation."""
         self._set_limit = _limits.seconds_of(timeout)
 
+    @property
+    def options(self) -> Backend.Options:
+        """The shortest limit of the group's calls; 0: none.  Other options of the creation are not known."""
+        seconds = min(self._limit, self._set_limit)
+        return Backend.Options("weft", timedelta(seconds=0 if seconds == math.inf else seconds))
+
+    def _set_sequence_number_for_group(self) -> None:
+        """Nothing: all members begin at 0."""
+
+    def _get_sequence_number_for_group(self) -> int:
+        """The calls that were made, as Gloo counts them."""
+        return self._sequence
+
     def _limited(self, comm: weft.Comm, call: str, seconds: float) -> contextlib.AbstractContextManager[None]:
         """A block in which a call on the CPU ends after some seconds; the communicator itself has the group's limit."""
         return _limits.Limit(comm, seconds, call) if seconds < self._limit else UNLIMITED
 
     def _done(self, tensors: Result, device: torch.device) -> Work:
         """The work object of a call on a device that has posted all its work."""
+        if self._held is None:
+            self._sequence += 1
         if self._begun is not None:
             begun, self._begun = self._begun, None
             comm = self._comm(device)
@@ -193,16 +209,20 @@ class Calls(Base):
             with contextlib.suppress(weft.Error):
                 self._comm(self._held_on).group_end()
             raise
-        self.end_coalescing()
+        self._start_held()
 
     def end_coalescing(self, device: torch.device | None = None) -> Work:
         if self._held_depth > 0:
             self._held_depth -= 1
             return Done([])
+        self._start_held()
+        return self._done([], self._held_on)
+
+    def _start_held(self) -> None:
+        """Start the calls that are held, and wait for those on the CPU."""
         held, self._held = self._held, None
         comm = self._comm(self._held_on)
         with self._limited(comm, "a group of calls", self._held_limit):
             comm.group_end()
         for follow in held or ():
             follow()
-        return self._done([], self._held_on)

@@ -8,8 +8,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 from torch._C._distributed_c10d import (  # fmt: skip
-    AllgatherOptions, AllreduceOptions, AllToAllOptions, Backend, BarrierOptions, BroadcastOptions, GatherOptions, ReduceOptions,
-    ReduceScatterOptions, ScatterOptions, Work, _DistributedBackendOptions,
+    AllgatherOptions, AllreduceOptions, AllToAllOptions, Backend, BarrierOptions, BroadcastOptions, DebugLevel, GatherOptions,
+    ReduceOptions, ReduceScatterOptions, ScatterOptions, Work, _DistributedBackendOptions, get_debug_level,
 )
 
 import weft
@@ -121,7 +121,7 @@ class ProcessGroup(Calls):
         else:
             self._run("all_gather_v", mine, block, opts, recv_counts=counts)
         self._split(block, targets)
-        return self._done(outputs, source.device)
+        return self._done(targets, source.device)
 
     def allgather_into_tensor_coalesced(
         self, outputs: list[Tensor], sources: list[Tensor], opts: AllgatherOptions | None = None
@@ -163,7 +163,7 @@ class ProcessGroup(Calls):
         self._run("gather", mine, block, opts, root=root)
         if block is not None:
             self._split(block, targets)
-        return self._done(outputs, source.device)
+        return self._done(outputs[0] if outputs else [], source.device)
 
     # ---- scatters ----
 
@@ -288,6 +288,7 @@ class ProcessGroup(Calls):
         if device.type == "cpu":
             work = weft.Work(comm.context, stream)
             self._keep(work, [data, *tensors])
+            self._sequence += 1
             return Message(work, [data, *tensors], finish, self._set_limit)
         if finish is not None:
             finish()
@@ -314,6 +315,7 @@ class ProcessGroup(Calls):
             self._settle(comm)
             comm.barrier()
             comm.context.wait()
+        self._sequence += 1
         return Done([])
 
     def abort(self) -> None:
@@ -329,8 +331,14 @@ class ProcessGroup(Calls):
     all_to_all_single = alltoall_base
 
 
+# By name: with TORCH_DISTRIBUTED_DEBUG=DETAIL, PyTorch wraps a group and does not keep its object of Python.
+_kept: dict[str, ProcessGroup] = {}
+
+
 def create(options: _DistributedBackendOptions, group_options: Backend.Options | None = None) -> ProcessGroup:
     """The backend of a new group, as torch.distributed calls it."""
+    for name in _kept.keys() - set(dist.distributed_c10d._world.pg_names.values()):
+        del _kept[name]
     size, limit = options.group_size, min(_limits.seconds_of(options.timeout), _limits.of_environment())
     members = list(options.global_ranks_in_group or range(size))
     is_default = not dist.is_initialized()
@@ -339,6 +347,8 @@ def create(options: _DistributedBackendOptions, group_options: Backend.Options |
         if members != list(range(size if is_default else dist.get_world_size())):
             raise RuntimeError("the first group of a job with weft must have all its ranks")
         join(options.group_rank, size, limit)
-    group = ProcessGroup(members, options.group_rank, limit, is_first)
+    group = ProcessGroup(members, options.group_rank, limit, is_first, options.group_id)
     group._comm(torch.device("cpu"), options.store)
+    if get_debug_level() == DebugLevel.DETAIL:
+        _kept[options.group_id] = group
     return group
