@@ -67,6 +67,16 @@ def test_facts_equal_gloo(outcomes):
     assert different == BRIDGE | ANY | FUTURES
 
 
+def test_errors_tell_what_is_wrong(outcomes):
+    ours = outcomes["weft", 0]
+    size = 1 + max(rank for _, rank in outcomes)
+    text = f"[Rank 0]: Rank {size - 1} failed to pass monitoredBarrier in 5000 ms"
+    assert ours["monitored_barrier_without_a_rank"] == f"TimeoutError: {text}"
+    if size == 3:
+        text = f"Rank 1 successfully reached monitoredBarrier, but received errors while waiting for rank 0; it told: {text}"
+        assert outcomes["weft", 1]["monitored_barrier_without_a_rank"] == f"TimeoutError: {text}"
+
+
 @pytest.mark.parametrize("backend", ["gloo", "weft"])
 def test_debug_mode_compares_the_calls_of_ranks(torchrun_text, backend):  # noqa: F811
     torchrun_text(2, f"""
@@ -83,6 +93,7 @@ def test_debug_mode_compares_the_calls_of_ranks(torchrun_text, backend):  # noqa
         dist.all_gather(parts, torch.full((2,), float(rank)), group=pair, async_op=True).wait()
         assert x.tolist() == [4, 4, 4] and parts[1].tolist() == [1, 1]
         assert pair._get_sequence_number_for_group() == 2
+        dist.monitored_barrier(pair)
         try: dist.all_reduce(torch.ones(3 + rank), group=pair)
         except RuntimeError as error: assert "SequenceNumber=" in str(error) and "TensorShape=[4]" in str(error), error
         else: raise AssertionError("no error")
@@ -115,5 +126,6 @@ def test_a_group_after_rank_0_has_left(torchrun_text, tmp_path, backend):  # noq
         if rank == 1: dist.send(x + 1, 2, group=group)
         else: dist.recv(x, 1, group=group)
         assert (x == rank + 1).all(), x
+        dist.monitored_barrier(group)
         dist.destroy_process_group()
     """)

@@ -146,6 +146,21 @@ def receive_from_any_later(rank, size):
     return sorted(found)
 
 
+@fact
+def monitored_barrier(rank, size):
+    dist.monitored_barrier()
+    dist.monitored_barrier(wait_all_ranks=True)
+
+
+@fact
+def monitored_barrier_without_a_rank(rank, size):
+    """Last, because Gloo closes its connections."""
+    group = dist.new_group()
+    if rank == size - 1:
+        return None
+    dist.monitored_barrier(group, timeout=datetime.timedelta(seconds=5))
+
+
 def outcome(function):
     """The value of a function, or the class and the text of its exception."""
     try:

@@ -43,6 +43,7 @@ class Calls(Base):
     def __init__(self, members: list[int], rank: int, limit: float, is_first: bool, name: str) -> None:
         super().__init__(rank, len(members))
         self._members, self._limit, self._name = members, limit, name
+        self._barriers = 0  # monitored ones
         self._sequence = 0  # calls that were made; a coalesced block is one
         self._is_first = is_first  # of the job: it uses the communicator of all ranks itself
         self._set_limit = math.inf  # of set_timeout

@@ -14,7 +14,7 @@ from torch._C._distributed_c10d import (  # fmt: skip
 
 import weft
 
-from . import _checks, _limits
+from . import _barrier, _checks, _limits
 from ._calls import Calls, Follow, written
 from ._contexts import join, joined
 from ._reductions import LOCAL, reduction_of
@@ -317,6 +317,13 @@ class ProcessGroup(Calls):
             comm.context.wait()
         self._sequence += 1
         return Done([])
+
+    def monitored_barrier(self, opts: BarrierOptions, wait_all_ranks: bool = False) -> None:
+        """A barrier through the store of the default group, whose error names the ranks that did not come."""
+        seconds = min(_limits.of_options(opts), self._limit)
+        self._barriers += 1
+        place = f"weft/monitored/{self._name}/{self._barriers}"
+        _barrier.wait_for_all(place, self.rank(), self.size(), seconds, wait_all_ranks)
 
     def abort(self) -> None:
         for comm in self._comms.values():
