@@ -46,7 +46,7 @@ def test_a_refusal_has_both_sides(outcomes):
 def test_sparse_tensors_are_refused(outcomes):
     texts = {name: text for name, text in outcomes["weft", 0].items() if name.startswith("sparse_")}
     assert len(texts) == 13 and all("Error: " in text for text in texts.values()), texts
-    assert "layout torch.sparse_coo, but weft moves dense tensors; pass to_dense()" in texts["sparse_all_reduce"]
+    assert "layout torch.sparse_coo, but weft moves dense tensors; pass to_dense()" in texts["sparse_two"]
 
 
 def test_forms_that_gloo_does_not_have(torchrun_text):  # noqa: F811

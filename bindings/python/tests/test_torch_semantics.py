@@ -69,6 +69,8 @@ def test_facts_equal_gloo(outcomes):
 
 def test_errors_tell_what_is_wrong(outcomes):
     ours = outcomes["weft", 0]
+    assert ours["sparse_maximum"] == "UnsupportedError: weft: all_reduce: max of a sparse tensor is not defined, but the sum is"
+    assert "the sparse tensor is float32[" in ours["sparse_sum_of_other_shapes"]
     size = 1 + max(rank for _, rank in outcomes)
     text = f"[Rank 0]: Rank {size - 1} failed to pass monitoredBarrier in 5000 ms"
     assert ours["monitored_barrier_without_a_rank"] == f"TimeoutError: {text}"

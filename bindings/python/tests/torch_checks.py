@@ -249,8 +249,8 @@ def sparse():
     return torch.eye(2).to_sparse()
 
 
-SPARSE = {  # Gloo reduces them if the reduction is a sum
-    "all_reduce": lambda: dist.all_reduce(sparse()), "broadcast": lambda: dist.broadcast(sparse(), 0),
+SPARSE = {  # the sum of one sparse tensor is in torch_semantics.py
+    "two": lambda: dist.group.WORLD.allreduce([sparse(), sparse()]), "broadcast": lambda: dist.broadcast(sparse(), 0),
     "all_reduce_coalesced": lambda: dist.group.WORLD.allreduce_coalesced([sparse()], AllreduceCoalescedOptions()),
     "reduce": lambda: dist.reduce(sparse(), 0), "all_gather": lambda: dist.all_gather([sparse(), sparse()], sparse()),
     "all_gather_into_tensor": lambda: dist.all_gather_into_tensor(sparse(), sparse()),

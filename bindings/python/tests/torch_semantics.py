@@ -11,7 +11,7 @@ import sys
 
 import torch
 import torch.distributed as dist
-from torch import ones, zeros
+from torch import nn, ones, zeros
 
 FACTS = []
 
@@ -150,6 +150,64 @@ def receive_from_any_later(rank, size):
 def monitored_barrier(rank, size):
     dist.monitored_barrier()
     dist.monitored_barrier(wait_all_ranks=True)
+
+
+def sparse(rank, size):
+    """Rows that ranks share and rows that one rank has alone; a column twice in a rank."""
+    places = torch.tensor([[0, rank + 1, rank + 1]])
+    return torch.sparse_coo_tensor(places, zeros(3, 2) + rank + 1, (size + 1, 2))
+
+
+@fact
+def sparse_sum(rank, size):
+    x = sparse(rank, size)
+    dist.all_reduce(x)
+    return [x.to_dense().tolist(), x.is_coalesced()]
+
+
+@fact
+def sparse_sum_later(rank, size):
+    x = sparse(rank, size)
+    work = dist.all_reduce(x, async_op=True)
+    work.wait()
+    return [x.to_dense().tolist(), shape_of(work.get_future().wait())]
+
+
+@fact
+def sparse_sum_of_two_dimensions(rank, size):
+    places = torch.tensor([[0, rank], [rank, 1]])
+    x = torch.sparse_coo_tensor(places, torch.tensor([1, 10 + rank]), (size, size))
+    group = dist.new_group([1, 0])
+    if rank < 2:
+        dist.all_reduce(x, group=group)
+    return x.to_dense().tolist()
+
+
+@fact
+def sparse_sum_of_other_shapes(rank, size):
+    dist.all_reduce(torch.eye(size + rank).to_sparse())
+
+
+@fact
+def sparse_sum_of_nothing(rank, size):
+    x = sparse(rank, size) if rank == 0 else torch.zeros(size + 1, 2).to_sparse(1)
+    dist.all_reduce(x)
+    return x.to_dense().tolist()
+
+
+@fact
+def sparse_maximum(rank, size):
+    x = sparse(rank, size)
+    dist.all_reduce(x, op=dist.ReduceOp.MAX)
+
+
+@fact
+def sparse_gradients(rank, size):
+    torch.manual_seed(0)
+    model = nn.parallel.DistributedDataParallel(nn.EmbeddingBag(6, 3, sparse=True, mode="sum"))
+    model(torch.tensor([[rank, 5]])).square().sum().backward()
+    gradient = model.module.weight.grad
+    return [gradient.is_sparse, [[round(v, 4) for v in row] for row in gradient.to_dense().tolist()]]
 
 
 @fact

@@ -14,7 +14,7 @@ from torch._C._distributed_c10d import (  # fmt: skip
 
 import weft
 
-from . import _barrier, _checks, _limits
+from . import _barrier, _checks, _limits, _sparse
 from ._calls import Calls, Follow, written
 from ._contexts import join, joined
 from ._reductions import LOCAL, reduction_of
@@ -36,6 +36,8 @@ class ProcessGroup(Calls):
         """Several tensors are reduced to one, which replaces each of them."""
         op = reduction_of(opts.reduceOp) if opts is not None else "sum"
         first, *others = tensors
+        if not others and first.layout is torch.sparse_coo and first.device.type == "cpu" and self._held is None:
+            return self._all_reduce_sparse(first, op, opts)
         _checks.equal("all_reduce", "tensor {}", tensors, "tensor 0", first)
         if not others:
             self._in_place("all_reduce", first, opts, (True, True), op=op)
@@ -47,6 +49,19 @@ class ProcessGroup(Calls):
         for tensor in tensors:
             self._copy(tensor, data)
         return self._done(tensors, first.device)
+
+    def _all_reduce_sparse(self, tensor: Tensor, op: str, opts: AllreduceOptions | None) -> Work:
+        """Complete when it returns, also if its caller waits later."""
+        if op != "sum":
+            raise weft.UnsupportedError(f"weft: all_reduce: {op} of a sparse tensor is not defined, but the sum is")
+
+        def gather(mine: Tensor, whole: Tensor, counts: list[int] | None) -> None:
+            self._run("all_gather" if counts is None else "all_gather_v", mine, whole, opts, complete=True, recv_counts=counts)
+
+        total = _sparse.sum_of(tensor, self.rank(), self.size(), gather)
+        with torch.no_grad():
+            tensor.copy_(total)
+        return self._done([tensor], tensor.device)
 
     def allreduce_coalesced(self, tensors: list[Tensor], opts: AllreduceOptions | None = None) -> Work:
         op = reduction_of(opts.reduceOp) if opts is not None else "sum"
