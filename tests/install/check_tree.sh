@@ -10,7 +10,8 @@ unset LD_LIBRARY_PATH DESTDIR
 
 for file in bin/weft include/weft/weft.h include/weft/weft.hpp include/weft/file.hpp include/weft/parallel.hpp include/weft/weft_plugin.h \
     share/doc/weft/README.md share/doc/weft/docs/engine-guide.md share/doc/weft/examples/weights/weights.c share/doc/weft/examples/tensor/tensor.c \
-    share/bash-completion/completions/weft share/zsh/site-functions/_weft share/weft/plugin-kit/plug_host.h; do
+    share/bash-completion/completions/weft share/zsh/site-functions/_weft share/weft/plugin-kit/plug_host.h \
+    share/weft/weft-api.json; do
     if [[ ! -s $tree/$file ]]; then
         echo "not installed: $file"
         exit 1
