@@ -45,7 +45,8 @@ def _all(mine: Tensor, counts: list[int], gather: Gather) -> tuple[Tensor, ...]:
     whole = mine.new_empty(sum(counts), *mine.shape[1:])
     if whole.numel() > 0:
         gather(mine.reshape(-1), whole.view(-1), [count * row for count in counts])
-    return torch.split(whole, counts)
+    rows: tuple[Tensor, ...] = torch.split(whole, counts)
+    return rows
 
 
 def sum_of(tensor: Tensor, rank: int, size: int, gather: Gather) -> Tensor:
