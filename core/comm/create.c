@@ -300,10 +300,17 @@ static weft_status make_by_wrap(weft_context *context, const struct wf_comm_requ
     return WEFT_OK;
 }
 
-static uint32_t carrier_text(const weft_comm *comm)
+/* The recorder and the trace tell what carries the data of COMM, if its plugin does. */
+static void tell_carrier(const weft_comm *comm)
 {
-    if (comm->handle == NULL || !WF_HAS(comm->table, carrier)) return 0;
-    return wf_trace_intern(comm->context->trace, comm->table->carrier(comm->handle));
+    struct wf_trace *trace = comm->context->trace;
+    uint32_t carrier, ranks = wf_trace_comm_ranks(trace, comm->number);
+
+    if (comm->handle == NULL || !WF_HAS(comm->table, carrier)) return;
+    carrier = wf_trace_intern(trace, comm->table->carrier(comm->handle));
+    if (carrier == 0) return;
+    wf_trace_set_carrier(trace, comm->number, carrier);
+    if (trace->export != NULL) wf_export_comm(trace->export, comm->name_text, ranks, carrier);
 }
 
 /* List COMM in its context.  From now on failures of other ranks fail it. */
@@ -315,7 +322,7 @@ static void enlist(weft_comm *comm)
     wf_trace_add_comm(context->trace, comm->number, comm->name_text, comm->world_ranks, comm->size,
                       comm->rank);
     wf_trace_set_limit(context->trace, comm->number, comm->timeout_ns);
-    wf_trace_set_carrier(context->trace, comm->number, carrier_text(comm));
+    tell_carrier(comm);
     pthread_mutex_lock(&context->lock);
     comm->next = context->comms;
     context->comms = comm;

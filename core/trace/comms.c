@@ -71,10 +71,7 @@ void wf_trace_set_carrier(struct wf_trace *trace, uint64_t number, uint32_t carr
 {
     struct wf_segment_comm *comm = find_comm(trace, number);
 
-    if (comm == NULL || carrier == 0) return;
-    atomic_store(&comm->carrier, carrier);
-    if (trace->export != NULL)
-        wf_export_comm(trace->export, atomic_load(&comm->name), atomic_load(&comm->ranks), carrier);
+    if (comm != NULL) atomic_store(&comm->carrier, carrier);
 }
 
 void wf_trace_fail_comm(struct wf_trace *trace, uint64_t number, weft_status status,

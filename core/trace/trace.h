@@ -235,8 +235,7 @@ void wf_trace_add_comm(struct wf_trace *trace, uint64_t number, uint32_t name, c
 void wf_trace_fail_comm(struct wf_trace *trace, uint64_t number, weft_status status,
                         const char *text);
 void wf_trace_remove_comm(struct wf_trace *trace, uint64_t number);
-/* CARRIER, a text, carries the data of the communicator.  A trace states it, with the name and the
- * ranks. */
+/* CARRIER, a text, carries the data of the communicator. */
 void wf_trace_set_carrier(struct wf_trace *trace, uint64_t number, uint32_t carrier);
 /* The time limit of operations of the communicator, in ns, or WEFT_FOREVER. */
 void wf_trace_set_limit(struct wf_trace *trace, uint64_t number, int64_t limit_ns);
