@@ -3,7 +3,7 @@
  *
  *     weft run -n 4 ./lamb
  *
- * All tensors are in one array.  Every rank has all of them, and samples of its own.  The array is
+ * All tensors are in one array.  Every rank has all tensors, and separate samples.  The array is
  * cut where tensors end, into a part for each rank; the parts differ in length.  Each rank gets the
  * mean gradient of its part, updates its tensors with the moments that it alone has, and sends them
  * to all.  Each rank also trains alone on all samples, and compares.  The arrays are the host's, so
@@ -123,7 +123,8 @@ struct parts {
     uint64_t counts[RANKS_MAX], offsets[RANKS_MAX];
 };
 
-/* Give the tensors to the ranks in their order, so that each has about as many elements. */
+/* Give the tensors to the ranks in their order, so that the ranks have about equal numbers of
+ * elements. */
 static struct parts cut(int ranks)
 {
     struct parts parts = {.counts = {0}};

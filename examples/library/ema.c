@@ -150,7 +150,7 @@ static void free_all(ema *averages)
     free(averages);
 }
 
-/* What this rank can do alone. */
+/* The part of the creation without communication. */
 static weft_status make(weft_context *context, size_t count, weft_tensor *const *parameters,
                         const ema_options *options, weft_stream *stream, ema **out)
 {
@@ -175,7 +175,7 @@ static weft_status make(weft_context *context, size_t count, weft_tensor *const 
     return ema_begin(made, stream);
 }
 
-/* What is the same on all ranks. */
+/* The values that all ranks must pass alike. */
 struct digest {
     double decay;
     uint64_t count, layouts;
@@ -191,8 +191,8 @@ static struct digest digest_of(const ema *averages)
     return digest;
 }
 
-/* MADE has STATUS on this rank: an error of one rank becomes that of all, and all have passed the
- * same. */
+/* STATUS is that of MADE on this rank.  An error of one rank becomes the error of all ranks.  The
+ * values that the ranks passed must be equal. */
 static weft_status agree(weft_context *context, const ema *made, weft_status status)
 {
     struct digest digest = {0}, other;

@@ -113,8 +113,8 @@ static int take_dl(struct array *array, const weft_dl_tensor *dl)
     array->device = dl->device;
     take_strides(array, dl->strides);
     if (dl->data != NULL || array_bytes(array) == 0) return 0;
-    return refuse(PyExc_ValueError, "the array has no memory of its own, as a DTensor or a fake "
-                                    "tensor; give the array that has the shard (of a DTensor: "
+    return refuse(PyExc_ValueError, "the array has no memory, as a DTensor or a fake tensor has "
+                                    "none; give the array that has the shard (of a DTensor: "
                                     "to_local())");
 }
 

@@ -49,7 +49,7 @@ static int check_apart(const struct array *array, const struct array *out)
 
     if (a == b || a + array_bytes(array) <= b || b + array_bytes(out) <= a) return 0;
     return refuse(PyExc_ValueError, "out overlaps a part of the array; give the array itself, or "
-                                    "an array with memory of its own");
+                                    "an array in separate memory");
 }
 
 static int run_one(context_object *context, const weft_spec *from, const struct array *source,

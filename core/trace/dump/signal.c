@@ -197,7 +197,7 @@ static void handle(int number, siginfo_t *info, void *machine)
             previous->sa_sigaction(number, info, machine);
         else
             previous->sa_handler(number);
-        if (number == SIGTERM) { /* the process goes on */
+        if (number == SIGTERM) { /* the process continues */
             atomic_store(&quiet_until, 0);
             atomic_store(&written_until, 0);
         }
