@@ -1,5 +1,5 @@
 /* kernels.c - kernels of a context, and its moves, for other libraries. */
-#include "exec/context/guard.h"
+#include "exec/context/kept.h"
 #include "exec/host/host.h"
 #include "plan/plan.h"
 
@@ -12,25 +12,15 @@ bool weft_context_checks(const weft_context *context)
 
 weft_status weft_moves_enter(weft_context *context, const char *function)
 {
-    struct wf_moves *moves;
-
     WF_TRY(wf_require(function, "weft_moves_enter: function"));
-    WF_TRY(wf_context_check(context, function));
-    moves = &wf_exec_state(context)->moves;
-    if (!wf_guard_take(moves)) return wf_guard_enter_apply(moves, function);
-    moves->applying = 1;
-    return WEFT_OK;
+    return wf_applying_enter(context, function);
 }
 
 weft_status weft_moves_leave(weft_context *context, weft_status status)
 {
-    struct wf_moves *moves;
-
     WF_TRY(wf_context_check(context, "weft_moves_leave"));
-    moves = &wf_exec_state(context)->moves;
-    if (moves->applying == 0)
+    if (!wf_applying_leave(context))
         return wf_fail(WEFT_ERR_INVALID, "weft_moves_leave: weft_moves_enter was not called");
-    if (--moves->applying == 0) wf_guard_drop(moves);
     return status;
 }
 

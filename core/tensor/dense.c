@@ -5,6 +5,7 @@
  * copy and the lists of regions stay with the shard, so that later moves allocate nothing. */
 #include "tensor.h"
 
+#include "exec/context/kept.h"
 #include "exec/host/host.h"
 
 static weft_status make_list(const weft_tensor *tensor, const struct wf_local *local, bool packs,

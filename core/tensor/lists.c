@@ -48,7 +48,7 @@ static weft_status reserve(weft_tensor *first, uint32_t count, const char *funct
 
 static uint64_t count_ended(const weft_context *context)
 {
-    return atomic_load_explicit(&wf_exec_state(context)->tensors_ended, memory_order_relaxed);
+    return atomic_load_explicit(wf_tensors_ended(context), memory_order_relaxed);
 }
 
 static bool is_same(const struct wf_tensor_list *list, const weft_context *context, uint32_t count,

@@ -160,8 +160,7 @@ void weft_tensor_release(weft_tensor **tensor)
         free_tensor(mine);
         return;
     }
-    atomic_fetch_add_explicit(&wf_exec_state(mine->context)->tensors_ended, 1,
-                              memory_order_relaxed);
+    wf_tensor_forget(mine->context);
     if (mine->keeper != NULL && wf_tensor_keep(mine)) return;
     wf_dependent_remove(&mine->dependent);
     drop_memory(mine);

@@ -14,14 +14,14 @@
  *     draw.c     random elements; drawer.c has them drawn by the device
  *     view.c     tensors that share memory: a part of one dimension, two dimensions swapped
  *     reshape.c  another shape for the same elements
- *     dlpack.c   shards shared with other libraries */
+ *     dlpack.c   shards shared with other libraries
+ *     module.c   what tensor keeps with a context */
 #ifndef WEFT_TENSOR_TENSOR_H
 #define WEFT_TENSOR_TENSOR_H
 
 #include "comm/comm.h"
 #include "comm/context/ended.h"
 #include "exec/context/carrier.h"
-#include "exec/context/kept.h"
 #include "shard/shard.h"
 #include "weft/extend.h"
 #include "weft/random.h"
@@ -81,6 +81,25 @@ struct weft_tensor {
     void **list;             /* if ranks are simulated: HELD, by position in the mesh */
     struct wf_local own;
 };
+
+/* What tensor keeps with a context. */
+struct wf_tensor_state {
+    _Atomic uint64_t ended; /* how often a tensor was freed or lost its memory */
+};
+
+extern const struct wf_module wf_tensor_module;
+
+static inline _Atomic uint64_t *wf_tensors_ended(const weft_context *context)
+{
+    return &((struct wf_tensor_state *)context->kept[WF_MODULE_TENSOR])->ended;
+}
+
+/* A tensor of CONTEXT is about to be freed, or has lost its memory: lists remember the tensors and
+ * memory of their last call. */
+static inline void wf_tensor_forget(weft_context *context)
+{
+    atomic_fetch_add_explicit(wf_tensors_ended(context), 1, memory_order_relaxed);
+}
 
 /* True if VIEW's memory is still that of the tensors of which it is a view. */
 static inline bool wf_view_is_current(const weft_tensor *view)

@@ -67,8 +67,6 @@ void weft_tensor_vacate(weft_tensor *tensor, const char *reason)
         tensor->locals[i].memory = NULL;
     wf_locals_finish(tensor);
     tensor->vacated++;
-    /* Lists of tensors remember memory. */
-    atomic_fetch_add_explicit(&wf_exec_state(tensor->context)->tensors_ended, 1,
-                              memory_order_relaxed);
+    wf_tensor_forget(tensor->context);
     refuse_calls(tensor, reason != NULL ? reason : "it has no memory");
 }

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 
 /* A module's place in wf_modules and in a context's `kept`.  Lower modules come first. */
-enum wf_module_slot { WF_MODULE_SYMM, WF_MODULE_EXEC, WF_MODULE_COUNT };
+enum wf_module_slot { WF_MODULE_SYMM, WF_MODULE_EXEC, WF_MODULE_TENSOR, WF_MODULE_COUNT };
 
 /* Any callback may be NULL.  All but `create` are called only for a context whose slot CREATE has
  * set.  Callbacks run in the order of the slots; `comm_ends`, `leave`, `stop` and `destroy` in

@@ -29,11 +29,24 @@ weft_status wf_guard_enter_move(struct wf_moves *moves, const char *function)
     return WEFT_OK;
 }
 
-weft_status wf_guard_enter_apply(struct wf_moves *moves, const char *function)
+weft_status wf_applying_enter(weft_context *context, const char *function)
 {
-    if (!may_nest(moves)) return refuse(moves, function);
+    struct wf_moves *moves;
+
+    WF_TRY(wf_context_check(context, function));
+    moves = &wf_exec_state(context)->moves;
+    if (!wf_guard_take(moves) && !may_nest(moves)) return refuse(moves, function);
     moves->applying++;
     return WEFT_OK;
+}
+
+bool wf_applying_leave(weft_context *context)
+{
+    struct wf_moves *moves = &wf_exec_state(context)->moves;
+
+    if (moves->applying == 0) return false;
+    if (--moves->applying == 0) wf_guard_drop(moves);
+    return true;
 }
 
 weft_status wf_moves_enter(weft_context *context, const char *function)

@@ -8,8 +8,6 @@
 
 /* The guard is held.  Let the holder make moves within its call of an operator. */
 weft_status wf_guard_enter_move(struct wf_moves *moves, const char *function) WF_NODISCARD;
-/* The same for an operator that a kernel applies. */
-weft_status wf_guard_enter_apply(struct wf_moves *moves, const char *function) WF_NODISCARD;
 
 static inline bool wf_guard_take(struct wf_moves *moves)
 {

@@ -161,7 +161,6 @@ struct wf_exec_state {
     atomic_bool host_logged;        /* the log says that the host works for the backend */
     atomic_bool casts_logged;       /* the log says that the host casts for the backend */
     const struct wf_carrier *carrier;
-    _Atomic uint64_t tensors_ended; /* tensors of the context that were freed */
     _Atomic uint64_t streams_ended; /* from 1 on; a stream's address may be that of an ended one */
     struct wf_moves moves;
 };
@@ -210,6 +209,11 @@ void wf_moves_drop(weft_context *context);
  * Else wf_moves_leave follows, which returns STATUS. */
 weft_status wf_moves_enter(weft_context *context, const char *function) WF_NODISCARD;
 weft_status wf_moves_leave(weft_context *context, weft_status status);
+/* A call of an operator begins on CONTEXT, for FUNCTION.  The same errors as wf_moves_enter, but a
+ * kernel of an operator may apply another one.  wf_applying_leave follows. */
+weft_status wf_applying_enter(weft_context *context, const char *function) WF_NODISCARD;
+/* False: no call of an operator has begun. */
+bool wf_applying_leave(weft_context *context);
 
 /* ---- module.c ---- */
 
