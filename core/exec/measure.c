@@ -67,11 +67,6 @@ static uint32_t idle_axes(const weft_plan *plan)
 
 /* ---- many ranks ---- */
 
-static uint64_t received_at(const struct wf_step *step, const int32_t *coord)
-{
-    return received_by(step, wf_mesh_rank(step->to->layout.mesh, coord));
-}
-
 /* True if every rank of the target's mesh receives the same in STEP, unless it gets the identity of
  * a partial. */
 static bool receive_alike(const struct wf_step *step)
@@ -83,64 +78,39 @@ static bool receive_alike(const struct wf_step *step)
     return step->kind != WEFT_STEP_EXCHANGE && step->kind != WEFT_STEP_PERMUTE;
 }
 
-/* Ranks of STEP, of one mesh, that receive what the one at COORD does.  RANGE is as in
- * wf_steps_ranges. */
-static uint64_t ranks_alike(const struct wf_step *step, const int32_t *range, const int32_t *coord)
+/* Bytes that the ranks of VISIT receive in STEP, with those that receive the same. */
+static uint64_t sum_of(const struct wf_step *step, struct wf_visit *visit)
 {
-    const weft_mesh *mesh = step->to->layout.mesh;
-    uint64_t ranks = 1;
-
-    for (int32_t a = 0; a < mesh->axes; a++) {
-        if (range[a] == 1)
-            ranks *= (uint64_t)mesh->axis[a].size;
-        else if (range[a] < mesh->axis[a].size && coord[a] > 0)
-            ranks *= (uint64_t)(mesh->axis[a].size - 1);
-    }
-    return ranks;
-}
-
-/* Bytes that all ranks receive in STEP, estimated from some of them. */
-static uint64_t total_about(const struct wf_step *step)
-{
-    const weft_mesh *mesh = step->to->layout.mesh;
-    int32_t coord[WEFT_MAX_AXES];
     uint64_t sum = 0;
 
-    for (int32_t i = 0; i < WF_SAMPLES; i++) {
-        wf_spread_coord(mesh, i, WF_SAMPLES, coord);
-        sum = wf_add_capped(sum, received_at(step, coord));
-    }
-    return wf_mul_capped(sum / WF_SAMPLES, (uint64_t)mesh->size);
+    while (wf_visit_next(visit))
+        sum = wf_add_capped(sum, wf_mul_capped(received_by(step, visit->rank), visit->alike));
+    return sum;
 }
 
 /* Bytes that all ranks receive in STEP.  Sets *EXACT to false if they are estimated. */
 static uint64_t total_of(const struct wf_step *step, bool *exact)
 {
     const weft_mesh *mesh = step->to->layout.mesh;
-    int32_t coord[WEFT_MAX_AXES] = {0}, range[WEFT_MAX_AXES];
-    int64_t distinct;
-    uint64_t sum = 0;
+    uint64_t ranks = (uint64_t)mesh->size;
+    struct wf_visit visit;
+    int64_t distinct = mesh->size;
 
     if (wf_step_is_local(step)) return 0;
     if (receive_alike(step)) {
-        uint64_t ranks = (uint64_t)mesh->size;
         for (int32_t a = 0; a < mesh->axes; a++)
             if (wf_step_made(step) >> a & 1) ranks /= (uint64_t)mesh->axis[a].size;
-        return wf_mul_capped(received_at(step, coord), ranks);
+        return wf_mul_capped(received_by(step, weft_mesh_rank_at(mesh, 0)), ranks);
     }
-    distinct = step->from->layout.mesh == mesh ? wf_steps_ranges(step, 1, range) : mesh->size;
-    if (distinct > WF_DISTINCT_MAX || !wf_steps_walk(step, 1, distinct)) {
-        *exact = false;
-        return total_about(step);
-    }
-    if (step->from->layout.mesh != mesh)
-        for (int32_t a = 0; a < mesh->axes; a++)
-            range[a] = mesh->axis[a].size;
-    do {
-        sum = wf_add_capped(
-            sum, wf_mul_capped(received_at(step, coord), ranks_alike(step, range, coord)));
-    } while (wf_ranges_next(mesh, range, coord));
-    return sum;
+    if (step->from->layout.mesh == mesh)
+        distinct = wf_visit_distinct(&visit, step, 1);
+    else
+        wf_visit_readers(&visit, step, INT32_MAX);
+    if (distinct <= WF_DISTINCT_MAX && wf_steps_walk(step, 1, distinct))
+        return sum_of(step, &visit);
+    *exact = false;
+    wf_visit_readers(&visit, step, WF_SAMPLES);
+    return wf_mul_capped(sum_of(step, &visit) / (uint64_t)visit.count, ranks);
 }
 
 /* As wf_plan_measure, step by step. */
@@ -165,28 +135,27 @@ static bool visits_ranks(const weft_plan *plan)
 
 struct wf_measure wf_plan_measure(const weft_plan *plan)
 {
-    const weft_mesh *meshes[] = {plan->from->layout.mesh, plan->to->layout.mesh};
+    const struct wf_step whole = {.from = plan->from, .to = plan->to};
     struct wf_measure out = {.exact = true};
     uint32_t idle = idle_axes(plan);
-    uint64_t alike = 1;
+    struct wf_visit visit;
 
     if (!visits_ranks(plan)) return measure_steps(plan);
-    for (int32_t a = 0; a < meshes[0]->axes; a++)
-        if (idle >> a & 1) alike *= (uint64_t)meshes[0]->axis[a].size;
-    for (int m = 0; m < (meshes[0] == meshes[1] ? 1 : 2); m++)
-        for (int32_t i = 0; i < meshes[m]->size; i++) {
-            int32_t rank = weft_mesh_rank_at(meshes[m], i), coord[WEFT_MAX_AXES];
-            uint64_t sum = 0;
-            bool counted = m == 1 && wf_mesh_coord(meshes[0], rank, coord);
-            wf_mesh_coord_at(meshes[m], i, coord);
-            for (int32_t a = 0; a < meshes[m]->axes; a++)
-                counted = counted || ((idle >> a & 1) && coord[a] != 0);
-            if (counted) continue;
-            for (uint32_t s = 0; s < plan->step_count; s++)
-                sum = wf_add_capped(sum, received_by(&plan->steps[s], rank));
-            out.total = wf_add_capped(out.total, wf_mul_capped(sum, alike));
-            if (sum > out.most) out.most = sum;
+    wf_visit_ranks(&visit, &whole);
+    while (wf_visit_next(&visit)) {
+        uint64_t sum = 0, alike = 1;
+        bool counted = false;
+        for (int32_t a = 0; a < visit.to->axes; a++) {
+            if (!(idle >> a & 1)) continue;
+            counted = counted || visit.target[a] != 0;
+            alike *= (uint64_t)visit.to->axis[a].size;
         }
+        if (counted) continue;
+        for (uint32_t s = 0; s < plan->step_count; s++)
+            sum = wf_add_capped(sum, received_by(&plan->steps[s], visit.rank));
+        out.total = wf_add_capped(out.total, wf_mul_capped(sum, alike));
+        if (sum > out.most) out.most = sum;
+    }
     return out;
 }
 
@@ -272,12 +241,12 @@ static weft_status add_sent(const struct wf_step *step, int32_t rank, uint64_t *
 
 static weft_status add_all_sent(const struct wf_step *step, uint64_t *sent)
 {
-    const weft_mesh *to = step->to->layout.mesh;
-    weft_status status = WEFT_OK;
+    struct wf_visit visit;
 
-    for (int32_t i = 0; i < to->size && status == WEFT_OK; i++)
-        status = add_sent(step, weft_mesh_rank_at(to, i), sent);
-    return status;
+    wf_visit_readers(&visit, step, INT32_MAX);
+    while (wf_visit_next(&visit))
+        WF_TRY(add_sent(step, visit.rank, sent));
+    return WEFT_OK;
 }
 
 static uint64_t largest_of(const uint64_t *list, size_t count)
@@ -313,11 +282,12 @@ static bool visits_receivers(const struct wf_step *step)
 
 static uint64_t most_received(const struct wf_step *step)
 {
-    const weft_mesh *to = step->to->layout.mesh;
+    struct wf_visit visit;
     uint64_t most = 0;
 
-    for (int32_t i = 0; i < to->size; i++) {
-        uint64_t bytes = received_by(step, weft_mesh_rank_at(to, i));
+    wf_visit_readers(&visit, step, INT32_MAX);
+    while (wf_visit_next(&visit)) {
+        uint64_t bytes = received_by(step, visit.rank);
         if (bytes > most) most = bytes;
     }
     return most;

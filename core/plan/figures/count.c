@@ -178,11 +178,6 @@ bool wf_step_scatters_shards(const struct wf_step *step)
 
 /* ---- steps of one mesh ---- */
 
-static uint32_t dim_axes(const struct wf_step *step, int32_t dim)
-{
-    return wf_layout_axes(&step->from->layout, dim) | wf_layout_axes(&step->to->layout, dim);
-}
-
 /* Set the tables of STEP.  Returns the number of their entries. */
 static int64_t set_tables(const struct wf_step *step, struct wf_counted_step *out)
 {
@@ -196,7 +191,7 @@ static int64_t set_tables(const struct wf_step *step, struct wf_counted_step *ou
     out->ranks = wf_step_ranks(step);
     out->dims = wf_table_dims(&step->to->layout);
     for (int32_t d = 0; d < out->dims; d++) {
-        wf_table_set(&out->dim[d].table, step->to->layout.mesh, dim_axes(step, d));
+        wf_table_set(&out->dim[d].table, step->to->layout.mesh, wf_step_dim_axes(step, d));
         entries += out->dim[d].table.count;
     }
     return entries;
@@ -278,42 +273,7 @@ uint64_t wf_counter_at(struct wf_counter *counter, const int32_t *coord)
     return sum;
 }
 
-int64_t wf_steps_ranges(const struct wf_step *steps, uint32_t count, int32_t *range)
-{
-    const weft_mesh *mesh = steps[0].from->layout.mesh;
-    uint32_t split = 0, partial = 0;
-    int64_t product = 1;
-
-    for (uint32_t i = 0; i < count; i++) {
-        for (int32_t d = 0; d < wf_table_dims(&steps[i].to->layout); d++)
-            split |= dim_axes(&steps[i], d);
-        partial |= wf_step_made(&steps[i]);
-    }
-    for (int32_t a = 0; a < mesh->axes; a++) {
-        range[a] = (partial >> a & 1) && mesh->axis[a].size > 1 ? 2 : 1;
-        if (split >> a & 1) range[a] = mesh->axis[a].size;
-        product = wf_min_i64(product * range[a], WF_DISTINCT_MAX + 1);
-    }
-    return product;
-}
-
-bool wf_ranges_next(const weft_mesh *mesh, const int32_t *range, int32_t *coord)
-{
-    for (int32_t a = mesh->axes - 1; a >= 0; a--) {
-        if (++coord[a] < range[a]) return true;
-        coord[a] = 0;
-    }
-    return false;
-}
-
 /* ---- estimates ---- */
-
-void wf_spread_coord(const weft_mesh *mesh, int32_t index, int32_t count, int32_t *coord)
-{
-    int64_t last = mesh->size - 1;
-
-    wf_mesh_coord_at(mesh, (int32_t)(index * last / (count > 1 ? count - 1 : 1)), coord);
-}
 
 /* Bytes that the rank at COORD receives in STEP, of one mesh, without tables. */
 static uint64_t received_alone(const struct wf_step *step, const int32_t *coord)
@@ -351,14 +311,13 @@ static void sample_rank(weft_plan *plan, const int32_t *coord)
 /* Ranks that are spread over the mesh stand for all, with those that hold most. */
 static void estimate_on_one_mesh(weft_plan *plan)
 {
-    const weft_mesh *mesh = plan->steps[0].from->layout.mesh;
     int32_t coord[WEFT_MAX_AXES];
+    struct wf_visit visit;
 
     plan->received = 0;
-    for (int32_t i = 0; i < WF_SAMPLES; i++) {
-        wf_spread_coord(mesh, i, WF_SAMPLES, coord);
-        sample_rank(plan, coord);
-    }
+    wf_visit_readers(&visit, plan->steps, WF_SAMPLES);
+    while (wf_visit_next(&visit))
+        sample_rank(plan, visit.target);
     for (uint32_t i = 0; i < plan->step_count; i++) {
         wf_layout_largest(&plan->steps[i].to->layout, coord);
         sample_rank(plan, coord);
@@ -370,8 +329,8 @@ static void estimate_on_one_mesh(weft_plan *plan)
 /* PLAN, whose steps are on one mesh. */
 static weft_status count_on_one_mesh(weft_plan *plan)
 {
-    int32_t range[WEFT_MAX_AXES], coord[WEFT_MAX_AXES] = {0};
-    int64_t distinct = wf_steps_ranges(plan->steps, plan->step_count, range);
+    struct wf_visit visit;
+    int64_t distinct = wf_visit_distinct(&visit, plan->steps, plan->step_count);
     struct wf_counter counter;
     uint64_t most = 0;
 
@@ -382,10 +341,10 @@ static weft_status count_on_one_mesh(weft_plan *plan)
         return WEFT_OK;
     }
     WF_TRY(wf_counter_open(&counter, plan->steps, plan->step_count));
-    do {
-        uint64_t sum = wf_counter_at(&counter, coord);
+    while (wf_visit_next(&visit)) {
+        uint64_t sum = wf_counter_at(&counter, visit.target);
         if (sum > most) most = sum;
-    } while (wf_ranges_next(counter.mesh, range, coord));
+    }
     for (uint32_t i = 0; i < plan->step_count; i++)
         plan->steps[i].received = counter.steps[i].most;
     plan->received = most;

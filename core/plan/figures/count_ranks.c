@@ -10,11 +10,6 @@
  * begin at multiples of 16 bytes. */
 #include "figures.h"
 
-enum {
-    COUNTS_MAX = 1 << 20, /* tensors times ranks; more are estimated */
-    SAMPLES = 64          /* ranks that stand for all, for each combination between two meshes */
-};
-
 /* The first and the last rank of a regular mesh; false: MESH is a list. */
 static bool find_reach(const weft_mesh *mesh, int64_t *first, int64_t *last)
 {
@@ -56,13 +51,11 @@ static bool is_regular(const struct wf_step *step)
     return wf_layout_is_regular(&step->from->layout) && wf_layout_is_regular(&step->to->layout);
 }
 
-/* Add what the rank at TARGET of the target's mesh receives to OUT. */
-static void add_receiver(const struct wf_step *step, const int32_t *target, uint64_t holders,
-                         struct wf_cross_count *out)
+/* Add what the rank at SOURCE and TARGET receives to OUT. */
+static void add_receiver(const struct wf_step *step, const int32_t *source, const int32_t *target,
+                         uint64_t holders, struct wf_cross_count *out)
 {
-    int32_t source[WEFT_MAX_AXES], rank = wf_mesh_rank(step->to->layout.mesh, target);
-    bool member = wf_mesh_coord(step->from->layout.mesh, rank, source);
-    uint64_t elements = received_at(step, member ? source : NULL, target, holders);
+    uint64_t elements = received_at(step, source, target, holders);
 
     if (elements > out->most) out->most = elements;
     out->total = wf_add_capped(out->total, elements);
@@ -72,24 +65,22 @@ void wf_cross_count(const struct wf_step *step, int32_t ranks_max, struct wf_cro
 {
     const weft_mesh *from = step->from->layout.mesh, *to = step->to->layout.mesh;
     uint64_t holders = wf_step_holders(step);
-    int32_t target[WEFT_MAX_AXES] = {0}, visited;
-    bool alike = wf_meshes_are_apart(from, to) && is_regular(step);
+    int32_t source[WEFT_MAX_AXES], target[WEFT_MAX_AXES], visited;
+    bool alike = wf_meshes_are_apart(from, to) && is_regular(step), member;
+    struct wf_visit visit;
 
     *out = (struct wf_cross_count){
         .exact = alike || (to->size <= ranks_max && wf_steps_walk(step, 1, to->size))};
-    visited = alike ? 1 : out->exact ? to->size : SAMPLES;
-    for (int32_t i = 0; i < visited; i++) {
-        if (out->exact)
-            wf_mesh_coord_at(to, i, target);
-        else
-            wf_spread_coord(to, i, visited, target);
-        add_receiver(step, target, holders, out);
-    }
+    visited = alike ? 1 : out->exact ? to->size : WF_PRICE_SAMPLES;
+    wf_visit_readers(&visit, step, visited);
+    while (wf_visit_next(&visit))
+        add_receiver(step, visit.source, visit.target, holders, out);
     if (visited < to->size)
         out->total = wf_mul_capped(out->total / (uint64_t)visited, (uint64_t)to->size);
     if (out->exact) return;
     wf_layout_largest(&step->to->layout, target);
-    add_receiver(step, target, holders, out);
+    member = wf_mesh_coord(from, wf_mesh_rank(to, target), source);
+    add_receiver(step, member ? source : NULL, target, holders, out);
 }
 
 /* ---- a plan between two meshes ---- */
@@ -125,37 +116,16 @@ static void add_rank(struct parts *parts, const int32_t *source, const int32_t *
     if (sum > parts->most) parts->most = sum;
 }
 
-static void add_ranks(struct parts *parts)
-{
-    const weft_mesh *from = parts->exchange->from->layout.mesh;
-    const weft_mesh *to = parts->exchange->to->layout.mesh;
-    int32_t source[WEFT_MAX_AXES], target[WEFT_MAX_AXES];
-
-    for (int32_t i = 0; i < to->size; i++) {
-        bool member = wf_mesh_coord(from, weft_mesh_rank_at(to, i), source);
-        wf_mesh_coord_at(to, i, target);
-        add_rank(parts, member ? source : NULL, target);
-    }
-    for (int32_t i = 0; i < from->size; i++) {
-        if (wf_mesh_coord(to, weft_mesh_rank_at(from, i), target)) continue;
-        wf_mesh_coord_at(from, i, source);
-        add_rank(parts, source, NULL);
-    }
-}
-
 void wf_exchange_add_received(const struct wf_step *step, uint64_t *received)
 {
-    const weft_mesh *from = step->from->layout.mesh, *to = step->to->layout.mesh;
     uint64_t holders = wf_step_holders(step), element = wf_dtype_bytes(wf_step_dtype(step));
-    int32_t source[WEFT_MAX_AXES], target[WEFT_MAX_AXES];
+    struct wf_visit visit;
 
-    for (int32_t i = 0; i < to->size; i++) {
-        int32_t rank = weft_mesh_rank_at(to, i);
-        bool member = wf_mesh_coord(from, rank, source);
-        uint64_t elements;
-        wf_mesh_coord_at(to, i, target);
-        elements = received_at(step, member ? source : NULL, target, holders);
-        received[rank] = wf_add_capped(received[rank], wf_mul_capped(elements, element));
+    wf_visit_readers(&visit, step, INT32_MAX);
+    while (wf_visit_next(&visit)) {
+        uint64_t elements = received_at(step, visit.source, visit.target, holders);
+        received[visit.rank] =
+            wf_add_capped(received[visit.rank], wf_mul_capped(elements, element));
     }
 }
 
@@ -194,6 +164,7 @@ weft_status wf_plan_count_cross(weft_plan *plan, const struct wf_step *exchange)
 {
     struct parts parts = {.exchange = exchange};
     int64_t ranks = wf_max_i64(exchange->from->layout.mesh->size, exchange->to->layout.mesh->size);
+    struct wf_visit visit;
     weft_status status;
 
     if (count_apart(plan, exchange)) return WEFT_OK;
@@ -201,7 +172,9 @@ weft_status wf_plan_count_cross(weft_plan *plan, const struct wf_step *exchange)
     if (!plan->exact) return WEFT_OK;
     status = open_parts(&parts, plan);
     if (status == WEFT_OK) {
-        add_ranks(&parts);
+        wf_visit_ranks(&visit, exchange);
+        while (wf_visit_next(&visit))
+            add_rank(&parts, visit.source, visit.target);
         write_counts(&parts, plan);
     }
     wf_counter_close(&parts.source);
@@ -237,16 +210,15 @@ int64_t wf_members_ranks(const struct wf_member *members, uint32_t count)
 /* Add the bytes of COUNT steps of one mesh to RECEIVED, by rank. */
 static weft_status add_steps(const struct wf_step *steps, uint32_t count, uint64_t *received)
 {
-    int32_t coord[WEFT_MAX_AXES];
     struct wf_counter counter;
+    struct wf_visit visit;
 
     if (count == 0) return WEFT_OK;
     WF_TRY(wf_counter_open(&counter, steps, count));
-    for (int32_t i = 0; i < counter.mesh->size; i++) {
-        int32_t rank = weft_mesh_rank_at(counter.mesh, i);
-        wf_mesh_coord_at(counter.mesh, i, coord);
-        received[rank] = wf_add_capped(received[rank], wf_counter_at(&counter, coord));
-    }
+    wf_visit_ranks(&visit, steps);
+    while (wf_visit_next(&visit))
+        received[visit.rank] =
+            wf_add_capped(received[visit.rank], wf_counter_at(&counter, visit.target));
     wf_counter_close(&counter);
     return WEFT_OK;
 }
@@ -299,7 +271,7 @@ weft_status wf_batch_count(weft_plan *plan)
     uint64_t *together, *alone, most = 0;
     weft_status status;
 
-    plan->exact = ranks <= WF_DISTINCT_MAX && ranks * plan->member_count <= COUNTS_MAX &&
+    plan->exact = ranks <= WF_DISTINCT_MAX && ranks * plan->member_count <= WF_BATCH_COUNTS &&
                   members_walk(plan, ranks);
     if (!plan->exact) return WEFT_OK;
     together = wf_calloc(2 * (size_t)ranks, sizeof *together);
@@ -364,10 +336,7 @@ weft_status wf_batch_sent(const weft_plan *plan, uint64_t *bytes, bool *exact)
 
 /* ---- messages of a batch ---- */
 
-enum {
-    MESSAGE_UNIT = 16,  /* bytes */
-    PAIRS_MAX = 1 << 20 /* pairs of shards that are compared; more are estimated */
-};
+enum { MESSAGE_UNIT = 16 }; /* bytes */
 
 /* The bytes from each rank to each rank. */
 struct messages {
@@ -404,13 +373,12 @@ static void add_reader(struct messages *m, const struct wf_step *step, int32_t r
 static bool add_messages(struct messages *m, const struct wf_member *member)
 {
     struct wf_step step = {.kind = WEFT_STEP_EXCHANGE, .from = member->from, .to = member->to};
-    const weft_mesh *to = member->to->layout.mesh;
-    int32_t target[WEFT_MAX_AXES];
+    struct wf_visit visit;
 
-    for (int32_t i = 0; i < to->size; i++) {
-        wf_mesh_coord_at(to, i, target);
-        add_reader(m, &step, weft_mesh_rank_at(to, i), target);
-        if (m->pairs > PAIRS_MAX) return false;
+    wf_visit_readers(&visit, &step, INT32_MAX);
+    while (wf_visit_next(&visit)) {
+        add_reader(m, &step, visit.rank, visit.target);
+        if (m->pairs > WF_BATCH_PAIRS) return false;
     }
     return true;
 }

@@ -4,6 +4,55 @@
 
 #include "plan/plan.h"
 
+/* What figures are counted for.  Beyond these limits they are estimates, or there are none. */
+enum {
+    WF_DISTINCT_MAX = 65536, /* ranks whose shards may differ */
+    WF_LISTED_RANKS = 1024,  /* ranks of a mesh whose messages are compared, rank by rank */
+    WF_LOADS_MAX = 64,       /* ranks whose bytes a search follows */
+    /* runs of two shards that are compared, and of all shards of a figure */
+    WF_RUNS_MAX = 4096,
+    WF_RUNS_WALKED = 1 << 22,
+    /* messages, sent and received, that are compared for scratch: those of 256 ranks that exchange
+     * with each other */
+    WF_SCRATCH_MESSAGES = 2 * 256 * 256,
+    /* of a batch: tensors times ranks, and pairs of shards that are compared */
+    WF_BATCH_COUNTS = 1 << 20,
+    WF_BATCH_PAIRS = 1 << 20,
+    /* ranks that stand for all in an estimate, and in the price of an exchange between meshes */
+    WF_SAMPLES = 1024,
+    WF_PRICE_SAMPLES = 64
+};
+
+/* ---- visit.c ---- */
+
+/* A visit of ranks, one after another.  It keeps its address. */
+struct wf_visit {
+    /* The rank that is visited, and its coordinates in the meshes of the step.  NULL: it is in the
+     * other mesh only.  Within one mesh, both are the same. */
+    int32_t rank;
+    const int32_t *source, *target;
+    uint64_t alike;      /* ranks for which it stands, if only distinct ones are visited; 1 */
+    int64_t count, left; /* ranks of the target's mesh that are visited, and those still to visit */
+    /* private */
+    const weft_mesh *from, *to;
+    bool is_distinct;
+    int32_t others; /* ranks of the source's mesh that are not visited yet */
+    int32_t range[WEFT_MAX_AXES], room[2][WEFT_MAX_AXES];
+};
+
+/* Visit the ranks of the mesh of COUNT STEPS, but of ranks with equal shards only one.  Returns
+ * their number, or WF_DISTINCT_MAX + 1 if there are more. */
+int64_t wf_visit_distinct(struct wf_visit *visit, const struct wf_step *steps, uint32_t count);
+/* Visit the ranks of the target's mesh of STEP; if there are more than MOST, so many of them,
+ * spread over the mesh. */
+void wf_visit_readers(struct wf_visit *visit, const struct wf_step *step, int32_t most);
+/* Visit the ranks of both meshes of STEP. */
+void wf_visit_ranks(struct wf_visit *visit, const struct wf_step *step);
+/* False: all ranks were visited. */
+bool wf_visit_next(struct wf_visit *visit);
+/* The axes on which dimension DIM depends before or after STEP. */
+uint32_t wf_step_dim_axes(const struct wf_step *step, int32_t dim);
+
 /* ---- table.c ---- */
 
 /* One dimension of two layouts of one mesh, for all coordinates of the axes that split it. */
@@ -15,12 +64,6 @@ struct wf_table {
 
 /* The axes, longer than 1, on which dimension DIM of the shards of LAYOUT depends. */
 uint32_t wf_layout_axes(const struct wf_layout *layout, int32_t dim);
-enum {
-    /* runs of two shards that are compared, and of all shards of a figure; more are estimated */
-    WF_RUNS_MAX = 4096,
-    WF_RUNS_WALKED = 1 << 22
-};
-
 /* Runs of a dimension of a shard, at most: of the layout that has fewer there, or of EITHER. */
 int64_t wf_layouts_runs(const struct wf_layout *a, const struct wf_layout *b, bool either);
 /* True if SHARDS shards before and after each of COUNT steps may be compared run by run. */
@@ -43,11 +86,6 @@ void wf_table_fill(const struct wf_table *table, const struct wf_layout *from,
 bool wf_coord_next(const weft_mesh *mesh, uint32_t axes, int32_t *coord);
 
 /* ---- count.c ---- */
-
-enum {
-    WF_DISTINCT_MAX = 65536, /* shards that are counted; more are estimated */
-    WF_SAMPLES = 1024        /* ranks that stand for all in an estimate */
-};
 
 /* True if STEP sends nothing. */
 static inline bool wf_step_stays(const struct wf_step *step)
@@ -108,23 +146,11 @@ void wf_counter_close(struct wf_counter *counter);
 /* Bytes that the rank at COORD receives in all steps. */
 uint64_t wf_counter_at(struct wf_counter *counter, const int32_t *coord);
 
-/* Write the number of coordinates of each axis that may differ to RANGE: all of an axis that splits
- * a dimension in some of STEPS, which are on one mesh; two of an axis whose partial some step
- * creates; otherwise one.  Returns their product, or WF_DISTINCT_MAX + 1 if it is larger. */
-int64_t wf_steps_ranges(const struct wf_step *steps, uint32_t count, int32_t *range);
-/* Advance COORD within RANGE, in row-major order; false after the last one. */
-bool wf_ranges_next(const weft_mesh *mesh, const int32_t *range, int32_t *coord);
-
-/* Write the coordinate of number INDEX of COUNT ranks that are spread over MESH. */
-void wf_spread_coord(const weft_mesh *mesh, int32_t index, int32_t count, int32_t *coord);
-
 /* Replace the bytes received in PLAN and in its steps, which were estimated, by exact ones, unless
  * there are too many distinct shards. */
 weft_status wf_plan_count(weft_plan *plan) WF_NODISCARD;
 
 /* ---- sent.c ---- */
-
-enum { WF_LISTED_RANKS = 1024 }; /* of a mesh whose senders are counted reader by reader */
 
 /* Bytes that the rank that sends most sends in STEP.  False: estimated, because there are too many
  * distinct shards. */
@@ -207,12 +233,7 @@ void wf_message_lay(const struct wf_shard *mine, const struct wf_shard *theirs,
 
 /* ---- scratch.c ---- */
 
-enum {
-    WF_SCRATCH_UNIT = 256, /* bytes; pieces of scratch are multiples of it */
-    /* Messages, sent and received, that are compared; more are estimated.  256 ranks that exchange
-     * with each other have so many. */
-    WF_SCRATCH_MESSAGES = 2 * 256 * 256
-};
+enum { WF_SCRATCH_UNIT = 256 }; /* bytes; pieces of scratch are multiples of it */
 
 /* UINT64_MAX: as many bytes, or more. */
 static inline uint64_t wf_scratch_align(uint64_t bytes)
@@ -245,8 +266,6 @@ weft_status wf_plan_step_scratch(const weft_plan *plan, uint32_t index, uint64_t
 weft_status wf_plan_least(const weft_plan *plan, uint64_t *bytes) WF_NODISCARD;
 
 /* ---- loads.c ---- */
-
-enum { WF_LOADS_MAX = 64 };
 
 /* One dimension of a state, by rank. */
 struct wf_load_dim {

@@ -118,33 +118,22 @@ static void visit_corners(struct need *need)
 /* Every visited rank gives a lower bound, so some may be left out. */
 static void visit_ranks(struct need *need)
 {
-    const weft_mesh *mesh = need->to->mesh;
-    int32_t target[WEFT_MAX_AXES] = {0}, range[WEFT_MAX_AXES];
+    bool across = need->from->mesh != need->to->mesh;
+    int32_t target[WEFT_MAX_AXES];
+    struct wf_visit visit;
 
     visit_corners(need);
     wf_layout_largest(need->to, target);
     visit_rank(need, target);
-    memset(target, 0, sizeof target);
-    if (need->from->mesh != mesh) {
-        for (int32_t i = 0; i < mesh->size && i < WF_DISTINCT_MAX; i++) {
-            wf_mesh_coord_at(mesh, i, target);
-            visit_rank(need, target);
-        }
-        return;
-    }
-    if (wf_layout_is_regular(need->from) && wf_layout_is_regular(need->to)) return;
-    if (wf_steps_ranges(&need->step, 1, range) > WF_DISTINCT_MAX) {
-        for (int32_t i = 0; i < WF_SAMPLES; i++) {
-            wf_spread_coord(mesh, i, WF_SAMPLES, target);
-            for (int32_t a = 0; a < mesh->axes; a++)
-                if (need->partial >> a & 1) target[a] = 0;
-            visit_rank(need, target);
-        }
-        return;
-    }
-    do {
+    if (!across && wf_layout_is_regular(need->from) && wf_layout_is_regular(need->to)) return;
+    if (across || wf_visit_distinct(&visit, &need->step, 1) > WF_DISTINCT_MAX)
+        wf_visit_readers(&visit, &need->step, across ? WF_DISTINCT_MAX : WF_SAMPLES);
+    while (wf_visit_next(&visit)) {
+        memcpy(target, visit.target, sizeof target);
+        for (int32_t a = 0; a < need->to->mesh->axes; a++)
+            if ((need->partial >> a & 1) && !across && !visit.is_distinct) target[a] = 0;
         visit_rank(need, target);
-    } while (wf_ranges_next(mesh, range, target));
+    }
 }
 
 /* Ranks of either mesh, at least. */
@@ -197,18 +186,17 @@ static uint64_t least_of_pair(const weft_spec *from, const weft_spec *to)
 /* Add what each rank of one tensor must receive to BYTES[rank]. */
 static void add_needs(const struct wf_member *member, uint64_t *bytes, uint64_t *total)
 {
-    const weft_mesh *mesh = member->to->layout.mesh;
-    int32_t target[WEFT_MAX_AXES];
+    struct wf_visit visit;
     struct need need;
 
     if (member->from->elements == 0) return;
     open_need(&need, member->from, member->to);
     *total = wf_add_capped(*total, total_of(&need));
-    for (int32_t i = 0; i < mesh->size && need.partial == 0; i++) {
-        uint64_t mine;
-        wf_mesh_coord_at(mesh, i, target);
-        mine = needed_at(&need, target);
-        bytes[weft_mesh_rank_at(mesh, i)] += mine;
+    if (need.partial != 0) return;
+    wf_visit_readers(&visit, &need.step, INT32_MAX);
+    while (wf_visit_next(&visit)) {
+        uint64_t mine = needed_at(&need, visit.target);
+        bytes[visit.rank] += mine;
         if (need.holders == 1) *total = wf_add_capped(*total, mine);
     }
 }

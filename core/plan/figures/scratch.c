@@ -423,23 +423,24 @@ static bool scratch_on_one_mesh(struct part *part, const struct casting *casting
                                 const bool *own, uint64_t *bytes)
 {
     const struct wf_step *step = part->step;
-    int32_t coord[WEFT_MAX_AXES] = {0}, range[WEFT_MAX_AXES];
-    uint64_t most = 0;
     bool first = takes_most(step, one_sided);
-    bool alike =
-        is_collective(step) && has_runs(&step->from->layout) && has_runs(&step->to->layout);
+    bool alike = !first && is_collective(step) && has_runs(&step->from->layout) &&
+                 has_runs(&step->to->layout);
+    struct wf_visit visit;
+    uint64_t most = 0;
     struct seen seen;
 
     seen.count = 0;
     if (has_messages(step, one_sided) && !is_counted(part)) return false;
-    if (!first && wf_steps_ranges(step, 1, range) > WF_DISTINCT_MAX) return false;
-    do {
+    wf_visit_readers(&visit, step, 1);
+    if (!first && wf_visit_distinct(&visit, step, 1) > WF_DISTINCT_MAX) return false;
+    while (wf_visit_next(&visit)) {
         uint64_t mine;
-        if (alike && !first && was_seen(&seen, part, coord)) continue;
-        mine = rank_scratch(part, casting, one_sided, coord, coord, own);
+        if (alike && was_seen(&seen, part, visit.target)) continue;
+        mine = rank_scratch(part, casting, one_sided, visit.source, visit.target, own);
         if (mine > most) most = mine;
         if (part->messages > WF_SCRATCH_MESSAGES) return false;
-    } while (!first && wf_ranges_next(step->to->layout.mesh, range, coord));
+    }
     *bytes = most;
     return true;
 }
@@ -448,24 +449,18 @@ static bool scratch_between_meshes(struct part *part, const struct casting *cast
                                    const bool *own, uint64_t *bytes)
 {
     const weft_mesh *meshes[] = {part->step->from->layout.mesh, part->step->to->layout.mesh};
-    int32_t source[WEFT_MAX_AXES], target[WEFT_MAX_AXES];
+    struct wf_visit visit;
     uint64_t most = 0;
 
     if (meshes[0]->size > WF_LISTED_RANKS || meshes[1]->size > WF_LISTED_RANKS ||
         part->weight > WF_SCRATCH_MESSAGES / WF_LISTED_RANKS)
         return false;
-    for (int m = 0; m < 2; m++)
-        for (int32_t i = 0; i < meshes[m]->size; i++) {
-            int32_t rank = weft_mesh_rank_at(meshes[m], i);
-            bool is_source = wf_mesh_coord(meshes[0], rank, source);
-            bool is_target = wf_mesh_coord(meshes[1], rank, target);
-            uint64_t mine;
-            if (m == 1 && is_source) continue; /* done */
-            mine = rank_scratch(part, casting, one_sided, is_source ? source : NULL,
-                                is_target ? target : NULL, own);
-            if (mine > most) most = mine;
-            if (part->messages > WF_SCRATCH_MESSAGES) return false;
-        }
+    wf_visit_ranks(&visit, part->step);
+    while (wf_visit_next(&visit)) {
+        uint64_t mine = rank_scratch(part, casting, one_sided, visit.source, visit.target, own);
+        if (mine > most) most = mine;
+        if (part->messages > WF_SCRATCH_MESSAGES) return false;
+    }
     *bytes = most;
     return true;
 }

@@ -163,21 +163,21 @@ static uint64_t kept_at(const struct sender *s, const int32_t *coord)
 static weft_status send_on_one_mesh(const struct wf_step *step, uint64_t *elements, bool *exact)
 {
     struct sender s = {.step = step};
-    int32_t coord[WEFT_MAX_AXES] = {0}, range[WEFT_MAX_AXES];
+    struct wf_visit visit;
 
-    *exact = wf_steps_ranges(step, 1, range) <= WF_DISTINCT_MAX;
+    *exact = wf_visit_distinct(&visit, step, 1) <= WF_DISTINCT_MAX;
     if (!*exact) return WEFT_OK;
     set_sender(&s);
     *exact = wf_steps_walk(step, 1, s.compared);
     if (!*exact) return WEFT_OK;
     WF_TRY(fill_sender(&s));
     *elements = 0;
-    do {
-        uint64_t given = given_at(&s, coord);
+    while (wf_visit_next(&visit)) {
+        uint64_t given = given_at(&s, visit.target);
         if (given <= *elements) continue;
-        given = wf_sub_capped(given, kept_at(&s, coord));
+        given = wf_sub_capped(given, kept_at(&s, visit.target));
         if (given > *elements) *elements = given;
-    } while (wf_ranges_next(step->to->layout.mesh, range, coord));
+    }
     wf_free(s.room);
     return WEFT_OK;
 }
@@ -288,15 +288,14 @@ static void add_reader(const struct wf_step *step, int32_t rank, const int32_t *
 /* The elements that each rank of the source's mesh sends, by position.  The caller frees *OUT. */
 static weft_status list_senders(const struct wf_step *step, uint64_t **out)
 {
-    const weft_mesh *from = step->from->layout.mesh, *to = step->to->layout.mesh;
-    uint64_t *sent = wf_calloc((size_t)from->size, sizeof *sent);
-    int32_t target[WEFT_MAX_AXES];
+    size_t ranks = (size_t)step->from->layout.mesh->size;
+    uint64_t *sent = wf_calloc(ranks, sizeof *sent);
+    struct wf_visit visit;
 
-    if (sent == NULL) return wf_fail_memory((size_t)from->size * sizeof *sent);
-    for (int32_t i = 0; i < to->size; i++) {
-        wf_mesh_coord_at(to, i, target);
-        add_reader(step, weft_mesh_rank_at(to, i), target, sent);
-    }
+    if (sent == NULL) return wf_fail_memory(ranks * sizeof *sent);
+    wf_visit_readers(&visit, step, INT32_MAX);
+    while (wf_visit_next(&visit))
+        add_reader(step, visit.rank, visit.target, sent);
     *out = sent;
     return WEFT_OK;
 }
@@ -322,18 +321,17 @@ static weft_status send_between_meshes(const struct wf_step *step, uint64_t *ele
 /* STEP is on one mesh. */
 static weft_status add_senders(const struct wf_step *step, uint64_t *sent)
 {
-    const weft_mesh *mesh = step->to->layout.mesh;
     uint64_t element = wf_dtype_bytes(wf_step_dtype(step));
     struct sender s = {.step = step};
-    int32_t coord[WEFT_MAX_AXES];
+    struct wf_visit visit;
 
     set_sender(&s);
     WF_TRY(fill_sender(&s));
-    for (int32_t i = 0; i < mesh->size; i++) {
-        uint64_t *mine = &sent[weft_mesh_rank_at(mesh, i)];
-        wf_mesh_coord_at(mesh, i, coord);
-        *mine = wf_add_capped(
-            *mine, wf_mul_capped(wf_sub_capped(given_at(&s, coord), kept_at(&s, coord)), element));
+    wf_visit_ranks(&visit, step);
+    while (wf_visit_next(&visit)) {
+        uint64_t *mine = &sent[visit.rank];
+        uint64_t given = wf_sub_capped(given_at(&s, visit.target), kept_at(&s, visit.target));
+        *mine = wf_add_capped(*mine, wf_mul_capped(given, element));
     }
     wf_free(s.room);
     return WEFT_OK;
