@@ -181,86 +181,20 @@ static weft_status check_heads(const weft_cp_plan *plan, const struct wf_cp_size
         (long long)s->heads, (long long)s->key_heads, plan->ranks);
 }
 
-/* These values must be equal on all ranks along the axis. */
-struct name {
-    uint64_t plan;
-    int64_t length;
-    uint32_t mask, balance, variant;
-    struct wf_cp_sizes sizes;
-};
-
-static weft_status refuse_plan(const weft_cp *cp, int32_t rank, const struct name *first,
-                               const struct name *other)
-{
-    const char *what = first->length != other->length     ? "lengths"
-                       : first->mask != other->mask       ? "masks"
-                       : first->balance != other->balance ? "balances"
-                       : first->variant != other->variant ? "variants"
-                                                          : "windows, documents, orders or blocks";
-
-    return wf_fail(WEFT_ERR_MISMATCH, "%s: ranks 0 and %d of %s have plans with different %s",
-                   function, rank, weft_comm_name(cp->comm), what);
-}
-
-/* Name the first size that differs. */
-static weft_status refuse_sizes(const weft_cp *cp, int32_t rank, const struct wf_cp_sizes *first,
-                                const struct wf_cp_sizes *other)
-{
-    const struct {
-        const char *name;
-        int64_t first, other;
-    } sizes[] = {{"batch", first->batch, other->batch},
-                 {"heads", first->heads, other->heads},
-                 {"key_heads", first->key_heads, other->key_heads},
-                 {"depth", first->depth, other->depth},
-                 {"sequence_dim", first->sequence_dim, other->sequence_dim}};
-
-    for (size_t i = 0; i < WF_COUNT(sizes); i++)
-        if (sizes[i].first != sizes[i].other)
-            return wf_fail(WEFT_ERR_MISMATCH,
-                           "%s: ranks 0 and %d of %s have different sizes: %s is %lld and %lld",
-                           function, rank, weft_comm_name(cp->comm), sizes[i].name,
-                           (long long)sizes[i].first, (long long)sizes[i].other);
-    return wf_fail(WEFT_ERR_MISMATCH,
-                   "%s: ranks 0 and %d of %s have different sizes: dtype is %s and %s", function,
-                   rank, weft_comm_name(cp->comm), weft_dtype_name((enum weft_dtype)first->dtype),
-                   weft_dtype_name((enum weft_dtype)other->dtype));
-}
-
-/* All ranks compare with the first, so that all have the same error. */
-static weft_status compare(const weft_cp *cp, const weft_answers *got)
-{
-    struct name first, other;
-
-    for (int32_t i = 0; i < cp->plan->ranks; i++) {
-        if (weft_answers_bytes(got, i) != sizeof other)
-            return wf_fail(WEFT_ERR_MISMATCH, "%s: rank %d sent no attention", function, i);
-        memcpy(&other, weft_answers_data(got, i), sizeof other);
-        if (i == 0) first = other;
-        if (other.plan != first.plan) return refuse_plan(cp, i, &first, &other);
-        if (memcmp(&other.sizes, &first.sizes, sizeof other.sizes) != 0)
-            return refuse_sizes(cp, i, &first.sizes, &other.sizes);
-    }
-    return WEFT_OK;
-}
-
 /* STATUS is how creation went here. */
 static weft_status agree_on_sizes(const weft_cp *cp, weft_status status)
 {
-    struct name mine;
-    weft_answers *got = NULL;
+    const struct wf_cp_sizes *s = &cp->sizes;
+    struct wf_text fields = {0};
 
-    memset(&mine, 0, sizeof mine);
-    mine.plan = cp->plan->digest;
-    mine.length = cp->plan->length;
-    mine.mask = cp->plan->mask;
-    mine.balance = cp->plan->balance;
-    mine.variant = cp->plan->variant;
-    mine.sizes = cp->sizes;
-    WF_TRY(weft_agree(cp->comm, function, status, &mine, sizeof mine, NULL, &got));
-    status = compare(cp, got);
-    weft_answers_release(&got);
-    return status;
+    wf_cp_plan_add_fields(cp->plan, &fields);
+    wf_field_add(&fields, "batch", "%lld", (long long)s->batch);
+    wf_field_add(&fields, "heads", "%lld", (long long)s->heads);
+    wf_field_add(&fields, "key_heads", "%lld", (long long)s->key_heads);
+    wf_field_add(&fields, "depth", "%lld", (long long)s->depth);
+    wf_field_add(&fields, "sequence_dim", "%d", s->sequence_dim);
+    wf_field_add(&fields, "dtype", "%s", weft_dtype_name((enum weft_dtype)s->dtype));
+    return wf_agree_on_fields(cp->comm, NULL, function, status, &fields, NULL);
 }
 
 static weft_status read_sizes(weft_cp *cp, const weft_cp_options *o)

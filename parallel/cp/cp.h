@@ -60,6 +60,11 @@ static inline int32_t wf_cp_source(const weft_cp_plan *plan, int32_t coordinate,
     return (coordinate - step % plan->ranks + plan->ranks) % plan->ranks;
 }
 
+/* ---- plan.c ---- */
+
+/* Add what all ranks must have alike of PLAN. */
+void wf_cp_plan_add_fields(const weft_cp_plan *plan, struct wf_text *fields);
+
 /* ---- balance.c ---- */
 
 /* Set the runs of PLAN, which has everything else.  ORDER as in the options. */

@@ -11,6 +11,16 @@ static const char *const balance_names[] = {"CONTIGUOUS", "HEAD_TAIL", "PER_DOCU
                                             "PERMUTED"};
 static const char *const variant_names[] = {"RING", "GATHER", "HEADS"};
 
+void wf_cp_plan_add_fields(const weft_cp_plan *plan, struct wf_text *fields)
+{
+    wf_field_add(fields, "length", "%lld", (long long)plan->length);
+    wf_field_add(fields, "mask", "%s", mask_names[plan->mask]);
+    wf_field_add(fields, "balance", "%s", balance_names[plan->balance]);
+    wf_field_add(fields, "variant", "%s", variant_names[plan->variant]);
+    wf_field_add(fields, "windows, documents, orders or blocks", "plan %016llx",
+                 (unsigned long long)plan->digest);
+}
+
 static void free_plan(weft_cp_plan *plan)
 {
     weft_mesh_release(&plan->mesh);

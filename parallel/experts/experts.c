@@ -118,42 +118,14 @@ static weft_status check_options(const weft_experts_options *o)
     return WEFT_OK;
 }
 
-/* These values must be equal on all ranks along the axis. */
-struct name {
-    int64_t experts, capacity;
-};
-
-static weft_status compare(const weft_experts *e, const weft_answers *got)
-{
-    struct name first = {0}, theirs;
-
-    for (int32_t i = 0; i < e->ranks; i++) {
-        if (weft_answers_bytes(got, i) != sizeof theirs)
-            return wf_fail(WEFT_ERR_MISMATCH, "%s: rank %d of %s sent no experts", function, i,
-                           weft_comm_name(e->comm));
-        memcpy(&theirs, weft_answers_data(got, i), sizeof theirs);
-        if (i == 0) first = theirs;
-        if (memcmp(&first, &theirs, sizeof first) != 0)
-            return wf_fail(WEFT_ERR_MISMATCH,
-                           "%s: rank 0 of %s has %lld experts with capacity %lld, rank %d has %lld "
-                           "with capacity %lld",
-                           function, weft_comm_name(e->comm), (long long)first.experts,
-                           (long long)first.capacity, i, (long long)theirs.experts,
-                           (long long)theirs.capacity);
-    }
-    return WEFT_OK;
-}
-
 /* STATUS is how creation went here. */
 static weft_status agree_on_options(const weft_experts *e, weft_status status)
 {
-    struct name mine = {e->options.experts, e->options.capacity};
-    weft_answers *got = NULL;
+    struct wf_text fields = {0};
 
-    WF_TRY(weft_agree(e->comm, function, status, &mine, sizeof mine, NULL, &got));
-    status = compare(e, got);
-    weft_answers_release(&got);
-    return status;
+    wf_field_add(&fields, "experts", "%d", e->options.experts);
+    wf_field_add(&fields, "capacity", "%lld", (long long)e->options.capacity);
+    return wf_agree_on_fields(e->comm, NULL, function, status, &fields, NULL);
 }
 
 static weft_status make_words(weft_experts *e, int64_t **host, int64_t **device)

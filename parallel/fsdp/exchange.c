@@ -110,23 +110,10 @@ static weft_status make_exchange(const struct wf_exchange_query *query, struct w
 /* All ranks of the mesh have got so far, with the same options.  STATUS is this rank's result. */
 static weft_status agree(const struct wf_exchange_query *query, weft_status status)
 {
-    const weft_agree_options options = {.struct_size = sizeof options, .mesh = query->mesh};
-    const char *mine = query->options != NULL ? query->options : "";
-    weft_answers *answers = NULL;
+    struct wf_text none = {0};
 
-    WF_TRY(weft_agree(query->channel, query->function, status, mine, strlen(mine) + 1, &options,
-                      &answers));
-    for (int32_t i = 0; i < weft_mesh_size(query->mesh) && status == WEFT_OK; i++) {
-        const char *theirs = weft_answers_data(answers, i);
-
-        if (strcmp(theirs, mine) != 0)
-            status = wf_fail(WEFT_ERR_MISMATCH,
-                             "%s: ranks have different options: %s on rank %d, %s on rank %d",
-                             query->function, theirs, weft_mesh_rank_at(query->mesh, i), mine,
-                             weft_rank(query->context));
-    }
-    weft_answers_release(&answers);
-    return status;
+    return wf_agree_on_fields(query->channel, query->mesh, query->function, status,
+                              query->options != NULL ? query->options : &none, NULL);
 }
 
 /* Bind EXCHANGE's plan together with the ranks of the mesh. */

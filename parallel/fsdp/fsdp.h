@@ -43,7 +43,7 @@ struct wf_exchange_query {
     weft_comm *channel;    /* has the ranks of the world; NULL as in wf_exchange */
     const weft_mesh *mesh; /* the ranks of all meshes */
     const char *name, *function;
-    const char *options; /* what else must be equal on all ranks, as text; NULL: nothing */
+    struct wf_text *options; /* fields that must be equal on all ranks; NULL: none */
     uint32_t count;
     const weft_spec *const *from, *const *to;
 };

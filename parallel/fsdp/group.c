@@ -251,8 +251,8 @@ static const char *dtype_text(int32_t dtype)
     return dtype >= 0 ? weft_dtype_name((enum weft_dtype)dtype) : "of the tensor";
 }
 
-/* Print what must be equal on all ranks, besides the layouts of stored and gathered parameters. */
-static void print_options(const weft_fsdp_group *group, char *out, size_t room)
+/* Add what must be equal on all ranks, besides the layouts of stored and gathered parameters. */
+static void add_fields(const weft_fsdp_group *group, struct wf_text *fields)
 {
     uint64_t digest = 0;
 
@@ -262,22 +262,22 @@ static void print_options(const weft_fsdp_group *group, char *out, size_t room)
         digest = wf_hash_mix(digest, (uint64_t)param->shard << 32 | param->replicate);
         digest = wf_hash_mix(digest, (uint64_t)param->same_as << 1 | param->frozen);
     }
-    kit_print(out, room,
-              "divide %.17g, sum_only %d, absent_as_zero %d, reduce_dtype %s, gradient_dtype %s, "
-              "axes and frozen parameters %016llx",
-              group->divide, group->sum_only, group->absent_as_zero,
-              dtype_text(group->reduce_dtype), dtype_text(group->gradient_dtype),
-              (unsigned long long)digest);
+    wf_field_add(fields, "divide", "%.17g", group->divide);
+    wf_field_add(fields, "sum_only", "%s", group->sum_only ? "true" : "false");
+    wf_field_add(fields, "absent_as_zero", "%s", group->absent_as_zero ? "true" : "false");
+    wf_field_add(fields, "reduce_dtype", "%s", dtype_text(group->reduce_dtype));
+    wf_field_add(fields, "gradient_dtype", "%s", dtype_text(group->gradient_dtype));
+    wf_field_add(fields, "axes or frozen parameters", "digest %016llx", (unsigned long long)digest);
 }
 
 weft_status wf_fsdp_exchange(weft_fsdp_group *group, struct wf_exchange **list, uint32_t count,
                              const char *function, weft_status status, struct wf_exchange **out)
 {
-    char options[200];
+    struct wf_text options = {0};
     const weft_fsdp *fsdp = group->fsdp;
     const struct wf_exchange_query query = {
         .context = fsdp->context,
-        .options = group->gathers == NULL ? options : NULL,
+        .options = group->gathers == NULL ? &options : NULL,
         .channel = !group->has_part          ? NULL
                    : list == &group->gathers ? fsdp->gather_comm
                                              : fsdp->reduce_comm,
@@ -289,8 +289,10 @@ weft_status wf_fsdp_exchange(weft_fsdp_group *group, struct wf_exchange **list, 
         .to = group->to,
     };
 
-    if (query.options != NULL) print_options(group, options, sizeof options);
-    return wf_exchange_find(list, &query, status, out);
+    if (query.options != NULL && query.channel != NULL) add_fields(group, &options);
+    status = wf_exchange_find(list, &query, status, out);
+    wf_text_free(&options);
+    return status;
 }
 
 /* Set what is local of GROUP. */

@@ -102,12 +102,6 @@ void weft_overlap_release(weft_overlap **overlap)
 
 /* ---- creation ---- */
 
-/* What ranks compare: options, then what this rank can do. */
-struct name {
-    uint64_t bytes;
-    uint32_t messages, concurrent, adds, reserved;
-};
-
 static weft_status check_options(const weft_comm *comm, const weft_overlap_options *options)
 {
     if (options->bytes == 0 || options->bytes > UINT64_C(1) << 60)
@@ -118,38 +112,20 @@ static weft_status check_options(const weft_comm *comm, const weft_overlap_optio
                              : WEFT_OK;
 }
 
-static weft_status compare(weft_overlap *o, const weft_answers *got)
-{
-    const char *name = weft_comm_name(o->comm);
-    struct name first = {0}, theirs;
-
-    for (int32_t i = 0; i < o->ranks; i++) {
-        if (weft_answers_bytes(got, i) != sizeof theirs)
-            return wf_fail(WEFT_ERR_MISMATCH, "%s: rank %d of %s sent no options", function, i,
-                           name);
-        memcpy(&theirs, weft_answers_data(got, i), sizeof theirs);
-        if (i == 0) first = theirs;
-        if (theirs.bytes != first.bytes || theirs.messages != first.messages)
-            return wf_fail(
-                WEFT_ERR_MISMATCH, "%s: rank 0 of %s has %llu bytes%s, rank %d has %llu bytes%s",
-                function, name, (unsigned long long)first.bytes,
-                first.messages != 0 ? " and messages" : "", i, (unsigned long long)theirs.bytes,
-                theirs.messages != 0 ? " and messages" : "");
-        o->concurrent = o->concurrent && theirs.concurrent != 0;
-        o->adds = o->adds && theirs.adds != 0;
-    }
-    return WEFT_OK;
-}
+/* What this rank can do. */
+enum { CONCURRENT = 1, ADDS = 2 };
 
 /* STATUS is how creation went here. */
 static weft_status agree(weft_overlap *o, bool messages, weft_status status)
 {
-    struct name mine = {o->bytes, messages, o->concurrent, o->adds, 0};
-    weft_answers *got = NULL;
+    uint32_t abilities = (o->concurrent ? CONCURRENT : 0u) | (o->adds ? ADDS : 0u);
+    struct wf_text fields = {0};
 
-    WF_TRY(weft_agree(o->comm, function, status, &mine, sizeof mine, NULL, &got));
-    status = compare(o, got);
-    weft_answers_release(&got);
+    wf_field_add(&fields, "bytes", "%llu", (unsigned long long)o->bytes);
+    wf_field_add(&fields, "messages", "%s", messages ? "true" : "false");
+    status = wf_agree_on_fields(o->comm, NULL, function, status, &fields, &abilities);
+    o->concurrent = (abilities & CONCURRENT) != 0;
+    o->adds = (abilities & ADDS) != 0;
     return status;
 }
 

@@ -65,17 +65,6 @@ void weft_pipeline_release(weft_pipeline **pipeline)
 
 /* ---- what ranks agree on ---- */
 
-/* These values must be equal on all ranks. */
-struct common {
-    uint64_t digest;
-    uint64_t values; /* hash of the given ones */
-    double loss_scale;
-    int32_t stages, microbatches;
-    int32_t learns;           /* the callback `shapes` is set */
-    int32_t gathers, reduces; /* the callbacks `unshard` and `reduce` are set */
-    char name[20];
-};
-
 static uint64_t hash_boundary(uint64_t hash, const struct wf_boundary *boundary)
 {
     hash = wf_hash_mix(hash, boundary->values.count);
@@ -86,65 +75,34 @@ static uint64_t hash_boundary(uint64_t hash, const struct wf_boundary *boundary)
     return hash;
 }
 
-static struct common common_of(const weft_pipeline *pipeline, const weft_schedule_info *info)
+/* The layouts between stages, if the caller gives them. */
+static uint64_t hash_given(const weft_pipeline *pipeline)
 {
-    const weft_pipeline_options *o = &pipeline->options;
-    struct common common;
+    uint64_t hash = 0;
 
-    memset(&common, 0, sizeof common);
-    common.digest = info->digest;
-    common.loss_scale = o->loss_scale;
-    common.stages = info->stages;
-    common.microbatches = info->microbatches;
-    common.learns = o->values == NULL;
-    common.gathers = o->unshard != NULL;
-    common.reduces = o->reduce != NULL;
-    snprintf(common.name, sizeof common.name, "%s", info->name);
-    for (int32_t s = 0; o->values != NULL && s + 1 < info->stages; s++)
-        common.values = hash_boundary(common.values, &pipeline->boundaries[s]);
-    return common;
+    for (int32_t s = 0; pipeline->options.values != NULL && s + 1 < pipeline->stages; s++)
+        hash = hash_boundary(hash, &pipeline->boundaries[s]);
+    return hash;
 }
 
-static weft_status compare(const weft_comm *comm, const struct common *mine,
-                           const weft_answers *got)
+static const char *set_or_not(bool is_set)
 {
-    const char *name = weft_comm_name(comm);
-    int32_t rank = weft_comm_rank(comm);
+    return is_set ? "set" : "not set";
+}
 
-    for (int32_t i = 0; i < weft_comm_size(comm); i++) {
-        struct common theirs;
+static void add_fields(const weft_pipeline *pipeline, const weft_schedule_info *info,
+                       struct wf_text *fields)
+{
+    const weft_pipeline_options *o = &pipeline->options;
 
-        if (weft_answers_bytes(got, i) != sizeof theirs)
-            return wf_fail(WEFT_ERR_MISMATCH, "%s: rank %d sent no schedule", function, i);
-        memcpy(&theirs, weft_answers_data(got, i), sizeof theirs);
-        if (theirs.gathers != mine->gathers || theirs.reduces != mine->reduces)
-            return wf_fail(
-                WEFT_ERR_MISMATCH,
-                "%s: of ranks %d and %d of %s, only one has the callback `%s`; all ranks "
-                "set it, or none",
-                function, rank, i, name, theirs.gathers != mine->gathers ? "unshard" : "reduce");
-        if (theirs.digest != mine->digest)
-            return wf_fail(
-                WEFT_ERR_MISMATCH,
-                "%s: ranks %d and %d of %s have different schedules: %s of %d stages and "
-                "%d microbatches, and %s of %d stages and %d microbatches; their actions differ",
-                function, rank, i, name, mine->name, mine->stages, mine->microbatches, theirs.name,
-                theirs.stages, theirs.microbatches);
-        if (theirs.learns != mine->learns)
-            return wf_fail(WEFT_ERR_MISMATCH,
-                           "%s: of ranks %d and %d of %s, one has `values` and the other has the "
-                           "callback `shapes`",
-                           function, rank, i, name);
-        if (theirs.values != mine->values)
-            return wf_fail(WEFT_ERR_MISMATCH,
-                           "%s: ranks %d and %d of %s state different layouts between stages",
-                           function, rank, i, name);
-        if (theirs.loss_scale != mine->loss_scale)
-            return wf_fail(WEFT_ERR_MISMATCH,
-                           "%s: ranks %d and %d of %s have different loss scales: %g and %g",
-                           function, rank, i, name, mine->loss_scale, theirs.loss_scale);
-    }
-    return WEFT_OK;
+    wf_field_add(fields, "unshard", "%s", set_or_not(o->unshard != NULL));
+    wf_field_add(fields, "reduce", "%s", set_or_not(o->reduce != NULL));
+    wf_field_add(fields, "schedule", "%s of %d stages and %d microbatches, digest %016llx",
+                 info->name, info->stages, info->microbatches, (unsigned long long)info->digest);
+    wf_field_add(fields, "values", "%s", set_or_not(o->values != NULL));
+    wf_field_add(fields, "layouts between stages", "digest %016llx",
+                 (unsigned long long)hash_given(pipeline));
+    wf_field_add(fields, "loss_scale", "%.17g", o->loss_scale);
 }
 
 /* ---- creation ---- */
@@ -305,15 +263,11 @@ static weft_status agree_on_schedule(weft_comm *comm, const weft_pipeline *pipel
                                      weft_status status)
 {
     weft_schedule_info info = {.struct_size = sizeof info, .name = ""};
-    struct common mine = {0};
-    weft_answers *got = NULL;
+    struct wf_text fields = {0};
 
     if (status == WEFT_OK) status = weft_schedule_get(pipeline->schedule, &info);
-    if (status == WEFT_OK) mine = common_of(pipeline, &info);
-    WF_TRY(weft_agree(comm, function, status, &mine, sizeof mine, NULL, &got));
-    status = compare(comm, &mine, got);
-    weft_answers_release(&got);
-    return status;
+    if (status == WEFT_OK) add_fields(pipeline, &info, &fields);
+    return wf_agree_on_fields(comm, NULL, function, status, &fields, NULL);
 }
 
 /* A communicator of the ranks of PARENT, in their order. */

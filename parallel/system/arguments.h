@@ -33,6 +33,19 @@ static inline bool wf_system_has_ended(const struct wf_system *system)
 weft_status wf_agree_on_status(weft_comm *comm, const char *function,
                                weft_status status) WF_NODISCARD;
 
+/* ---- agree.c: what ranks that create an object together must pass alike ---- */
+
+/* Add the field NAME, an option's or a noun, with a value of one line. */
+void wf_field_add(struct wf_text *fields, const char *name, const char *format, ...)
+    WF_PRINTF(3, 4);
+/* The ranks of COMM, or only those of MESH unless it is NULL, call FUNCTION and have got so far;
+ * STATUS is this rank's result.  All of them passed the same FIELDS, or all get an error that names
+ * the first field that differs, with both values.  *ABILITIES, a bit each, becomes what all ranks
+ * can do; NULL: nothing.  Frees FIELDS. */
+weft_status wf_agree_on_fields(weft_comm *comm, const weft_mesh *mesh, const char *function,
+                               weft_status status, struct wf_text *fields,
+                               uint32_t *abilities) WF_NODISCARD;
+
 /* ---- ranks ---- */
 
 /* Set *OUT to the communicator of the ranks along axis AXIS (a name or an index) of MESH, arguments

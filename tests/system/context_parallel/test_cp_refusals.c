@@ -25,11 +25,11 @@ TEST_ON_RANKS(RANKS, wrong_sizes_are_refused_on_all_ranks)
     EXPECT(refused(create(&r, SIZES_OF(1 << 25, 6, 3, 4, WEFT_DTYPE_F32, 0), &none),
                    WEFT_ERR_INVALID, "batch x heads x depth is 805306368; it must be below 2^27"));
     EXPECT(refused(create(&r, SIZES_OF(1, 6, 3, odd ? 8 : 4, WEFT_DTYPE_F32, 0), &none),
-                   WEFT_ERR_MISMATCH, "different sizes: depth is 4 and 8"));
+                   WEFT_ERR_MISMATCH, "differ in depth: 4 and 8"));
     EXPECT(refused(create(&r, SIZES_OF(1, odd ? 0 : 6, 3, 4, WEFT_DTYPE_F32, 0), &none),
                    WEFT_ERR_INVALID, "heads 0"));
     r.options = *OPTIONS(.mask = (uint32_t)odd);
-    EXPECT(refused(create(&r, SIZES, &none), WEFT_ERR_MISMATCH, "plans with different masks"));
+    EXPECT(refused(create(&r, SIZES, &none), WEFT_ERR_MISMATCH, "differ in mask: FULL and CAUSAL"));
     EXPECT(none == NULL);
     return leave(&r);
 }

@@ -160,10 +160,10 @@ TEST_BY(run_ranks, options_that_differ_are_refused_on_all_ranks, struct rank *r)
     odd = weft_rank(r->ctx) == 1;
     o = options_of(odd ? 6 : 5, 0);
     EXPECT(refused(weft_experts_create(r->ctx, r->mesh, "ep", &o, &none), WEFT_ERR_MISMATCH,
-                   "rank 0 of world has 5 experts with capacity 0, rank 1 has 6"));
+                   "ranks 0 and 1 of world differ in experts: 5 and 6"));
     o = options_of(5, odd);
     EXPECT(refused(weft_experts_create(r->ctx, r->mesh, "ep", &o, &none), WEFT_ERR_MISMATCH,
-                   "rank 1 has 5 with capacity 1"));
+                   "differ in capacity: 0 and 1"));
     o = options_of(odd ? 0 : 5, 0);
     EXPECT(refused(weft_experts_create(r->ctx, r->mesh, "ep", &o, &none), WEFT_ERR_INVALID,
                    "weft_experts_options.experts is 0; it must be 1 to 65536"));

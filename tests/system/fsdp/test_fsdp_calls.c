@@ -160,11 +160,11 @@ TEST_ON_RANKS(RANKS, ranks_with_different_options_get_an_error)
         params[i].tensor = model.params[i];
     options.divide = weft_rank(model.context) == 2 ? 3 : 5;
     FAILS(weft_fsdp_group_create(model.fsdp, 2, params, sizeof *params, &options, &model.group),
-          WEFT_ERR_MISMATCH, "divide 3");
+          WEFT_ERR_MISMATCH, "differ in divide: 5 and 3");
     options.divide = 0;
     params[1].frozen = weft_rank(model.context) == 2;
     FAILS(weft_fsdp_group_create(model.fsdp, 2, params, sizeof *params, &options, &model.group),
-          WEFT_ERR_MISMATCH, "frozen");
+          WEFT_ERR_MISMATCH, "differ in axes or frozen parameters");
     return end(&model);
 }
 

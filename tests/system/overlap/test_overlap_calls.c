@@ -291,7 +291,7 @@ TEST_ON_RANKS(RANKS, wrong_calls_are_refused)
                    "weft_overlap_options.bytes is 0"));
     options.bytes = 64 + (uint64_t)(weft_rank(r.ctx) == 1);
     EXPECT(refused(create_overlap(r.ctx, &options, &none), WEFT_ERR_MISMATCH,
-                   "has 64 bytes, rank 1 has 65 bytes"));
+                   "differ in bytes: 64 and 65"));
     EXPECT(refused(call_gather(r.ctx, r.overlap,
                                CALL_OF(ROWS + 1, WIDTH, WEFT_DTYPE_F32, WEFT_OVERLAP_BY_COSTS, 0),
                                r.shard, consume, &r.engine, NULL),

@@ -166,7 +166,7 @@ static weft_status differ(void *unused)
         weft_schedule_release(&job.schedule);
         WF_TRY(weft_schedule_create("gpipe", RANKS, 0, 8, &job.schedule));
     }
-    FAILS(make(&job), WEFT_ERR_MISMATCH, "have different schedules");
+    FAILS(make(&job), WEFT_ERR_MISMATCH, "differ in schedule: 1f1b");
     HOLDS(strstr(weft_last_error(), "gpipe of 4 stages and 8 microbatches") != NULL);
     if (rank == 2) {
         weft_schedule_release(&job.schedule);
@@ -174,24 +174,24 @@ static weft_status differ(void *unused)
         free_values(&job.values[1]);
         job.values[1] = one_value(job.mesh, "f16[] R", job.tensors[1]);
     }
-    FAILS(make(&job), WEFT_ERR_MISMATCH, "state different layouts between stages");
+    FAILS(make(&job), WEFT_ERR_MISMATCH, "differ in layouts between stages");
     if (rank == 2) {
         free_values(&job.values[1]);
         job.values[1] = model_values(job.mesh, job.model.seed, 1, job.tensors[1]);
     }
     if (rank == 1) job.options.loss_scale = 2;
-    FAILS(make(&job), WEFT_ERR_MISMATCH, "different loss scales");
+    FAILS(make(&job), WEFT_ERR_MISMATCH, "differ in loss_scale: ");
     job.options.loss_scale = rank == 1 ? NAN : 2;
     FAILS(make(&job), WEFT_ERR_INVALID, "loss_scale is not a number");
     job.options.loss_scale = 0;
     if (rank == 3) job.options.reduce = reduce;
-    FAILS(make(&job), WEFT_ERR_MISMATCH, "only one has the callback `reduce`");
+    FAILS(make(&job), WEFT_ERR_MISMATCH, "differ in reduce: not set and set");
     job.options.reduce = NULL;
     if (rank == 3) {
         job.options.values = NULL;
         job.options.shapes = state;
     }
-    FAILS(make(&job), WEFT_ERR_MISMATCH, "one has `values` and the other has the callback");
+    FAILS(make(&job), WEFT_ERR_MISMATCH, "differ in values: set and not set");
     job.options.values = job.values;
     job.options.shapes = NULL;
     if (rank == 1) job.options.forward = NULL;
