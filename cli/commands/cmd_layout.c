@@ -377,15 +377,9 @@ const struct cli_command cli_layout = {
     .arguments = "--mesh M --placements P [--shape S] [options]",
     .example = "weft layout --mesh 2x4 --placements 'f32[8,16] S(0),S(1)'",
     .page = "layouts.md",
-    .options = (const struct cli_option[]){CLI_MESH,
-                                           CLI_MESH_RANKS,
-                                           CLI_SHAPE,
-                                           CLI_DTYPE,
-                                           CLI_PLACEMENTS,
-                                           {"rank", "R", "print this rank only", 0},
-                                           CLI_JSON,
-                                           CLI_SVG,
-                                           {0}},
+    .options =
+        (const struct cli_option[]){
+            CLI_TENSOR, {"rank", "R", "print this rank only", 0}, CLI_JSON, CLI_SVG, {0}},
     .warns = true,
     .run = run,
 };

@@ -316,11 +316,7 @@ const struct cli_command cli_lost = {
     .example = "weft lost --mesh dp=2,tp=4 --placements 'f32[8,16] R,S(1)' --lost 3,7",
     .page = "elastic.md",
     .note = "Without --to, the tensor keeps its placements on the mesh that follows.",
-    .options = (const struct cli_option[]){CLI_MESH,
-                                           CLI_MESH_RANKS,
-                                           CLI_SHAPE,
-                                           CLI_DTYPE,
-                                           CLI_PLACEMENTS,
+    .options = (const struct cli_option[]){CLI_TENSOR,
                                            {"lost", "RANKS", "the lost ranks: 3,5", 0},
                                            {"follow", "X",
                                             "plan the move to the mesh that follows: replace, "

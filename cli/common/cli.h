@@ -66,6 +66,8 @@ struct cli_option {
             "O(owner); or a spec, f32[8,16] S(0),R, without --shape and --dtype",                  \
             0                                                                                      \
     }
+/* A tensor on a mesh. */
+#define CLI_TENSOR CLI_MESH, CLI_MESH_RANKS, CLI_SHAPE, CLI_DTYPE, CLI_PLACEMENTS
 #define CLI_TO                                                                                     \
     {                                                                                              \
         "to", "P", "the target: R,S(1), or a spec", 0                                              \

@@ -4,36 +4,21 @@
 
 #include "common/cli.h"
 
-#define MODEL_SEQUENCE                                                                             \
-    {                                                                                              \
-        "sequence", "N",                                                                           \
-            "a model's: tokens of a sequence (default: the length that the model has)", 0          \
-    }
-#define MODEL_MICROBATCH                                                                           \
-    {                                                                                              \
-        "microbatch", "N",                                                                         \
-            "a model's: sequences of a microbatch on each rank of dp and ep (default: 1)", 0       \
-    }
-#define MODEL_RECOMPUTE                                                                            \
-    {                                                                                              \
-        "recompute", "LIST",                                                                       \
-            "a model's: what the backward pass computes again: none, full, needed, or of norms, "  \
-            "qkv, attention, projection, up, activation, down (default: none)",                    \
-            0                                                                                      \
-    }
-#define MODEL_SHARDING                                                                             \
-    {                                                                                              \
-        "sharding", "S",                                                                           \
-            "a model's: what ranks with other samples share: nothing, optimizer (ZeRO-1) or "      \
-            "parameters (FSDP) (default: nothing)",                                                \
-            0                                                                                      \
-    }
-#define MODEL_WHOLE_SEQUENCE                                                                       \
-    {                                                                                              \
-        "whole-sequence", NULL,                                                                    \
-            "a model's: ranks of tp hold the whole sequence between products, not parts", 0        \
-    }
-#define MODEL_NARROW_GRADIENTS                                                                     \
+#define MODEL_OPTIONS                                                                              \
+    {"sequence", "N", "a model's: tokens of a sequence (default: the length that the model has)",  \
+     0},                                                                                           \
+        {"microbatch", "N",                                                                        \
+         "a model's: sequences of a microbatch on each rank of dp and ep (default: 1)", 0},        \
+        {"recompute", "LIST",                                                                      \
+         "a model's: what the backward pass computes again: none, full, needed, or of norms, "     \
+         "qkv, attention, projection, up, activation, down (default: none)",                       \
+         0},                                                                                       \
+        {"sharding", "S",                                                                          \
+         "a model's: what ranks with other samples share: nothing, optimizer (ZeRO-1) or "         \
+         "parameters (FSDP) (default: nothing)",                                                   \
+         0},                                                                                       \
+        {"whole-sequence", NULL,                                                                   \
+         "a model's: ranks of tp hold the whole sequence between products, not parts", 0},         \
     {                                                                                              \
         "narrow-gradients", NULL, "a model's: gradients have the dtype of parameters, not f32", 0  \
     }

@@ -49,3 +49,13 @@ weft_status plug_check_same_window(struct plug_window_request a, struct plug_win
                      (int)a.rank, (unsigned long long)a.bytes, a.signals, (int)b.rank,
                      (unsigned long long)b.bytes, b.signals);
 }
+
+weft_status plug_check_same_windows(const struct plug_window_request *first, size_t stride,
+                                    int32_t count)
+{
+    for (int32_t i = 1; i < count; i++)
+        PLUG_TRY(plug_check_same_window(
+            *first, *(const struct plug_window_request *)(const void *)((const char *)first +
+                                                                        (size_t)i * stride)));
+    return WEFT_OK;
+}

@@ -28,5 +28,8 @@ struct plug_window_request {
 };
 /* WEFT_ERR_MISMATCH, naming both ranks, unless A and B request the same window. */
 weft_status plug_check_same_window(struct plug_window_request a, struct plug_window_request b);
+/* The same of COUNT requests of one rank each, which are STRIDE bytes apart. */
+weft_status plug_check_same_windows(const struct plug_window_request *first, size_t stride,
+                                    int32_t count);
 
 #endif

@@ -11,8 +11,7 @@
 /* One rank's request and the result of its allocation. */
 struct entry {
     int32_t status; /* of the allocation */
-    uint32_t signals;
-    uint64_t bytes;
+    struct plug_window_request request;
     struct ccl_endpoint_address endpoint;
 };
 _Static_assert(sizeof(struct entry) <= CCL_TALK_BYTES, "an entry fits");
@@ -66,17 +65,14 @@ static weft_status talk(struct making *m, const void *mine, size_t bytes, const 
 /* The error of the first rank that failed or requested a different window. */
 static weft_status judge(const struct gpu_comm *comm, const struct entry *all)
 {
-    for (int32_t r = 0; r < comm->size; r++)
-        PLUG_TRY(plug_check_same_window(
-            (struct plug_window_request){comm->world_ranks[0], all[0].signals, all[0].bytes},
-            (struct plug_window_request){comm->world_ranks[r], all[r].signals, all[r].bytes}));
+    PLUG_TRY(plug_check_same_windows(&all->request, sizeof *all, comm->size));
     for (int32_t r = 0; r < comm->size; r++)
         if (all[r].status != WEFT_OK)
             return r == comm->rank
                        ? all[r].status /* described already */
                        : plug_fail(all[r].status,
                                    "window: rank %d cannot allocate %llu bytes of shared memory", r,
-                                   (unsigned long long)all[r].bytes);
+                                   (unsigned long long)all[r].request.bytes);
     return WEFT_OK;
 }
 
@@ -183,8 +179,8 @@ static weft_status settle(struct making *m, weft_status status)
 {
     struct gpu_comm *comm = m->window->comm;
     struct entry mine = {.status = status,
-                         .signals = m->window->signals,
-                         .bytes = m->window->bytes,
+                         .request = {m->window->comm->world_ranks[m->window->comm->rank],
+                                     m->window->signals, m->window->bytes},
                          .endpoint = m->endpoint.address};
     const void *all = NULL;
     const int32_t *outcomes;

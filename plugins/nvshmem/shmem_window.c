@@ -9,10 +9,10 @@ enum { OWN_PAD_MAX = 4096 }; /* maximum size in bytes of a small signal pad */
 
 struct entry {
     int32_t status; /* of the allocation or of check_registrable */
-    uint32_t signals;
-    uint64_t bytes, memory, pad; /* offsets in the arena */
-    uint64_t lacking, left;      /* contiguous bytes of the arena that were requested and free, if
-                                    too few */
+    struct plug_window_request request;
+    uint64_t memory, pad;   /* offsets in the arena */
+    uint64_t lacking, left; /* contiguous bytes of the arena that were requested and free, if
+                               too few */
 };
 _Static_assert(sizeof(struct entry) <= SHMEM_GATHER_MAX, "an entry must fit in a gather");
 
@@ -29,7 +29,7 @@ static weft_status describe_failure(const struct gpu_comm *comm, const struct en
     if (entry->status == WEFT_ERR_INVALID)
         return plug_fail(entry->status,
                          "window: the memory of rank %d has fewer than the %llu bytes registered",
-                         rank, (unsigned long long)entry->bytes);
+                         rank, (unsigned long long)entry->request.bytes);
     if (entry->status == WEFT_ERR_NO_MEMORY && entry->lacking > 0)
         return plug_fail(entry->status,
                          "window: rank %d cannot allocate %llu bytes of symmetric memory in one "
@@ -44,10 +44,7 @@ static weft_status describe_failure(const struct gpu_comm *comm, const struct en
 /* The error of the first rank that failed or requested a different window. */
 static weft_status judge(const struct gpu_comm *comm, const struct entry *all)
 {
-    for (int32_t r = 0; r < comm->size; r++)
-        PLUG_TRY(plug_check_same_window(
-            (struct plug_window_request){comm->world_ranks[0], all[0].signals, all[0].bytes},
-            (struct plug_window_request){comm->world_ranks[r], all[r].signals, all[r].bytes}));
+    PLUG_TRY(plug_check_same_windows(&all->request, sizeof *all, comm->size));
     for (int32_t r = 0; r < comm->size; r++)
         if (all[r].status != WEFT_OK) return describe_failure(comm, &all[r], r);
     return WEFT_OK;
@@ -163,7 +160,7 @@ static struct gpu_window *allocate(struct gpu_comm *comm, void *memory, uint64_t
 static weft_status create(struct gpu_comm *comm, void *memory, uint64_t bytes, uint32_t signals,
                           struct gpu_window **out)
 {
-    struct entry mine = {.bytes = bytes, .signals = signals};
+    struct entry mine = {.request = {comm->world_ranks[comm->rank], signals, bytes}};
     struct gpu_window *window;
     weft_status status;
 

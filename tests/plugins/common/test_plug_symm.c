@@ -42,6 +42,21 @@ TEST(requests_for_a_window_are_compared)
     ck_assert_int_eq(plug_check_same_window(a, b), WEFT_ERR_MISMATCH);
 }
 
+TEST(requests_of_all_ranks_are_compared_with_the_first)
+{
+    struct entry {
+        int32_t status;
+        struct plug_window_request request;
+    } all[3] = {{0, {4, 8, 64}}, {0, {6, 8, 64}}, {0, {9, 8, 64}}};
+
+    ck_assert_int_eq(plug_check_same_windows(&all->request, sizeof *all, 3), WEFT_OK);
+    all[2].request.bytes = 65;
+    ck_assert_int_eq(plug_check_same_windows(&all->request, sizeof *all, 2), WEFT_OK);
+    ck_assert_int_eq(plug_check_same_windows(&all->request, sizeof *all, 3), WEFT_ERR_MISMATCH);
+    ck_assert_str_eq(plug_last_text(), "window: rank 4 asks for 64 bytes and 8 signals, rank 9 "
+                                       "for 65 bytes and 8 signals");
+}
+
 TEST(signals_compare_as_named)
 {
     static const struct {
