@@ -40,58 +40,32 @@ static struct met meet(const char *mesh, const char *mine, int32_t rank, const c
 
 TEST(a_shard_meets_those_whose_indices_it_shares)
 {
-    struct met met = meet("4", "f32[12] S(0)", 1, "f32[12] S(0)", WEFT_OK);
+    static const struct {
+        const char *what, *mesh, *mine;
+        int32_t rank;
+        const char *theirs;
+        int32_t count, first[2]; /* peers */
+    } rows[] = {
+        {"the same shards", "4", "f32[12] S(0)", 1, "f32[12] S(0)", 1, {1}},
+        {"a whole tensor", "4", "f32[12] R", 1, "f32[12] S(0)", 4, {0, 1}},
+        {"copies", "2x2", "f32[12] R,R", 3, "f32[12] S(0),R", 2, {1, 3}},
+        {"a stride of each", "4", "f32[16] S(0)", 0, "f32[16] SS(0,4)", 4, {0, 1}},
+        {"strides", "4", "f32[16] SS(0,2)", 0, "f32[16] S(0)", 2, {0, 2}},
+        {"groups", "4", "f32[12] S(0)", 1, "f32[12] G(0;4,0,2,6)", 2, {0, 2}},
+        {"a group's", "4", "f32[12] G(0;4,0,2,6)", 3, "f32[12] S(0)", 2, {2, 3}},
+        {"blocks", "4", "f32[12] S(0)", 3, "f32[12] B(0;4,8)", 2, {2, 3}},
+        {"groups inside", "2x2", "f32[12] S(0),R", 2, "f32[12] G(0;8,4),S(0)", 3, {1, 2}},
+        {"no element", "4", "f32[2] S(0)", 3, "f32[2] S(0)", 0, {0}},
+    };
 
-    ck_assert_int_eq(met.count, 1);
-    ck_assert_int_eq(met.ranks[0], 1);
-    met = meet("4", "f32[12] R", 1, "f32[12] S(0)", WEFT_OK);
-    ck_assert_int_eq(met.count, 4);
-}
+    for (size_t i = 0; i < WF_COUNT(rows); i++) {
+        struct met met = meet(rows[i].mesh, rows[i].mine, rows[i].rank, rows[i].theirs, WEFT_OK);
 
-TEST(axes_that_copy_keep_ones_own_coordinate)
-{
-    struct met met = meet("2x2", "f32[12] R,R", 3, "f32[12] S(0),R", WEFT_OK);
-
-    ck_assert_int_eq(met.count, 2);
-    ck_assert_int_eq(met.ranks[0], 1);
-    ck_assert_int_eq(met.ranks[1], 3);
-}
-
-TEST(strides_are_searched_too)
-{
-    struct met met = meet("4", "f32[16] S(0)", 0, "f32[16] SS(0,4)", WEFT_OK);
-
-    ck_assert_int_eq(met.count, 4);
-    met = meet("4", "f32[16] SS(0,2)", 0, "f32[16] S(0)", WEFT_OK);
-    ck_assert_int_eq(met.count, 2);
-    ck_assert_int_eq(met.ranks[0], 0);
-    ck_assert_int_eq(met.ranks[1], 2);
-}
-
-TEST(groups_and_parts_are_found_by_their_sizes)
-{
-    struct met met = meet("4", "f32[12] S(0)", 1, "f32[12] G(0;4,0,2,6)", WEFT_OK);
-
-    ck_assert_int_eq(met.count, 2);
-    ck_assert_int_eq(met.ranks[0], 0);
-    ck_assert_int_eq(met.ranks[1], 2);
-    met = meet("4", "f32[12] G(0;4,0,2,6)", 3, "f32[12] S(0)", WEFT_OK);
-    ck_assert_int_eq(met.count, 2);
-    ck_assert_int_eq(met.ranks[0], 2);
-    met = meet("4", "f32[12] S(0)", 3, "f32[12] B(0;4,8)", WEFT_OK);
-    ck_assert_int_eq(met.count, 2);
-    ck_assert_int_eq(met.ranks[0], 2);
-    ck_assert_int_eq(met.ranks[1], 3);
-    met = meet("2x2", "f32[12] S(0),R", 2, "f32[12] G(0;8,4),S(0)", WEFT_OK);
-    ck_assert_int_eq(met.count, 3);
-    ck_assert_int_eq(met.ranks[0], 1);
-}
-
-TEST(empty_shards_have_no_peers)
-{
-    struct met met = meet("4", "f32[2] S(0)", 3, "f32[2] S(0)", WEFT_OK);
-
-    ck_assert_int_eq(met.count, 0);
+        ck_assert_msg(met.count == rows[i].count, "%s: %d peers", rows[i].what, met.count);
+        for (int32_t n = 0; n < met.count && n < 2; n++)
+            ck_assert_msg(met.ranks[n] == rows[i].first[n], "%s: peer %d is %d", rows[i].what, n,
+                          met.ranks[n]);
+    }
 }
 
 TEST(the_first_failure_ends_it)

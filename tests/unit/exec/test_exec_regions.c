@@ -21,62 +21,57 @@ static struct wf_region_list boxes(const char *mesh, const char *from, int32_t f
     return list;
 }
 
-TEST(whole_rows_are_one_run)
+/* The boxes of LIST as "2x3 3(6,1) -> 0(3,1)": extents, and the offset and strides on both sides.
+ */
+static const char *describe(const struct wf_region_list *list)
 {
-    struct wf_region_list list = boxes("2", "f32[4,6] S(0)", 1, "f32[4,6] R", 0);
+    static char out[256];
+    size_t length = 0;
 
-    ck_assert_uint_eq(list.count, 1);
-    ck_assert_uint_eq(list.regions[0].dims, 1);
-    ck_assert_int_eq(list.regions[0].extent[0], 12);
-    ck_assert_int_eq(list.regions[0].source_offset, 0);
-    ck_assert_int_eq(list.regions[0].target_offset, 12);
-    ck_assert_uint_eq(list.regions[0].source, 3);
-    ck_assert_uint_eq(list.regions[0].target, 5);
-    wf_free(list.regions);
+    out[0] = '\0';
+    for (size_t i = 0; i < list->count; i++) {
+        const weft_region *r = &list->regions[i];
+        char extent[64] = "", source[64] = "", target[64] = "";
+
+        ck_assert(r->source == 3 && r->target == 5);
+        for (uint32_t d = 0; d < r->dims; d++) {
+            const char *comma = d > 0 ? "," : "";
+
+            snprintf(extent + strlen(extent), 16, "%s%lld", d > 0 ? "x" : "",
+                     (long long)r->extent[d]);
+            snprintf(source + strlen(source), 16, "%s%lld", comma, (long long)r->source_stride[d]);
+            snprintf(target + strlen(target), 16, "%s%lld", comma, (long long)r->target_stride[d]);
+        }
+        length += (size_t)snprintf(&out[length], sizeof out - length, "%s%s %lld(%s) -> %lld(%s)",
+                                   i > 0 ? "; " : "", extent, (long long)r->source_offset, source,
+                                   (long long)r->target_offset, target);
+    }
+    return out;
 }
 
-TEST(a_block_has_two_dimensions)
+TEST(boxes_are_as_few_and_flat_as_they_can_be)
 {
-    struct wf_region_list list = boxes("2", "f32[4,6] S(0)", 0, "f32[4,6] S(1)", 1);
+    static const struct {
+        const char *what, *mesh, *from;
+        int32_t from_rank;
+        const char *to;
+        int32_t to_rank;
+        const char *boxes;
+    } rows[] = {
+        {"whole rows", "2", "f32[4,6] S(0)", 1, "f32[4,6] R", 0, "12 0(1) -> 12(1)"},
+        {"a block", "2", "f32[4,6] S(0)", 0, "f32[4,6] S(1)", 1, "2x3 3(6,1) -> 0(3,1)"},
+        {"a comb", "2", "f32[16] SS(0,4)", 1, "f32[16] R", 0, "4x2 0(2,1) -> 2(4,1)"},
+        {"shards apart", "2", "f32[4,6] S(0)", 0, "f32[4,6] S(0)", 1, ""},
+        {"no element", "4", "f32[0,6] S(0)", 0, "f32[0,6] R", 1, ""},
+        {"a scalar", "2", "f32[] R", 0, "f32[] R", 1, " 0() -> 0()"},
+    };
 
-    ck_assert_uint_eq(list.count, 1);
-    ck_assert_uint_eq(list.regions[0].dims, 2);
-    ck_assert_int_eq(list.regions[0].extent[0], 2);
-    ck_assert_int_eq(list.regions[0].extent[1], 3);
-    ck_assert_int_eq(list.regions[0].source_offset, 3);
-    ck_assert_int_eq(list.regions[0].source_stride[0], 6);
-    ck_assert_int_eq(list.regions[0].target_stride[0], 3);
-    wf_free(list.regions);
-}
+    for (size_t i = 0; i < WF_COUNT(rows); i++) {
+        struct wf_region_list list =
+            boxes(rows[i].mesh, rows[i].from, rows[i].from_rank, rows[i].to, rows[i].to_rank);
 
-TEST(a_regular_comb_is_one_box)
-{
-    struct wf_region_list list = boxes("2", "f32[16] SS(0,4)", 1, "f32[16] R", 0);
-
-    ck_assert_uint_eq(list.count, 1);
-    ck_assert_uint_eq(list.regions[0].dims, 2);
-    ck_assert_int_eq(list.regions[0].extent[0], 4);
-    ck_assert_int_eq(list.regions[0].extent[1], 2);
-    ck_assert_int_eq(list.regions[0].target_stride[0], 4);
-    wf_free(list.regions);
-}
-
-TEST(shards_apart_share_nothing)
-{
-    struct wf_region_list list = boxes("2", "f32[4,6] S(0)", 0, "f32[4,6] S(0)", 1);
-
-    ck_assert_uint_eq(list.count, 0);
-    wf_free(list.regions);
-    list = boxes("4", "f32[0,6] S(0)", 0, "f32[0,6] R", 1);
-    ck_assert_uint_eq(list.count, 0);
-    wf_free(list.regions);
-}
-
-TEST(a_scalar_is_a_box_without_dimensions)
-{
-    struct wf_region_list list = boxes("2", "f32[] R", 0, "f32[] R", 1);
-
-    ck_assert_uint_eq(list.count, 1);
-    ck_assert_uint_eq(list.regions[0].dims, 0);
-    wf_free(list.regions);
+        ck_assert_msg(strcmp(describe(&list), rows[i].boxes) == 0, "%s: %s", rows[i].what,
+                      describe(&list));
+        wf_free(list.regions);
+    }
 }
