@@ -246,11 +246,11 @@ tsan_runs() { try_sanitizer thread "$@"; }
 # What random tests draw from (tests/support/seed.h); ci/lanes/soak draws others.
 export WEFT_TEST_SEED=${WEFT_TEST_SEED:-20261115}
 
-# run_tests CTEST-OPTIONS: most tests wait for ranks and time limits, so more of them run than there are cores.  With
+# run_tests CTEST-OPTIONS: most tests wait for ranks and time limits, so three of them run for each core.  With
 # TRY_AGAIN, tests that fail run again.
 run_tests()
 {
-    local command=(ctest --output-on-failure --no-tests=error -j "$((2 * jobs))" "$@") code=0 output
+    local command=(ctest --output-on-failure --no-tests=error -j "$((3 * jobs))" "$@") code=0 output
     echo "seed of the random tests: WEFT_TEST_SEED=$WEFT_TEST_SEED"
     if [[ -z ${TRY_AGAIN:-} ]]; then
         "${command[@]}"
