@@ -4,7 +4,8 @@
 In the order of the text: a block that opens with ```c NAME, ```cpp NAME or ```python NAME is written to the file NAME
 (one without a NAME is part of a program, and is skipped), a ```sh block is run, and the lines of a ```text block must all
 turn up, in order, in what the last ```sh block printed.  Numbers of seconds, of processes and of jobs are not compared.
-The folder it all happens in holds nothing else but HEADER; if that is a folder of headers, HEADERS names it instead.
+The folder it all happens in holds nothing else but HEADER.  If that is a folder of headers, pkg-config finds weft's
+libraries with it and with the folder LIBRARIES, as if they were installed.
 With --fix, ```text blocks are replaced by what was printed by the command before them, less its first line.
 """
 import os
@@ -49,6 +50,17 @@ def run(commands, folder, environment):
     return result.stdout
 
 
+def install(headers, environment, folder):
+    """What an installation has for pkg-config and for the linker at run time."""
+    libraries = environment["LIBRARIES"]
+    for name, requires in (("weft", ""), ("weft-file", "weft"), ("weft-parallel", "weft")):
+        pathlib.Path(folder, f"{name}.pc").write_text(
+            f"Name: {name}\nDescription: weft\nVersion: 0\nRequires: {requires}\nCflags: -I{headers}\n"
+            f"Libs: -L{libraries} -l{name.replace('-', '_')}\n", encoding="utf-8")
+    environment["PKG_CONFIG_PATH"] = folder
+    environment["LD_LIBRARY_PATH"] = libraries
+
+
 def main():
     document, weft, header = sys.argv[1:4]
     fix = sys.argv[4:] == ["--fix"]
@@ -57,9 +69,9 @@ def main():
     environment = dict(os.environ)
     environment["PATH"] = os.path.dirname(os.path.abspath(weft)) + ":" + environment["PATH"]
     printed, ran, fixed = "", 0, text
-    with tempfile.TemporaryDirectory(prefix="weft-tutorial-") as folder:
+    with tempfile.TemporaryDirectory(prefix="weft-tutorial-") as folder, tempfile.TemporaryDirectory() as packages:
         if header.is_dir():
-            environment["HEADERS"] = str(header)
+            install(header, environment, packages)
             WARNINGS.append(f"-I{header}")
         else:
             shutil.copy(header, folder)
