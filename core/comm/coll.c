@@ -178,8 +178,11 @@ weft_status wf_comm_pull(weft_comm *comm, const weft_pull_args *args, uint32_t t
             comm, WF_RECENT_PULL, "pull",
             &(struct wf_call_identity){args->plan, args->binding, args->step, args->divisor}));
     wf_recent_add(&comm->recent, WF_RECENT_PULL, args->dtype, args->reduction, -1, elements);
-    status = args->dtype == to ? comm->table->pull(comm->handle, args)
-                               : comm->table->pull_cast(comm->handle, args, to);
+    if (args->served != NULL)
+        status = comm->table->exchange(comm->handle, args);
+    else
+        status = args->dtype == to ? comm->table->pull(comm->handle, args)
+                                   : comm->table->pull_cast(comm->handle, args, to);
     if (UNLIKELY(status != WEFT_OK)) return fail_post(comm, status, "pull");
     wf_posts_add(comm, args->stream);
     if (wf_comm_is_inline(comm, args->stream)) wf_recent_finish(&comm->recent);

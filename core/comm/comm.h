@@ -271,8 +271,8 @@ weft_status wf_comm_compare(weft_comm *comm, uint32_t kind,
 /* weft_collective for a step of which the caller has a record: of a plan, or of a collective. */
 weft_status wf_comm_collective_step(weft_comm *comm, const weft_collective_args *args);
 
-/* The plugin's pull or, if args->dtype is not TO, its pull_cast; it must have it.  ELEMENTS, wanted
- * on this rank, is for the record. */
+/* The plugin's exchange if args->served is set, its pull or, if args->dtype is not TO, its
+ * pull_cast; it must have it.  ELEMENTS, wanted on this rank, is for the record. */
 weft_status wf_comm_pull(weft_comm *comm, const weft_pull_args *args, uint32_t to,
                          uint64_t elements);
 

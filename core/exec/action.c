@@ -2,22 +2,23 @@
  *
  * If ranks can read each other's memory, the action is a pull: every byte goes straight from its
  * source to its target.  A reduction to replicas is the plugin's all-reduce, if it has one.
- * Otherwise bytes are packed, exchanged and unpacked, except that whole buffers are broadcast from
- * or reduced to an owner by the plugin's collectives. */
+ * Otherwise bytes are packed, exchanged and unpacked, with two exceptions: whole buffers are
+ * gathered, broadcast from or reduced to an owner by the plugin's collectives; and a plugin with
+ * exchange moves elements that nobody reduces or casts. */
 #include "bound.h"
 
 #include "base/number.h"
 
 #include <string.h>
 
-static weft_status make_list(struct weft_bound *bound, struct wf_action *action,
-                             const struct wf_parts *parts)
+static weft_status make_list(const struct weft_bound *bound, const struct wf_action *action,
+                             const struct wf_parts *parts, void **list)
 {
     weft_status status;
 
     status =
         bound->kernel->regions_create(bound->kernel_device, (uint32_t)wf_dtype_bytes(action->from),
-                                      parts->region_count, parts->regions, &action->regions);
+                                      parts->region_count, parts->regions, list);
     return status == WEFT_OK ? status : wf_fail_context(status, "listing a step's regions");
 }
 
@@ -77,6 +78,7 @@ static void set_rooted(const struct weft_bound *bound, struct wf_action *action)
                                .divisor = broadcasts ? 0 : wf_divisor_of(&action->kind)};
 }
 
+/* For an exchange, list what the readers read, too. */
 static weft_status set_readers(const struct weft_bound *bound, struct wf_action *action)
 {
     const struct wf_step *step = action->step;
@@ -86,6 +88,8 @@ static weft_status set_readers(const struct weft_bound *bound, struct wf_action 
     WF_TRY(wf_parts_serve(step->from, step->to, step->living, weft_comm_rank(bound->parent), NULL,
                           &parts));
     status = wf_parts_renumber(&parts, bound->parent, action->comm);
+    if (status == WEFT_OK && action->type == WF_ACTION_EXCHANGE)
+        status = make_list(bound, action, &parts, &action->served);
     if (status == WEFT_OK) {
         action->readers = parts.ranks;
         action->reader_count = parts.rank_count;
@@ -93,6 +97,13 @@ static weft_status set_readers(const struct weft_bound *bound, struct wf_action 
     }
     wf_parts_free(&parts);
     return status;
+}
+
+/* True if the backend's exchange runs ACTION.  The same answer on all members. */
+static bool is_exchanged(const struct weft_bound *bound, const struct wf_action *action)
+{
+    return bound->exchanges && action->kind.holders == 1 && action->from == action->to &&
+           wf_packing_collective(bound, action) == WEFT_COLL_ALL_TO_ALL_V;
 }
 
 static weft_status set_way(struct weft_bound *bound, struct wf_action *action,
@@ -103,7 +114,8 @@ static weft_status set_way(struct weft_bound *bound, struct wf_action *action,
     if (wf_step_is_local(action->step)) {
         action->type = WF_ACTION_COPY;
         if (wf_cast_is_dense(bound->casts, action->step)) return WEFT_OK;
-        return parts->region_count > 0 ? make_list(bound, action, parts) : WEFT_OK;
+        return parts->region_count > 0 ? make_list(bound, action, parts, &action->regions)
+                                       : WEFT_OK;
     }
     averages = wf_average_is_native(bound, &action->kind);
     if (action->step->kind == WEFT_STEP_ALL_REDUCE && averages &&
@@ -116,12 +128,15 @@ static weft_status set_way(struct weft_bound *bound, struct wf_action *action,
         return WEFT_OK;
     }
     WF_TRY(wf_parts_renumber(parts, bound->parent, action->comm));
-    if (bound->packed || !averages) {
+    if (is_exchanged(bound, action)) {
+        action->type = WF_ACTION_EXCHANGE;
+    } else if (bound->packed || !averages) {
         action->type = WF_ACTION_PACKED;
         return wf_packing_set(bound, action, parts);
+    } else {
+        action->type = WF_ACTION_PULL;
     }
-    action->type = WF_ACTION_PULL;
-    WF_TRY(make_list(bound, action, parts));
+    WF_TRY(make_list(bound, action, parts, &action->regions));
     action->sources = parts->ranks;
     parts->ranks = NULL;
     return set_readers(bound, action);
@@ -162,6 +177,7 @@ weft_status wf_action_set(struct weft_bound *bound, struct wf_action *action,
 void wf_action_clear(struct weft_bound *bound, struct wf_action *action)
 {
     if (action->regions != NULL) bound->kernel->regions_destroy(action->regions);
+    if (action->served != NULL) bound->kernel->regions_destroy(action->served);
     if (action->type == WF_ACTION_PACKED) wf_packing_clear(bound, action);
     wf_free(action->sources);
     wf_free(action->readers);

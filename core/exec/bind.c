@@ -210,6 +210,7 @@ void wf_bound_begin(struct weft_bound *bound, const weft_plan *plan,
     if (wf_host_is_needed(comm->context) && !call->sized_only) wf_host_log_notice(comm->context);
     bound->in_place = call->given.in_place;
     bound->packed = packs(call);
+    bound->exchanges = bound->packed && !call->given.packed && call->ways.no_exchange == 0;
     bound->casts = call->casts;
     bound->ways = call->ways;
     bound->checked = comm->context->config->check;

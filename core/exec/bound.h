@@ -22,6 +22,7 @@ enum wf_action_kind {
     WF_ACTION_NONE,       /* this rank does not take part */
     WF_ACTION_COPY,       /* local regions */
     WF_ACTION_PULL,       /* read straight out of peers' memory */
+    WF_ACTION_EXCHANGE,   /* the same with the peers' help, where they cannot all be read */
     WF_ACTION_COLLECTIVE, /* the plugin's collective, on whole buffers */
     WF_ACTION_PACKED      /* pack, collective, unpack */
 };
@@ -73,8 +74,9 @@ struct wf_action {
     uint64_t input_bytes;        /* bytes of this rank's input */
     uint64_t elements;           /* elements of its output */
     void *regions;               /* list of regions to read into the output; NULL: none */
-    int32_t *sources;            /* pull: ranks of COMM, indexed by region sources */
-    int32_t *readers;            /* pull: ranks that read this rank's input */
+    void *served;                /* exchange: list of what others read of the input */
+    int32_t *sources;            /* pull, exchange: ranks of COMM, indexed by region sources */
+    int32_t *readers;            /* pull, exchange: ranks that read this rank's input */
     uint32_t reader_count;
     struct wf_packing packing;
     weft_collective_args collective;
@@ -134,6 +136,7 @@ struct weft_bound {
     struct wf_batch *batch;  /* NULL: one tensor */
     struct wf_memory memory; /* of that tensor */
     bool in_place, packed;
+    bool exchanges;               /* where it would be packed, the backend's exchange may serve */
     uint32_t casts;               /* enum wf_cast_ways */
     struct wf_ways ways;          /* see wf_bind_call */
     bool may_alias;               /* the steps may run with the same memory as source and target */
@@ -399,6 +402,9 @@ void wf_action_clear(struct weft_bound *bound, struct wf_action *action);
 
 /* ---- packing.c ---- */
 
+/* The collective of ACTION as a packed action.  All members make the same choice: it follows from
+ * the step, their shards' sizes, and what the backends of all ranks have. */
+uint32_t wf_packing_collective(const struct weft_bound *bound, const struct wf_action *action);
 /* Set up ACTION, which reads PARTS, as a packed action.  The ranks of PARTS are already those of
  * the communicator. */
 weft_status wf_packing_set(struct weft_bound *bound, struct wf_action *action,

@@ -38,9 +38,7 @@ static uint32_t choose_of(const struct weft_bound *bound, const struct wf_action
     return wf_ways_have(&bound->ways, uneven, action->kind.dtype) ? uneven : WEFT_COLL_ALL_TO_ALL_V;
 }
 
-/* All members make the same choice: it follows from the step, their shards' sizes, and what the
- * backends of all ranks have. */
-static uint32_t choose_collective(const struct weft_bound *bound, const struct wf_action *action)
+uint32_t wf_packing_collective(const struct weft_bound *bound, const struct wf_action *action)
 {
     const struct wf_step *step = action->step;
 
@@ -184,7 +182,7 @@ weft_status wf_packing_set(struct weft_bound *bound, struct wf_action *action,
 {
     struct wf_packing *p = &action->packing;
 
-    p->collective = choose_collective(bound, action);
+    p->collective = wf_packing_collective(bound, action);
     if (p->collective == WEFT_COLL_ALL_TO_ALL_V)
         WF_TRY(wf_ways_require_exchange(&bound->ways, bound->team, action->kind.dtype));
     WF_TRY(allocate_packing(action, parts));

@@ -64,7 +64,7 @@ void wf_ways_find(const weft_plan *plan, const weft_comm *comm, struct wf_ways *
 {
     struct asked asked = {0};
 
-    *out = (struct wf_ways){0};
+    *out = (struct wf_ways){.no_exchange = !wf_backend_exchanges(comm)};
     if (plan->members == NULL)
         ask_steps(plan, comm, &asked, out);
     else
@@ -79,6 +79,7 @@ void wf_ways_join(struct wf_ways *ways, const struct wf_ways *other)
 {
     for (uint32_t i = 0; i < WEFT_COLL_COUNT; i++)
         ways->denied[i] |= other->denied[i];
+    ways->no_exchange |= other->no_exchange;
 }
 
 weft_status wf_ways_require_exchange(const struct wf_ways *ways, weft_comm *team, uint32_t dtype)

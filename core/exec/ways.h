@@ -1,18 +1,20 @@
 /* ways.h - which collectives the steps of a plan may use.
  *
- * A step uses a collective of the backend, pull, or an exchange of packed messages.  The exchange
- * is the backend's all_to_all_v, or what comm has in its place (comm/carry/carry.h).  The ranks
- * agree on this before a plan is bound, so all of them choose the same way. */
+ * A step uses a collective of the backend, pull, an exchange of regions, or one of packed messages.
+ * The latter is the backend's all_to_all_v, or what comm has in its place (comm/carry/carry.h). The
+ * ranks agree on this before a plan is bound, so all of them choose the same way. */
 #ifndef WEFT_EXEC_WAYS_H
 #define WEFT_EXEC_WAYS_H
 
 #include "comm/comm.h"
 #include "plan/plan.h"
 
-/* The dtypes, a bit each, for which the backend of a rank does not have a collective with the
- * dtypes and reductions of a plan. */
+/* What the backend of a rank does not have. */
 struct wf_ways {
+    /* The dtypes, a bit each, for which it does not have a collective with the dtypes and
+     * reductions of a plan. */
     uint32_t denied[WEFT_COLL_COUNT];
+    uint32_t no_exchange; /* of regions */
 };
 
 /* Ask this rank's backend about the collectives of PLAN's steps. */

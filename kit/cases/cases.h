@@ -22,6 +22,7 @@ kit_condition kit_when_faults, kit_when_faults_in_messages, kit_when_faults_in_p
 kit_condition kit_when_windows, kit_when_registration, kit_when_kernels, kit_when_draws,
     kit_when_some_spans;
 kit_condition kit_when_spans, kit_when_merges, kit_when_host_works, kit_when_pull;
+kit_condition kit_when_reads, kit_when_exchanges;
 kit_condition kit_when_wrapping_sums;
 
 #endif

@@ -1,4 +1,5 @@
-/* pull.c - each rank reads regions of its peers' buffers in one call. */
+/* pull.c - each rank reads regions of its peers' buffers in one call: pull, and exchange, in which
+ * the peers say what is read of them. */
 #include "cases.h"
 
 #include "checks/collective.h"
@@ -19,6 +20,8 @@ struct request {
     uint32_t dtype, reduction, holders, divisor;
     bool casts; /* by pull_cast */
     uint32_t to;
+    bool exchanges; /* by exchange */
+    struct kit_region_list served;
     enum kit_pattern pattern;
     int32_t sources[KIT_MAX_RANKS + KIT_MAX_RANKS]; /* positions in the group */
     int32_t readers[KIT_MAX_RANKS];
@@ -102,6 +105,27 @@ static bool make(struct request *request)
     return true;
 }
 
+/* Call pull, pull_cast or exchange. */
+static weft_status post(const struct request *request, void *comm, weft_pull_args *args)
+{
+    struct kit *kit = request->kit;
+    const weft_comm_table *table = kit->plugin->comm;
+    const weft_kernel_table *kernel = kit->plugin->kernel;
+    weft_status status;
+
+    if (request->casts) return table->pull_cast(comm, args, request->to);
+    if (!request->exchanges) return table->pull(comm, args);
+    if (!kit_ok(kit, "regions_create of what others read",
+                kernel->regions_create(kit->device, (uint32_t)wf_dtype_bytes(request->dtype),
+                                       request->served.count, request->served.regions,
+                                       &args->served)))
+        return WEFT_ERR_INTERNAL;
+    status = table->exchange(comm, args);
+    if (status == WEFT_OK) status = kit_finish(kit, comm, NULL, 2 * kit->options->timeout_ns);
+    kernel->regions_destroy(args->served);
+    return status;
+}
+
 static void pull(struct request *request, void *comm, bool late)
 {
     struct kit *kit = request->kit;
@@ -126,9 +150,11 @@ static void pull(struct request *request, void *comm, bool late)
                                        request->list.count, request->list.regions, &args.regions)))
         return;
     if (late && request->group->mine == 0) kit_nap(10 * KIT_MILLISECOND);
-    if (kit_ok(kit, request->casts ? "pull_cast" : "pull",
-               request->casts ? kit->plugin->comm->pull_cast(comm, &args, request->to)
-                              : kit->plugin->comm->pull(comm, &args)) &&
+    if (kit_ok(kit,
+               request->casts       ? "pull_cast"
+               : request->exchanges ? "exchange"
+                                    : "pull",
+               post(request, comm, &args)) &&
         kit_ok(kit, "the pull's work", kit_finish(kit, comm, NULL, 2 * kit->options->timeout_ns)) &&
         late) {
         /* After the pull the caller may change SEND, even if other ranks are late. */
@@ -164,7 +190,39 @@ static void find_readers(struct request *request, bool only_first)
         if (reads(request, r, request->group->mine)) request->readers[request->reader_count++] = r;
 }
 
-/* Run list number WHICH inside the open case. */
+/* List what the readers read of this rank, one reader after the other. */
+static void list_served(struct request *request)
+{
+    const struct kit_region_list *list = &request->list;
+    int32_t size = request->group->size;
+
+    request->served.count = 0;
+    for (uint32_t reader = 0; reader < request->reader_count; reader++)
+        for (uint32_t i = 0; i < list->count; i++) {
+            weft_region *region = &request->served.regions[request->served.count];
+            int32_t source = request->readers[reader] + (int32_t)list->regions[i].source;
+
+            if (source % size != request->group->mine) continue;
+            *region = list->regions[i];
+            region->source = 0;
+            region->target = reader;
+            request->served.count++;
+        }
+}
+
+/* Put the regions of one source after one another, otherwise in their order. */
+static void sort_by_source(struct kit_region_list *list)
+{
+    for (uint32_t i = 1; i < list->count; i++)
+        for (uint32_t k = i; k > 0 && list->regions[k].source < list->regions[k - 1].source; k--) {
+            weft_region region = list->regions[k];
+
+            list->regions[k] = list->regions[k - 1];
+            list->regions[k - 1] = region;
+        }
+}
+
+/* Run list number WHICH, or REQUEST's own if it has regions, inside the open case. */
 static void run(struct kit *kit, struct request *request, uint32_t which, bool late,
                 bool only_first)
 {
@@ -175,8 +233,12 @@ static void run(struct kit *kit, struct request *request, uint32_t which, bool l
     if (!request->casts) request->to = request->dtype;
     for (int32_t i = 0; i < 2 * group->size; i++)
         request->sources[i] = (group->mine + i) % group->size;
-    kit_region_list(which, (uint32_t)group->size, &request->list);
+    if (request->list.count == 0) kit_region_list(which, (uint32_t)group->size, &request->list);
     find_readers(request, only_first);
+    if (request->exchanges) {
+        list_served(request);
+        sort_by_source(&request->list);
+    }
     if (only_first && group->mine != 0) request->list.count = 0;
     comm = kit_comm(kit, group);
     if (comm != NULL && make(request)) pull(request, comm, late);
@@ -299,11 +361,12 @@ void kit_pull_lists(struct kit *kit)
     averaged(kit, WEFT_DTYPE_U64, 3);
 }
 
-static void special(struct kit *kit, const char *name, bool late, bool only_first)
+static void special(struct kit *kit, const char *name, bool exchanges, bool late, bool only_first)
 {
     enum { MANY = 7 };
     struct request request = request_of_all(kit, WEFT_DTYPE_F32, 0, 1);
 
+    request.exchanges = exchanges;
     if (!kit_begin(kit, "%s", name)) return;
     run(kit, &request, MANY, late, only_first);
     kit_end(kit);
@@ -311,36 +374,102 @@ static void special(struct kit *kit, const char *name, bool late, bool only_firs
 
 void kit_pull_special(struct kit *kit)
 {
-    special(kit, "late", true, false);
-    special(kit, "only_first", false, true);
+    special(kit, "late", false, true, false);
+    special(kit, "only_first", false, false, true);
 }
 
-/* On a communicator that checks, all ranks pull, but the last one calls a barrier, or pulls for
- * another binding of the plan. */
+/* ---- exchange ---- */
+
+static void exchanged(struct kit *kit, struct kit_group *group, uint32_t dtype,
+                      enum kit_memory memory)
+{
+    struct request request = request_of_all(kit, dtype, 0, 1);
+
+    request.group = group;
+    request.exchanges = true;
+    request.memory = memory;
+    run_lists(&request, "exchange", "%s/ranks=%s%s", wf_dtype_name(dtype), group->name,
+              memory == KIT_PLAIN ? "/plain" : "");
+}
+
+/* More than one piece of any transport: runs that begin anywhere, and rows. */
+static void exchange_large(struct kit *kit)
+{
+    enum { ROWS = 40, ROW = 1000, STEP = 1500, RUN = 70000 };
+    struct request request = request_of_all(kit, WEFT_DTYPE_C128, 0, 1);
+    struct kit_region_list *list = &request.list;
+    uint32_t sources = (uint32_t)kit->size < KIT_MAX_REGIONS / 2 ? (uint32_t)kit->size : 2;
+
+    request.exchanges = true;
+    list->source_elements = 13 + RUN + ROWS * STEP;
+    list->target_elements = (uint64_t)sources * (RUN + ROWS * ROW);
+    for (uint32_t s = 0; s < sources; s++) {
+        int64_t at = (int64_t)s * (RUN + ROWS * ROW);
+
+        list->regions[list->count++] = (weft_region){.source = s,
+                                                     .source_offset = 13,
+                                                     .target_offset = at,
+                                                     .dims = 1,
+                                                     .extent = {RUN},
+                                                     .source_stride = {1},
+                                                     .target_stride = {1}};
+        list->regions[list->count++] = (weft_region){.source = s,
+                                                     .source_offset = 13 + RUN,
+                                                     .target_offset = at + RUN,
+                                                     .dims = 2,
+                                                     .extent = {ROWS, ROW},
+                                                     .source_stride = {STEP, 1},
+                                                     .target_stride = {1, ROWS}};
+    }
+    if (!kit_begin(kit, "exchange/large")) return;
+    run(kit, &request, 0, false, false);
+    kit_end(kit);
+}
+
+void kit_pull_exchanges(struct kit *kit)
+{
+    exchanged(kit, &kit->groups[0], WEFT_DTYPE_U8, KIT_DEVICE);
+    exchanged(kit, &kit->groups[0], WEFT_DTYPE_BF16, KIT_DEVICE);
+    for (int g = 0; g < kit->group_count; g++)
+        exchanged(kit, &kit->groups[g], WEFT_DTYPE_F32, KIT_DEVICE);
+    if (kit_when_host_memory(kit)) exchanged(kit, &kit->groups[0], WEFT_DTYPE_I32, KIT_PLAIN);
+    exchange_large(kit);
+    special(kit, "exchange/late", true, true, false);
+    special(kit, "exchange/only_first", true, false, true);
+}
+
+/* On a communicator that checks, all ranks pull, or exchange if they cannot, but the last one calls
+ * a barrier, or pulls for another binding of the plan. */
 static void mismatch(struct kit *kit, const char *name, bool is_barrier, weft_pull_args args)
 {
     const weft_comm_table *table = kit->plugin->comm;
     const weft_kernel_table *kernel = kit->plugin->kernel;
     struct kit_comm_request request = {.timeout_ns = 4 * KIT_SECOND, .flags = WEFT_COMM_CHECK};
     weft_collective_args barrier = {.struct_size = sizeof barrier, .collective = WEFT_COLL_BARRIER};
-    void *comm = NULL;
+    void *comm = NULL, *nothing = NULL;
+    bool reads = kit_when_reads(kit);
 
     if (!kit_begin(kit, "%s", name)) return;
     if (kit_ok(kit, "a communicator with WEFT_COMM_CHECK",
                kit_comm_try(kit, &kit->groups[0], request, &comm)) &&
         kit_ok(kit, "regions_create of nothing",
-               kernel->regions_create(kit->device, 4, 0, NULL, &args.regions))) {
+               kernel->regions_create(kit->device, 4, 0, NULL, &nothing))) {
         bool odd = kit->rank == kit->size - 1;
         weft_status status;
 
+        args.regions = nothing;
+        if (!reads) args.served = nothing;
         if (odd && !is_barrier) args.binding++;
-        status = odd && is_barrier ? table->collective(comm, &barrier) : table->pull(comm, &args);
+        if (odd && is_barrier)
+            status = table->collective(comm, &barrier);
+        else
+            status = reads ? table->pull(comm, &args) : table->exchange(comm, &args);
         if (status == WEFT_OK) status = kit_finish(kit, comm, NULL, 8 * KIT_SECOND);
         kit_expect(kit,
                    is_barrier ? "a pull that is a barrier on one rank"
                               : "a pull of another binding on one rank",
                    status, WEFT_ERR_MISMATCH);
-        kernel->regions_destroy(args.regions);
+        kernel->regions_destroy(nothing);
     }
     /* A rank that destroys its communicator may end the calls of the others. */
     kit_synchronize(kit, kit->groups[0].ranks, kit->size);
@@ -359,22 +488,32 @@ void kit_pull_mismatches(struct kit *kit)
     mismatch(kit, "mismatch/plan", false, args);
 }
 
-/* Find out with a pull without regions, which a plugin with pulls must refuse. */
-static bool is_possible(struct kit *kit)
+/* Both find out with a call without regions, which a plugin that has it must refuse otherwise. */
+bool kit_when_reads(struct kit *kit)
 {
     weft_pull_args question = {.struct_size = sizeof question};
-    void *comm = kit_comm(kit, &kit->groups[0]);
+    void *comm = kit->plugin->comm->pull != NULL ? kit_comm(kit, &kit->groups[0]) : NULL;
 
     return comm != NULL && kit->plugin->comm->pull(comm, &question) != WEFT_ERR_UNSUPPORTED;
 }
 
+bool kit_when_exchanges(struct kit *kit)
+{
+    weft_pull_args question = {.struct_size = sizeof question};
+    void *comm = kit->plugin->comm->exchange != NULL ? kit_comm(kit, &kit->groups[0]) : NULL;
+
+    return comm != NULL && kit->plugin->comm->exchange(comm, &question) != WEFT_ERR_UNSUPPORTED;
+}
+
 bool kit_when_pull(struct kit *kit)
 {
-    if (kit->plugin->comm == NULL || kit->plugin->comm->pull == NULL)
+    const weft_comm_table *comm = kit->plugin->comm;
+
+    if (comm == NULL || (comm->pull == NULL && comm->exchange == NULL))
         kit_skip(kit, "the plugin has no pull");
     else if (kit->plugin->kernel == NULL)
         kit_skip(kit, "pull needs the regions of a kernel table, and the plugin has no such table");
-    else if (!is_possible(kit))
+    else if (!kit_when_reads(kit) && !kit_when_exchanges(kit))
         kit_skip(kit, "the plugin says that these ranks cannot read each other's memory");
     else
         return true;

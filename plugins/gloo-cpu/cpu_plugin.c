@@ -49,6 +49,7 @@ static const weft_comm_table comm_table = {
     .pull = cpu_comm_pull,
     .cost = cpu_comm_cost,
     .pull_cast = cpu_comm_pull_cast,
+    .exchange = cpu_comm_exchange,
     .carrier = cpu_comm_carrier,
 };
 

@@ -1,4 +1,4 @@
-/* cpu_pull.c - checking a pull's arguments and putting it on its stream. */
+/* cpu_pull.c - checking the arguments of a pull or an exchange, and putting it on its stream. */
 #include "cpu_pull.h"
 
 #include <string.h>
@@ -11,7 +11,8 @@ struct task {
 
 static weft_status run_pull(struct cpu_comm *comm, const void *argument)
 {
-    return cpu_shm_pull(&comm->group, argument);
+    return comm->hosts > 1 ? cpu_hosts_exchange_regions(comm, argument)
+                           : cpu_shm_pull(&comm->group, argument);
 }
 
 static void run_task(void *argument, struct cpu_error *error)
@@ -40,9 +41,6 @@ static weft_status check(const struct cpu_comm *comm, const weft_pull_args *args
 {
     const struct cpu_regions *regions = args->regions;
 
-    if (comm->hosts > 1)
-        return plug_fail(WEFT_ERR_UNSUPPORTED, "pull: the ranks are on %d hosts%s%s",
-                         (int)comm->hosts, comm->apart[0] != '\0' ? ", as " : "", comm->apart);
     if (regions == NULL) return plug_fail(WEFT_ERR_INVALID, "pull: regions is NULL");
     if (args->dtype >= WEFT_DTYPE_COUNT ||
         (args->holders > 1 && (args->reduction == WEFT_REDUCE_PREMUL_SUM ||
@@ -77,38 +75,97 @@ static weft_status check(const struct cpu_comm *comm, const weft_pull_args *args
     return WEFT_OK;
 }
 
+/* What an exchange has beyond a pull. */
+static weft_status check_exchange(const struct cpu_comm *comm, const weft_pull_args *args,
+                                  struct cpu_shm_pull *pull, size_t *readers)
+{
+    size_t sources, targets;
+
+    if (args->served == NULL) return plug_fail(WEFT_ERR_INVALID, "exchange: served is NULL");
+    pull->served = args->served;
+    pull->readers = args->readers;
+    pull->places = comm->places;
+    if (pull->holders != 1)
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "exchange: holders is %u; expected 1",
+                         pull->holders);
+    if (pull->served->element != pull->regions->element)
+        return plug_fail(WEFT_ERR_INVALID,
+                         "exchange: served has elements of %zu bytes, and regions of %zu",
+                         pull->served->element, pull->regions->element);
+    cpu_regions_count(pull->served, &sources, &targets);
+    if (targets > args->reader_count || (targets > 0 && (args->readers == NULL || !args->send)))
+        return plug_fail(WEFT_ERR_INVALID,
+                         "exchange: served names %zu readers; there are %u, in an array at %p, and "
+                         "send is %p",
+                         targets, args->reader_count, (const void *)args->readers, args->send);
+    for (size_t i = 0; i < targets; i++)
+        if (args->readers[i] < 0 || args->readers[i] >= comm->size)
+            return plug_fail(WEFT_ERR_INVALID,
+                             "exchange: reader is %d; the communicator has %d ranks",
+                             (int)args->readers[i], (int)comm->size);
+    *readers = targets;
+    return WEFT_OK;
+}
+
+/* SOURCES and READERS are how many of the arrays are used. */
+static weft_status put_on_stream(struct task *task, size_t sources, size_t readers, void *stream)
+{
+    struct cpu_comm *comm = task->comm;
+    const struct cpu_lent lent[] = {
+        {offsetof(struct task, pull.sources), sources * sizeof(int32_t)},
+        {offsetof(struct task, pull.readers), readers * sizeof(int32_t)}};
+    weft_status status;
+
+    if (comm->group_depth > 0)
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "pull is not allowed inside a group");
+    if (stream == NULL) return cpu_run_in_turn(comm, comm->issued++, run_pull, &task->pull);
+    task->turn = comm->issued++;
+    status =
+        cpu_stream_run_counted(stream, &comm->under_way, run_task, task, sizeof *task, lent, 2);
+    if (status != WEFT_OK) comm->issued--;
+    return status;
+}
+
 /* TO: NULL if nothing is cast. */
-static weft_status post(struct cpu_comm *comm, const weft_pull_args *given, const uint32_t *to)
+static weft_status pull(struct cpu_comm *comm, const weft_pull_args *given, const uint32_t *to)
 {
     struct task task = {.comm = comm};
     weft_pull_args args;
     size_t sources = 0;
-    weft_status status;
 
     plug_take_struct(&args, given, sizeof args);
     PLUG_TRY(cpu_shm_fault(&comm->group));
+    if (comm->hosts > 1)
+        return plug_fail(WEFT_ERR_UNSUPPORTED, "pull: the ranks are on %d hosts%s%s",
+                         (int)comm->hosts, comm->apart[0] != '\0' ? ", as " : "", comm->apart);
     PLUG_TRY(check(comm, &args, &task.pull, &sources));
     if (to != NULL) {
         PLUG_TRY(cpu_cast_check("pull_cast", task.pull.regions->element, args.dtype, *to));
         task.pull.to = *to;
     }
-    if (comm->group_depth > 0)
-        return plug_fail(WEFT_ERR_UNSUPPORTED, "pull is not allowed inside a group");
-    if (args.stream == NULL) return cpu_run_in_turn(comm, comm->issued++, run_pull, &task.pull);
-    task.turn = comm->issued++;
-    status = cpu_stream_run_counted(
-        args.stream, &comm->under_way, run_task, &task, sizeof task,
-        &(struct cpu_lent){offsetof(struct task, pull.sources), sources * sizeof *args.sources}, 1);
-    if (status != WEFT_OK) comm->issued--;
-    return status;
+    return put_on_stream(&task, sources, 0, args.stream);
 }
 
 weft_status cpu_comm_pull(void *comm, const weft_pull_args *args)
 {
-    return post(comm, args, NULL);
+    return pull(comm, args, NULL);
 }
 
 weft_status cpu_comm_pull_cast(void *comm, const weft_pull_args *args, uint32_t to)
 {
-    return post(comm, args, &to);
+    return pull(comm, args, &to);
+}
+
+weft_status cpu_comm_exchange(void *handle, const weft_pull_args *given)
+{
+    struct cpu_comm *comm = handle;
+    struct task task = {.comm = comm};
+    weft_pull_args args;
+    size_t sources = 0, readers = 0;
+
+    plug_take_struct(&args, given, sizeof args);
+    PLUG_TRY(cpu_shm_fault(&comm->group));
+    PLUG_TRY(check(comm, &args, &task.pull, &sources));
+    PLUG_TRY(check_exchange(comm, &args, &task.pull, &readers));
+    return put_on_stream(&task, sources, readers, args.stream);
 }

@@ -29,6 +29,8 @@ bool wf_backend_has(const weft_comm *comm, uint32_t collective, uint32_t dtype, 
 /* True if COMM's backend can pull.  It cannot read memory of other hosts, nor of processes that do
  * not permit it.  A pull takes regions of the backend's kernel table. */
 bool wf_backend_pulls(const weft_comm *comm);
+/* True if COMM's backend can exchange regions of its kernel table. */
+bool wf_backend_exchanges(const weft_comm *comm);
 /* True if COMM's backend has send and receive. */
 bool wf_backend_has_messages(const weft_comm *comm);
 /* What carries parts on COMM: not WF_TRANSPORT_UNKNOWN. */

@@ -23,6 +23,15 @@ bool wf_backend_pulls(const weft_comm *comm)
            comm->table->pull(comm->handle, &question) != WEFT_ERR_UNSUPPORTED;
 }
 
+bool wf_backend_exchanges(const weft_comm *comm)
+{
+    const weft_kernel_table *kernel = comm->plugin->kernel;
+    weft_pull_args question = {.struct_size = sizeof question};
+
+    return WF_HAS(comm->table, exchange) && kernel != NULL && WF_HAS(kernel, regions_create) &&
+           comm->table->exchange(comm->handle, &question) != WEFT_ERR_UNSUPPORTED;
+}
+
 /* A plugin without messages refuses every message.  Any other refuses this one, which has no peer,
  * as invalid. */
 bool wf_backend_has_messages(const weft_comm *comm)

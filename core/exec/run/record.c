@@ -30,6 +30,7 @@ static enum weft_record_operation operation_of(const struct wf_action *action)
 {
     switch (action->type) {
     case WF_ACTION_PULL:
+    case WF_ACTION_EXCHANGE:
         return WEFT_RECORD_PULL;
     case WF_ACTION_COLLECTIVE:
         return (enum weft_record_operation)action->collective.collective;

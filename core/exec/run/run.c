@@ -21,7 +21,8 @@ static weft_status run_pull(const struct weft_bound *bound, const struct wf_acti
                            .plan = bound->plan->digest,
                            .binding = bound->binding,
                            .step = action->number,
-                           .divisor = wf_divisor_of(&action->kind)};
+                           .divisor = wf_divisor_of(&action->kind),
+                           .served = action->served};
 
     if (__builtin_expect(action->from != action->to, 0)) args.dtype = action->from;
     return wf_comm_pull(action->comm, &args, action->to, action->elements);
@@ -68,7 +69,7 @@ static WF_HOT weft_status run_action(const struct weft_bound *bound, const struc
     if (action->filled && action->elements > 0)
         WF_TRY(bound->kernel->fill(bound->kernel_device, action->to, action->elements,
                                    action->identity, out, stream));
-    if (action->type == WF_ACTION_PULL)
+    if (action->type == WF_ACTION_PULL || action->type == WF_ACTION_EXCHANGE)
         WF_TRY(run_pull(bound, action, in, out, stream));
     else if (action->type == WF_ACTION_COLLECTIVE)
         WF_TRY(run_collective(bound, action, in, out, stream));

@@ -101,9 +101,9 @@ WEFT_API void weft_bound_release(weft_bound **bound);
  * - a plan whose number of ranks makes peak_bytes an estimate (docs/planner.md). */
 WEFT_API uint64_t weft_bound_scratch(const weft_bound *bound);
 
-/* True if BOUND packs, sends and unpacks; false if ranks read each other's memory, and for NULL.
- * For a batch this holds for the tensors outside its common exchange, which always packs.  The same
- * on all ranks. */
+/* True if the ranks send messages, packed where that is needed; false if they read each other's
+ * memory, and for NULL.  For a batch this holds for the tensors outside its common exchange, which
+ * always packs.  The same on all ranks. */
 WEFT_API bool weft_bound_is_packed(const weft_bound *bound);
 
 /* Post the redistribution to STREAM.  Collective.  SOURCE and TARGET are this rank's shards of the

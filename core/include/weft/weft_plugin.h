@@ -45,7 +45,7 @@ extern "C" {
  * table uses. weft compares the numbers when it loads a plugin. */
 /* fingerprints begin */
 #define WEFT_DEVICE_SIGNATURE UINT64_C(0xdd0e1d14d53a0b4f)
-#define WEFT_COMM_SIGNATURE   UINT64_C(0xaf62b72191400e1a)
+#define WEFT_COMM_SIGNATURE   UINT64_C(0x46f21c0e86da5f05)
 #define WEFT_SYMM_SIGNATURE   UINT64_C(0x37f84e0dfbf3b904)
 #define WEFT_KERNEL_SIGNATURE UINT64_C(0x2adff501bf55501b)
 /* fingerprints end */
@@ -419,6 +419,10 @@ typedef struct weft_pull_args {
     uint32_t binding, step;
     /* avg divides by DIVISOR, or by HOLDERS if DIVISOR is 0. */
     uint32_t divisor, reserved_2;
+    /* For exchange, else NULL: the list of what others read of SEND, made by regions_create.
+     * region.source is 0, region.target an index into READERS; the target's end of a region is in
+     * that rank's RECV. */
+    void *served;
 } weft_pull_args;
 
 typedef struct weft_comm_table {
@@ -484,6 +488,14 @@ typedef struct weft_comm_table {
      * have it". weft keeps 255 bytes of it. COMM owns the text, which does not change. NULL or ""
      * if there is nothing to tell. optional: weft names no carrier. [any] */
     const char *(*carrier)(void *comm);
+    /* Like pull with one holder, also for ranks that cannot read each other's memory: every rank
+     * says in SERVED what others read of it. In REGIONS the regions of one source, and in SERVED
+     * those of one reader, follow one another. Both ends of a pair of ranks list the same elements
+     * in the same order, where the elements of a region are ordered by its dimensions, the last
+     * fastest; so they can travel as one message. The shape of regions may differ between the two
+     * ends. A call without REGIONS is local: it returns whether exchange is supported, and posts no
+     * work. optional: weft uses pack, all_to_all_v and unpack. */
+    weft_status (*exchange)(void *comm, const weft_pull_args *args);
 } weft_comm_table;
 
 /* ---- symm: memory that every rank of a communicator can address (optional) --- */

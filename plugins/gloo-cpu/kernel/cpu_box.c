@@ -58,7 +58,8 @@ static void merge_dims(struct cpu_box *box)
     if (box->dims > 0) box->dims = last + 1;
 }
 
-bool cpu_box_make(const weft_region *region, struct cpu_box *out)
+/* The box of REGION without dimensions of one element; false: it is empty. */
+static bool read_region(const weft_region *region, struct cpu_box *out)
 {
     struct cpu_box box = {.source = region->source,
                           .target = region->target,
@@ -73,9 +74,38 @@ bool cpu_box_make(const weft_region *region, struct cpu_box *out)
         box.target_stride[box.dims] = region->target_stride[i];
         box.dims++;
     }
+    *out = box;
+    return true;
+}
+
+bool cpu_box_make(const weft_region *region, struct cpu_box *out)
+{
+    struct cpu_box box;
+
+    if (!read_region(region, &box)) return false;
     sort_dims(&box);
     merge_dims(&box);
     *out = box;
+    return true;
+}
+
+bool cpu_box_make_as_given(const weft_region *region, struct cpu_box *out)
+{
+    struct cpu_box box;
+
+    if (!read_region(region, &box)) return false;
+    merge_dims(&box);
+    *out = box;
+    return true;
+}
+
+bool cpu_region_is_sorted(const weft_region *region)
+{
+    struct cpu_box box;
+
+    if (!read_region(region, &box)) return true;
+    for (int i = 1; i < box.dims; i++)
+        if (outside(&box, i, i - 1)) return false;
     return true;
 }
 

@@ -12,6 +12,7 @@ weft_status cpu_regions_create(void *device, uint32_t element_bytes, uint64_t co
                                const weft_region *regions, void **out)
 {
     struct cpu_regions *list;
+    uint64_t boxes = count; /* twice as many if their dimensions have to be sorted */
 
     (void)device;
     if (element_bytes == 0 || element_bytes > 16 || (element_bytes & (element_bytes - 1)) != 0)
@@ -28,11 +29,17 @@ weft_status cpu_regions_create(void *device, uint32_t element_bytes, uint64_t co
                                  "region %llu: extent %lld of dimension %u is negative",
                                  (unsigned long long)i, (long long)regions[i].extent[d], d);
     }
-    list = plug_alloc(sizeof *list + count * sizeof list->boxes[0]);
-    if (list == NULL) return plug_fail_memory(sizeof *list + count * sizeof list->boxes[0]);
+    for (uint64_t i = 0; i < count && boxes == count; i++)
+        if (!cpu_region_is_sorted(&regions[i])) boxes = 2 * count;
+    list = plug_alloc(sizeof *list + boxes * sizeof list->boxes[0]);
+    if (list == NULL) return plug_fail_memory(sizeof *list + boxes * sizeof list->boxes[0]);
     list->element = element_bytes;
-    for (uint64_t i = 0; i < count; i++)
+    list->as_given = list->boxes + boxes - count;
+    for (uint64_t i = 0; i < count; i++) {
+        if (boxes > count)
+            (void)cpu_box_make_as_given(&regions[i], &list->boxes[count + list->count]);
         if (cpu_box_make(&regions[i], &list->boxes[list->count])) list->count++;
+    }
     *out = list;
     return WEFT_OK;
 }

@@ -17,13 +17,18 @@ struct cpu_box {
 struct cpu_regions {
     size_t element;
     uint64_t count;
-    struct cpu_box boxes[]; /* none of them empty */
+    const struct cpu_box *as_given; /* BOXES with their dimensions in the order of the regions */
+    struct cpu_box boxes[];         /* none of them empty */
 };
 
 /* ---- cpu_box.c ---- */
 
 /* False if the region is empty. */
 bool cpu_box_make(const weft_region *region, struct cpu_box *out);
+/* The same with the dimensions in the order of the region. */
+bool cpu_box_make_as_given(const weft_region *region, struct cpu_box *out);
+/* True if both make the same. */
+bool cpu_region_is_sorted(const weft_region *region);
 void cpu_box_copy(const struct cpu_box *box, size_t element, const void *source, void *target);
 /* Bytes of the source buffer that the box lies in: [*FIRST, *LAST). */
 void cpu_box_range(const struct cpu_box *box, size_t element, int64_t *first, int64_t *last);

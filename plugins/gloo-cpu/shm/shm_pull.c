@@ -7,6 +7,14 @@
 
 #include <string.h>
 
+/* The place of source INDEX in the group; below 0: it is on another host. */
+static int32_t place_of(const struct cpu_shm_pull *pull, uint32_t index)
+{
+    int32_t rank = pull->sources[index];
+
+    return pull->places != NULL ? pull->places[rank] : rank;
+}
+
 /* Range of rank P's buffer that this rank's regions touch, in bytes. */
 static void find_requests(struct cpu_shm_group *group, const struct cpu_shm_pull *pull)
 {
@@ -16,9 +24,10 @@ static void find_requests(struct cpu_shm_group *group, const struct cpu_shm_pull
     for (uint64_t i = 0; i < list->count; i++) {
         int64_t first, last;
 
+        if (place_of(pull, list->boxes[i].source) < 0) continue;
         cpu_box_range(&list->boxes[i], list->element, &first, &last);
         for (uint32_t k = 0; k < pull->holders; k++) {
-            struct cpu_shm_span *span = &group->spans[pull->sources[list->boxes[i].source + k]];
+            struct cpu_shm_span *span = &group->spans[place_of(pull, list->boxes[i].source + k)];
             uint64_t end = span->offset + span->bytes;
 
             if (span->bytes == 0 || (uint64_t)first < span->offset) span->offset = (uint64_t)first;
@@ -141,7 +150,7 @@ static weft_status reduce_box(struct cpu_shm_group *group, const struct cpu_shm_
 static weft_status copy_box(struct cpu_shm_group *group, const struct cpu_shm_pull *pull,
                             const struct cpu_box *box)
 {
-    int32_t rank = pull->sources[box->source];
+    int32_t rank = place_of(pull, box->source);
     const unsigned char *base = base_of(group, pull, rank);
 
     if (pull->to != pull->dtype) return reduce_box(group, pull, box);
@@ -162,7 +171,7 @@ static weft_status fetch_holders(struct cpu_shm_group *group, const struct cpu_s
                             .target_stride = {1}};
 
     for (uint32_t k = 0; k < pull->holders; k++) {
-        int32_t rank = pull->sources[box->source + k];
+        int32_t rank = place_of(pull, box->source + k);
         const unsigned char *base = base_of(group, pull, rank);
 
         if (base == NULL) {
@@ -202,7 +211,7 @@ static weft_status reduce_box(struct cpu_shm_group *group, const struct cpu_shm_
     for (uint32_t k = 0; k < pull->holders && room == NULL; k++) {
         size_t bytes = (size_t)(last - first) * pull->holders;
 
-        if (base_of(group, pull, pull->sources[box->source + k]) != NULL) continue;
+        if (base_of(group, pull, place_of(pull, box->source + k)) != NULL) continue;
         room = plug_alloc(bytes);
         if (room == NULL)
             return cpu_shm_fail(group, WEFT_ERR_NO_MEMORY, "pull: out of memory (%zu bytes)",
@@ -217,9 +226,12 @@ static weft_status reduce_box(struct cpu_shm_group *group, const struct cpu_shm_
 
 static weft_status read_boxes(struct cpu_shm_group *group, const struct cpu_shm_pull *pull)
 {
-    for (uint64_t i = 0; i < pull->regions->count; i++)
-        PLUG_TRY(pull->holders > 1 ? reduce_box(group, pull, &pull->regions->boxes[i])
-                                   : copy_box(group, pull, &pull->regions->boxes[i]));
+    for (uint64_t i = 0; i < pull->regions->count; i++) {
+        const struct cpu_box *box = &pull->regions->boxes[i];
+
+        if (place_of(pull, box->source) >= 0)
+            PLUG_TRY(pull->holders > 1 ? reduce_box(group, pull, box) : copy_box(group, pull, box));
+    }
     return WEFT_OK;
 }
 

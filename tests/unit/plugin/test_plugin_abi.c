@@ -234,8 +234,9 @@ static const size_t device_optional[] = {
     OFFSET(device, ranges_wanted), OFFSET(device, range_begin),   OFFSET(device, range_end),
     OFFSET(device, allocate_on),   OFFSET(device, free_on),       0};
 static const size_t comm_optional[] = {
-    OFFSET(comm, pull),   OFFSET(comm, split),     OFFSET(comm, cost),    OFFSET(comm, wrap),
-    OFFSET(comm, native), OFFSET(comm, pull_cast), OFFSET(comm, carrier), 0};
+    OFFSET(comm, pull),    OFFSET(comm, split),    OFFSET(comm, cost),
+    OFFSET(comm, wrap),    OFFSET(comm, native),   OFFSET(comm, pull_cast),
+    OFFSET(comm, carrier), OFFSET(comm, exchange), 0};
 static const size_t symm_optional[] = {OFFSET(symm, window_register), 0};
 static const size_t kernel_optional[] = {OFFSET(kernel, regions_reduce),
                                          OFFSET(kernel, regions_average),
