@@ -412,8 +412,6 @@ bool kit_when_windows(struct kit *kit)
 {
     if (kit->plugin->symm == NULL || kit->plugin->comm == NULL)
         kit_skip(kit, "the plugin has no symm table");
-    else if (kit->options->hosts > 1)
-        kit_skip(kit, "a plugin need not have windows over several hosts");
     else
         return offered(kit);
     return false;

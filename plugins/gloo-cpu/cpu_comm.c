@@ -121,6 +121,7 @@ weft_status cpu_comm_prepare(void *device, const weft_comm_options *given, void 
     comm = plug_alloc(sizeof *comm);
     if (comm == NULL) return plug_fail_memory(sizeof *comm);
     comm->device = device;
+    pthread_mutex_init(&comm->windows_lock, NULL);
     status = prepare(comm, &options);
     if (status != WEFT_OK) {
         cpu_comm_destroy(comm);
@@ -353,12 +354,14 @@ void cpu_comm_destroy(void *handle)
         return;
     }
     cpu_group_clear(comm);
+    cpu_hosts_serve_end(comm);
     cpu_windows_drop(comm);
     cpu_hosts_close(comm);
     cpu_shm_group_close(&comm->group);
     plug_free(comm->address);
     plug_free(comm->host_ids);
     plug_free(comm->name);
+    pthread_mutex_destroy(&comm->windows_lock);
     plug_free(comm);
 }
 

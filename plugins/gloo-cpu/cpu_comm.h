@@ -52,6 +52,7 @@ struct cpu_comm {
     struct cpu_bell turn_came;
     _Atomic(uint64_t) under_way; /* collectives and messages on streams */
     struct cpu_window *windows;  /* that have not been freed */
+    pthread_mutex_t windows_lock;
     int group_depth;
     struct cpu_batch batch;
 };
@@ -102,6 +103,8 @@ weft_status cpu_hosts_arrange(struct cpu_comm *comm, const unsigned char *attach
 /* Connect the hosts.  Collective; part of commit. */
 weft_status cpu_hosts_open(struct cpu_comm *comm, const weft_exchange *exchange);
 void cpu_hosts_close(struct cpu_comm *comm);
+/* After this no other host accesses this rank's windows. */
+void cpu_hosts_serve_end(struct cpu_comm *comm);
 void cpu_hosts_abort(struct cpu_comm *comm);
 /* WEFT_OK if communicators can span hosts; else the reason. */
 weft_status cpu_hosts_possible(void);

@@ -53,6 +53,11 @@ struct cpu_hosts {
     unsigned char *room;          /* private memory */
     size_t room_bytes;
     const void **sources; /* one per host */
+
+    /* Windows (hosts_windows.c). */
+    _Atomic(uint32_t) requests; /* of this rank */
+    bool serves;                /* SERVER runs */
+    pthread_t server;
 };
 
 static inline bool cpu_hosts_leads(const struct cpu_comm *comm)
@@ -187,6 +192,24 @@ weft_status cpu_hosts_lanes_all_reduce(struct cpu_comm *comm, const struct cpu_s
 weft_status cpu_hosts_lanes_broadcast(struct cpu_comm *comm, const struct cpu_shm_op *op);
 weft_status cpu_hosts_lanes_all_gather(struct cpu_comm *comm, const struct cpu_shm_op *op);
 weft_status cpu_hosts_lanes_reduce_scatter(struct cpu_comm *comm, const struct cpu_shm_op *op);
+/* hosts_windows.c: one-sided operations */
+enum cpu_hosts_access_kind { HOSTS_SIGNAL, HOSTS_PUT, HOSTS_GET };
+struct cpu_hosts_access {
+    uint32_t window; /* its number */
+    int32_t peer;
+    uint32_t kind;
+    uint64_t offset, bytes; /* in the window */
+    void *memory;           /* of this rank; a put only reads it */
+    bool signals;           /* SIGNAL changes, after a put */
+    uint32_t signal, op;
+    uint64_t value;
+};
+/* Access a window of a rank on another host.  Returns when the peer has done its part. */
+weft_status cpu_hosts_access(struct cpu_comm *comm, const struct cpu_hosts_access *access);
+/* True if the carrier can do that. */
+bool cpu_hosts_can_serve(const struct cpu_comm *comm);
+/* Serve the accesses of other hosts to this rank's windows, until the end. */
+weft_status cpu_hosts_serve(struct cpu_comm *comm);
 /* hosts_check.c: compare the calls of all ranks */
 weft_status cpu_hosts_check(struct cpu_comm *comm, const struct cpu_shm_op *op);
 

@@ -4,18 +4,49 @@
 
 #include <string.h>
 
-/* What is compared of a call.  BOUND is set in a part of the head that is each rank's own choice
- * within a host. */
-#define BOUND (UINT32_C(1) << SHM_WHERE_SHIFT)
+/* What is compared of a call.  These are set in a part of the head that is each rank's own choice
+ * within a host.  Of a window, root and signature are the step and the window's number. */
+#define BOUND  (UINT32_C(1) << SHM_WHERE_SHIFT)
+#define WINDOW (UINT32_C(2) << SHM_WHERE_SHIFT)
 
 static struct net_call net_call_of(const struct cpu_shm_call *call)
 {
     struct cpu_shm_head head = cpu_shm_head_of(call);
     struct net_call words;
 
-    if (call->identity.binding != 0) head.kind |= BOUND;
+    if (call->identity.binding == SHM_WINDOW) {
+        head.kind |= WINDOW;
+        head.root = (int32_t)call->identity.step;
+        head.signature = call->identity.plan;
+    } else if (call->identity.binding != 0) {
+        head.kind |= BOUND;
+    }
     memcpy(&words, &head, sizeof words);
     return words;
+}
+
+static struct cpu_shm_call read_call(const struct cpu_shm_head *head)
+{
+    struct cpu_shm_call call = {.collective = (uint8_t)head->kind,
+                                .dtype = (uint8_t)(head->kind >> 8),
+                                .reduction = (uint8_t)(head->kind >> 16),
+                                .root = head->root,
+                                .count = head->signature};
+
+    if ((head->kind & WINDOW) != 0) {
+        call.identity = (struct cpu_shm_identity){
+            .plan = head->signature, .binding = SHM_WINDOW, .step = (uint32_t)head->root};
+        call.root = -1;
+        call.count = 0;
+    }
+    return call;
+}
+
+/* The other rank may be at a step of a plan, of which it sends a hash only. */
+static bool is_of_plan(const struct cpu_shm_call *ours, const struct cpu_shm_head *theirs)
+{
+    return (ours->identity.binding != 0 && ours->identity.binding != SHM_WINDOW) ||
+           (theirs->kind & BOUND) != 0;
 }
 
 static weft_status fail_calls(struct cpu_comm *comm, const struct net_failure *failure)
@@ -26,17 +57,13 @@ static weft_status fail_calls(struct cpu_comm *comm, const struct net_failure *f
     int32_t own = comm->world_rank, peer = comm->names[failure->peer];
 
     memcpy(&head, &failure->theirs, sizeof head);
-    if (ours->identity.binding != 0 || (head.kind & BOUND) != 0)
+    if (is_of_plan(ours, &head))
         return cpu_shm_fail(&comm->group, WEFT_ERR_MISMATCH,
                             "collective %llu, %s: rank %d and rank %d are at different calls; all "
                             "ranks must run bound plans in the same order",
                             (unsigned long long)comm->group.called, comm->group.doing,
                             (int)(own < peer ? own : peer), (int)(own < peer ? peer : own));
-    theirs = (struct cpu_shm_call){.collective = (uint8_t)head.kind,
-                                   .dtype = (uint8_t)(head.kind >> 8),
-                                   .reduction = (uint8_t)(head.kind >> 16),
-                                   .root = head.root,
-                                   .count = head.signature};
+    theirs = read_call(&head);
     if (own < peer) return cpu_shm_call_differs(&comm->group, own, ours, peer, &theirs);
     return cpu_shm_call_differs(&comm->group, peer, &theirs, own, ours);
 }

@@ -2,8 +2,10 @@
  *
  * A put is a plain copy into the peer's memory, so it is complete when it returns.  A fence orders
  * later stores of this thread after it.  Signals are C11 atomics: an update is a release, and a
- * wait is an acquire. */
+ * wait is an acquire.  A rank on another host serves requests, and confirms them
+ * (hosts/hosts_windows.c). */
 #include "cpu_symm.h"
+#include "hosts/hosts.h"
 #include "plug_symm.h"
 
 #include <stdio.h>
@@ -11,9 +13,9 @@
 
 struct work {
     struct cpu_window *window;
-    unsigned char *target;
-    const unsigned char *source;
-    uint64_t bytes;
+    uint32_t kind; /* enum cpu_hosts_access_kind */
+    uint64_t offset, bytes;
+    unsigned char *memory; /* this rank's; a put only reads it */
     int32_t peer;
     bool signals; /* true: set SIGNAL of PEER to VALUE afterwards */
     uint32_t signal, op, compare;
@@ -48,7 +50,7 @@ static weft_status check_peer(const struct cpu_window *window, const char *name,
         atomic_load_explicit((const _Atomic(type) *)source, memory_order_relaxed),                 \
         memory_order_relaxed)
 
-static void copy(void *target, const void *source, uint64_t bytes)
+void cpu_window_copy(void *target, const void *source, uint64_t bytes)
 {
     bool aligned =
         bytes > 0 && ((uintptr_t)target % bytes) == 0 && ((uintptr_t)source % bytes) == 0;
@@ -65,52 +67,91 @@ static void copy(void *target, const void *source, uint64_t bytes)
         memmove(target, source, bytes);
 }
 
-static void run_copy(void *argument, struct cpu_error *error)
+void cpu_window_signal(struct cpu_window *window, _Atomic(uint64_t) *pad, int32_t place,
+                       uint32_t signal, uint32_t op, uint64_t value)
 {
-    struct work *work = argument;
+    if (op == WEFT_SIGNAL_ADD)
+        atomic_fetch_add(&pad[signal], value);
+    else
+        atomic_store(&pad[signal], value);
+    cpu_shm_ring(&window->comm->group, place);
+}
+
+/* PLACE: of the peer, which is on this host. */
+static weft_status access_near(const struct work *work, int32_t place)
+{
     struct cpu_window *window = work->window;
     struct cpu_shm_group *group = &window->comm->group;
-    _Atomic(uint64_t) *pad;
+    unsigned char *theirs = (unsigned char *)window->buffers[work->peer] + work->offset;
 
     /* After a failure the memory of the peer may be reused. */
-    keep_error(error, cpu_shm_has_failed(group) ? cpu_shm_fault(group)
-                                                : cpu_shm_access_begin(group, work->peer));
-    if (error->status != WEFT_OK) return;
-    copy(work->target, work->source, work->bytes);
-    cpu_shm_access_end(group, work->peer);
-    if (!work->signals) return;
-    pad = (_Atomic(uint64_t) *)window->pads[work->peer] + work->signal;
-    if (work->op == WEFT_SIGNAL_ADD)
-        atomic_fetch_add(pad, work->value);
-    else
-        atomic_store(pad, work->value);
-    cpu_shm_ring(group, work->peer);
+    if (cpu_shm_has_failed(group)) return cpu_shm_fault(group);
+    PLUG_TRY(cpu_shm_access_begin(group, place));
+    if (work->kind == HOSTS_PUT) cpu_window_copy(theirs, work->memory, work->bytes);
+    if (work->kind == HOSTS_GET) cpu_window_copy(work->memory, theirs, work->bytes);
+    cpu_shm_access_end(group, place);
+    if (work->signals)
+        cpu_window_signal(window, (_Atomic(uint64_t) *)window->pads[work->peer], place,
+                          work->signal, work->op, work->value);
+    return WEFT_OK;
+}
+
+static weft_status access_far(const struct work *work)
+{
+    const struct cpu_hosts_access access = {.window = work->window->number,
+                                            .peer = work->peer,
+                                            .kind = work->kind,
+                                            .offset = work->offset,
+                                            .bytes = work->bytes,
+                                            .memory = work->memory,
+                                            .signals = work->signals,
+                                            .signal = work->signal,
+                                            .op = work->op,
+                                            .value = work->value};
+
+    return cpu_hosts_access(work->window->comm, &access);
+}
+
+static void run_access(void *argument, struct cpu_error *error)
+{
+    const struct work *work = argument;
+    int32_t place = work->window->comm->places[work->peer];
+
+    keep_error(error, place >= 0 ? access_near(work, place) : access_far(work));
 }
 
 weft_status cpu_symm_put(void *handle, uint64_t target_offset, const void *source, uint64_t bytes,
                          int32_t peer, void *stream)
 {
     struct cpu_window *window = handle;
-    struct work work = {.window = window, .source = source, .bytes = bytes, .peer = peer};
+    struct work work = {.window = window,
+                        .kind = HOSTS_PUT,
+                        .offset = target_offset,
+                        .bytes = bytes,
+                        .memory = (void *)(uintptr_t)source,
+                        .peer = peer};
 
     PLUG_TRY(check_peer(window, "put", peer));
     PLUG_TRY(plug_check_span("put", target_offset, bytes, window->bytes));
     PLUG_TRY(plug_check_memory("put", source, bytes));
-    work.target = (unsigned char *)window->buffers[peer] + target_offset;
-    return post(&work, run_copy, stream);
+    return post(&work, run_access, stream);
 }
 
 weft_status cpu_symm_get(void *handle, void *target, uint64_t source_offset, uint64_t bytes,
                          int32_t peer, void *stream)
 {
     struct cpu_window *window = handle;
-    struct work work = {.window = window, .target = target, .bytes = bytes, .peer = peer};
+    struct work work = {.window = window,
+                        .kind = HOSTS_GET,
+                        .offset = source_offset,
+                        .bytes = bytes,
+                        .memory = target,
+                        .peer = peer};
 
     PLUG_TRY(check_peer(window, "get", peer));
     PLUG_TRY(plug_check_span("get", source_offset, bytes, window->bytes));
     PLUG_TRY(plug_check_memory("get", target, bytes));
-    work.source = (const unsigned char *)window->buffers[peer] + source_offset;
-    return post(&work, run_copy, stream);
+    return post(&work, run_access, stream);
 }
 
 weft_status cpu_symm_put_signal(void *handle, uint64_t target_offset, const void *source,
@@ -119,8 +160,10 @@ weft_status cpu_symm_put_signal(void *handle, uint64_t target_offset, const void
 {
     struct cpu_window *window = handle;
     struct work work = {.window = window,
-                        .source = source,
+                        .kind = HOSTS_PUT,
+                        .offset = target_offset,
                         .bytes = bytes,
+                        .memory = (void *)(uintptr_t)source,
                         .signals = true,
                         .peer = peer,
                         .signal = signal,
@@ -131,8 +174,7 @@ weft_status cpu_symm_put_signal(void *handle, uint64_t target_offset, const void
     PLUG_TRY(check_peer(window, "put_signal", peer));
     PLUG_TRY(plug_check_span("put_signal", target_offset, bytes, window->bytes));
     PLUG_TRY(plug_check_memory("put_signal", source, bytes));
-    work.target = (unsigned char *)window->buffers[peer] + target_offset;
-    return post(&work, run_copy, stream);
+    return post(&work, run_access, stream);
 }
 
 weft_status cpu_symm_signal(void *handle, uint32_t signal, uint64_t value, uint32_t op,
@@ -140,6 +182,7 @@ weft_status cpu_symm_signal(void *handle, uint32_t signal, uint64_t value, uint3
 {
     struct cpu_window *window = handle;
     struct work work = {.window = window,
+                        .kind = HOSTS_SIGNAL,
                         .signals = true,
                         .peer = peer,
                         .signal = signal,
@@ -148,7 +191,7 @@ weft_status cpu_symm_signal(void *handle, uint32_t signal, uint64_t value, uint3
 
     PLUG_TRY(plug_check_signal("signal", signal, op, window->signals));
     PLUG_TRY(check_peer(window, "signal", peer));
-    return post(&work, run_copy, stream);
+    return post(&work, run_access, stream);
 }
 
 static bool signal_compares(void *argument)

@@ -13,7 +13,7 @@ struct cpu_window {
     void *memory;           /* this rank's, in its heap */
     _Atomic(uint64_t) *pad; /* this rank's signals */
     bool registered;        /* MEMORY belongs to the user */
-    void **buffers;         /* the memory of all ranks, as mapped here */
+    void **buffers;         /* the memory of all ranks, as mapped here; NULL: on another host */
     uint64_t **pads;
     _Atomic(uint64_t) under_way; /* operations on streams */
     _Atomic(bool) ran_out;       /* a wait on a stream timed out */
@@ -36,6 +36,12 @@ bool cpu_windows_are_idle(const struct cpu_comm *comm);
 void cpu_windows_drop(struct cpu_comm *comm);
 
 /* ---- cpu_symm.c ---- */
+
+/* Copy BYTES.  An aligned word is read and written at once. */
+void cpu_window_copy(void *target, const void *source, uint64_t bytes);
+/* Change SIGNAL of PAD, which belongs to the rank at PLACE of the host, and wake it. */
+void cpu_window_signal(struct cpu_window *window, _Atomic(uint64_t) *pad, int32_t place,
+                       uint32_t signal, uint32_t op, uint64_t value);
 
 weft_status cpu_symm_put(void *window, uint64_t target_offset, const void *source, uint64_t bytes,
                          int32_t peer, void *stream);

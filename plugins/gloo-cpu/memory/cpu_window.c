@@ -1,6 +1,7 @@
 /* cpu_window.c - creation and release of windows.  Every rank publishes its memory and status, and
  * all ranks reach the same decision. */
 #include "cpu_symm.h"
+#include "hosts/hosts.h"
 #include "plug_symm.h"
 
 #include <string.h>
@@ -30,27 +31,25 @@ static weft_status gather(struct cpu_comm *comm, uint32_t step, const struct ent
 /* The first rank that failed, or that requested different memory, decides for all ranks. */
 static weft_status judge(struct cpu_comm *comm, const struct entry *all)
 {
-    const struct cpu_shm_group *group = &comm->group;
-
     for (int32_t p = 0; p < comm->size; p++)
         PLUG_TRY(plug_check_same_window(
-            (struct plug_window_request){group->peers[0].name, all[0].signals, all[0].bytes},
-            (struct plug_window_request){group->peers[p].name, all[p].signals, all[p].bytes}));
+            (struct plug_window_request){comm->names[0], all[0].signals, all[0].bytes},
+            (struct plug_window_request){comm->names[p], all[p].signals, all[p].bytes}));
     for (int32_t p = 0; p < comm->size; p++)
         if (all[p].status == WEFT_ERR_UNSUPPORTED)
             return plug_fail(WEFT_ERR_UNSUPPORTED,
                              "window: the memory of rank %d is not from weft_alloc, so its peers "
                              "cannot access it",
-                             (int)group->peers[p].name);
+                             (int)comm->names[p]);
         else if (all[p].status == WEFT_ERR_INVALID)
             return plug_fail(
                 WEFT_ERR_INVALID,
                 "window: the memory of rank %d has fewer than the %llu bytes registered",
-                (int)group->peers[p].name, (unsigned long long)all[p].bytes);
+                (int)comm->names[p], (unsigned long long)all[p].bytes);
         else if (all[p].status != WEFT_OK)
             return plug_fail(all[p].status,
                              "window: rank %d cannot allocate %llu bytes of shared memory",
-                             (int)group->peers[p].name, (unsigned long long)all[p].bytes);
+                             (int)comm->names[p], (unsigned long long)all[p].bytes);
     return WEFT_OK;
 }
 
@@ -65,8 +64,11 @@ static weft_status settle(struct cpu_window *window, const struct entry *mine)
     status = gather(comm, SHM_WINDOW_MAKE, mine, all);
     if (status == WEFT_OK) status = judge(comm, all);
     for (int32_t p = 0; status == WEFT_OK && p < comm->size; p++) {
-        window->buffers[p] = cpu_shm_reach(&comm->group, p, &all[p].memory);
-        window->pads[p] = cpu_shm_reach(&comm->group, p, &all[p].pad);
+        int32_t place = comm->places[p];
+
+        if (place < 0) continue;
+        window->buffers[p] = cpu_shm_reach(&comm->group, place, &all[p].memory);
+        window->pads[p] = cpu_shm_reach(&comm->group, place, &all[p].pad);
     }
     plug_free(all);
     return status;
@@ -106,11 +108,13 @@ static weft_status new_window(struct cpu_comm *comm, uint64_t bytes, uint32_t si
     struct cpu_window *window;
 
     PLUG_TRY(cpu_shm_fault(&comm->group));
-    if (comm->hosts > 1)
-        return plug_fail(WEFT_ERR_UNSUPPORTED,
-                         "window: the ranks are on %d hosts%s%s; gloo-cpu has windows within one "
-                         "host only",
-                         (int)comm->hosts, comm->apart[0] != '\0' ? ", as " : "", comm->apart);
+    if (comm->hosts > 1 && !cpu_hosts_can_serve(comm))
+        return plug_fail(
+            WEFT_ERR_UNSUPPORTED,
+            "window: the ranks are on %d hosts%s%s; gloo-cpu has windows between hosts "
+            "over UCX only, and %s connects these",
+            (int)comm->hosts, comm->apart[0] != '\0' ? ", as " : "", comm->apart,
+            comm->other_hosts->carrier->library);
     window = plug_alloc(all);
     if (window == NULL) return plug_fail_memory(all);
     window->comm = comm;
@@ -122,6 +126,30 @@ static weft_status new_window(struct cpu_comm *comm, uint64_t bytes, uint32_t si
     return WEFT_OK;
 }
 
+/* Other hosts may access a window as soon as they know of it. */
+static void put_in(struct cpu_window *window)
+{
+    struct cpu_comm *comm = window->comm;
+
+    pthread_mutex_lock(&comm->windows_lock);
+    window->next = comm->windows;
+    window->number = window->next != NULL ? window->next->number + 1 : 1;
+    comm->windows = window;
+    pthread_mutex_unlock(&comm->windows_lock);
+}
+
+static void take_out(struct cpu_window *window)
+{
+    struct cpu_comm *comm = window->comm;
+    struct cpu_window **at = &comm->windows;
+
+    pthread_mutex_lock(&comm->windows_lock);
+    while (*at != window)
+        at = &(*at)->next;
+    *at = window->next;
+    pthread_mutex_unlock(&comm->windows_lock);
+}
+
 /* WEFT_ERR_UNSUPPORTED if MEMORY cannot be shared, WEFT_ERR_INVALID if BYTES exceeds its
  * allocation. */
 static weft_status check_memory(struct cpu_comm *comm, const void *memory, uint64_t bytes)
@@ -130,7 +158,7 @@ static weft_status check_memory(struct cpu_comm *comm, const void *memory, uint6
     uint64_t offset;
 
     if (!cpu_heap_find(&comm->device->heap, memory, &found))
-        return comm->group.one_process ? WEFT_OK : WEFT_ERR_UNSUPPORTED;
+        return comm->group.one_process && comm->hosts == 1 ? WEFT_OK : WEFT_ERR_UNSUPPORTED;
     offset = (uint64_t)((const uint8_t *)memory - (uint8_t *)found.base);
     return offset <= found.bytes && bytes <= found.bytes - offset ? WEFT_OK : WEFT_ERR_INVALID;
 }
@@ -152,14 +180,14 @@ static weft_status create(struct cpu_comm *comm, void *memory, uint64_t bytes, u
     window->pad = pad;
     mine.memory = address_of(comm, window->memory);
     mine.pad = address_of(comm, pad);
+    put_in(window);
+    if (mine.status == WEFT_OK && comm->hosts > 1) mine.status = cpu_hosts_serve(comm);
     status = settle(window, &mine);
     if (status != WEFT_OK) {
+        take_out(window);
         give_back(window);
         return status;
     }
-    window->next = comm->windows;
-    window->number = window->next != NULL ? window->next->number + 1 : 1;
-    comm->windows = window;
     *out = window;
     return WEFT_OK;
 }
@@ -220,15 +248,6 @@ static weft_status end_operations(struct cpu_window *window)
         (double)group->timeout_ns * 1e-9);
 }
 
-static void take_out(struct cpu_window *window)
-{
-    struct cpu_window **at = &window->comm->windows;
-
-    while (*at != window)
-        at = &(*at)->next;
-    *at = window->next;
-}
-
 /* Peers may still access the memory, and operations on streams the window.  Both are kept until the
  * communicator ends. */
 static void leave(struct cpu_window *window)
@@ -255,9 +274,9 @@ static weft_status sync_at_end(struct cpu_window *window)
     for (int32_t p = 0; p < comm->size && status == WEFT_OK; p++)
         if (all[p].status != mine.status || all[p].bytes != mine.bytes ||
             all[p].signals != mine.signals)
-            status = cpu_shm_fail(
-                &comm->group, WEFT_ERR_MISMATCH, "rank %d and rank %d release different windows",
-                (int)comm->group.peers[p].name, (int)comm->group.peers[comm->rank].name);
+            status = cpu_shm_fail(&comm->group, WEFT_ERR_MISMATCH,
+                                  "rank %d and rank %d release different windows",
+                                  (int)comm->names[p], (int)comm->world_rank);
     plug_free(all);
     return status;
 }
@@ -276,6 +295,8 @@ weft_status cpu_window_destroy(void *handle)
     } else {
         leave(window);
         cpu_shm_access_wait(&window->comm->group);
+        if (window->comm->other_hosts != NULL) cpu_hosts_disconnect(window->comm);
+        cpu_hosts_serve_end(window->comm);
     }
     return status;
 }

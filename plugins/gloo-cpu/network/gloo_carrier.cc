@@ -413,8 +413,9 @@ extern "C" __attribute__((visibility("default"))) const struct net_carrier *weft
                                        std::to_string(GLOO_VERSION_MINOR) + "." +
                                        std::to_string(GLOO_VERSION_PATCH);
     static const struct net_carrier carrier = {
-        NET_VERSION, library.c_str(), listen_group, address_bytes, write_address, connect_group,
-        close_group, abort_group,     start,        wait,          hang_up,       read_notice,
+        NET_VERSION,   library.c_str(), listen_group, address_bytes, write_address,
+        connect_group, close_group,     abort_group,  start,         wait,
+        hang_up,       read_notice,     nullptr,      nullptr, // requests of peers
     };
     return &carrier;
 }

@@ -22,7 +22,7 @@
 extern "C" {
 #endif
 
-#define NET_VERSION      3u /* of struct net_carrier; libweft_gloo.so is a file of its own */
+#define NET_VERSION      4u /* of struct net_carrier; libweft_gloo.so is a file of its own */
 #define NET_NOTICE_BYTES 512
 
 /* What a rank does, for comparison: equal on the ranks that do the same. */
@@ -42,7 +42,15 @@ struct net_failure {
 };
 
 /* Messages of different kinds do not match. */
-enum net_kind { NET_COLLECTIVE, NET_MESSAGE, NET_SENDERS_LABEL, NET_RECEIVERS_LABEL };
+enum net_kind {
+    NET_COLLECTIVE,
+    NET_MESSAGE,
+    NET_SENDERS_LABEL,
+    NET_RECEIVERS_LABEL,
+    NET_REQUEST, /* one-sided operations (hosts/hosts_windows.c) */
+    NET_REQUEST_DATA,
+    NET_REPLY
+};
 
 /* A message to or from one peer.  Messages of one kind and tag between two ranks match in order. */
 struct net_part {
@@ -102,6 +110,12 @@ struct net_carrier {
     void (*hang_up)(struct net_group *group, const void *notice);
     /* The notice that PEER sent when it disconnected; zeros if it sent none. */
     void (*read_notice)(struct net_group *group, int32_t peer, void *notice);
+
+    /* Wait without a time limit until *PEER has sent a message of KIND that nobody receives.
+     * Meanwhile what arrives moves.  One thread at a time calls this.  False: the group has failed,
+     * or end_await was called.  NULL: the carrier has neither. */
+    bool (*await)(struct net_group *group, uint32_t kind, int32_t *peer);
+    void (*end_await)(struct net_group *group);
 };
 
 /* ---- Gloo: gloo_carrier.cc, the only C++ of weft, is libweft_gloo.so ---- */

@@ -106,8 +106,12 @@ struct net_group {
 
     pthread_mutex_t lock; /* of all below, and of UCX */
     pthread_cond_t changed;
-    bool has_leader, leader_sleeps, connected, has_failed, has_hung_up;
-    bool is_dead; /* UCX may still refer to memory of a caller: no progress any more */
+    pthread_cond_t server; /* the thread that waits for requests */
+    bool serves, serves_no_more;
+    bool has_leader, leader_yields, connected, has_failed, has_hung_up;
+    uint32_t sleepers; /* threads that wait for UCX or the pipe */
+    uint64_t turn;     /* changes with the leader */
+    bool is_dead;      /* UCX may still refer to memory of a caller: no progress any more */
     uint32_t followers;
     uint32_t controls; /* hellos, notices and goodbyes under way */
     unsigned char farewell[NET_NOTICE_BYTES];
@@ -148,6 +152,12 @@ weft_status ucx_fail(struct net_failure *failure, weft_status status, int32_t pe
 bool ucx_wait(struct net_group *group, bool (*done)(const void *), const void *argument,
               int64_t deadline);
 int64_t ucx_deadline(int64_t timeout_ns);
+/* Make progress until DONE, DEADLINE, or another thread does.  YIELDS: any thread may take over,
+ * and this one sleeps when there is nothing to do. */
+void ucx_lead(struct net_group *group, bool (*done)(const void *), const void *argument,
+              int64_t deadline, bool yields);
+/* Sleep until CHANGED, some milliseconds at most. */
+void ucx_follow(struct net_group *group, pthread_cond_t *changed, int64_t deadline);
 /* Wake the thread that makes progress. [any, without the lock] */
 void ucx_wake(struct net_group *group);
 
@@ -202,5 +212,10 @@ weft_status ucx_start(struct net_group *group, uint32_t send_count, const struct
                       struct net_work **out, struct net_failure *failure);
 weft_status ucx_work_wait(struct net_group *group, struct net_work *work,
                           struct net_failure *failure);
+
+/* ---- ucx_serve.c ---- */
+
+bool ucx_await(struct net_group *group, uint32_t kind, int32_t *peer);
+void ucx_end_await(struct net_group *group);
 
 #endif

@@ -135,6 +135,7 @@ static struct net_group *allocate(const struct net_ranks *ranks)
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&group->changed, &monotonic);
+    pthread_cond_init(&group->server, &monotonic);
     pthread_condattr_destroy(&monotonic);
     for (int32_t rank = 0; rank < ranks->size; rank++) {
         group->peers[rank].group = group;
@@ -309,6 +310,7 @@ static void free_group(struct net_group *group)
     for (int i = 0; i < 2; i++)
         if (group->wake[i] >= 0) close(group->wake[i]);
     pthread_cond_destroy(&group->changed);
+    pthread_cond_destroy(&group->server);
     pthread_mutex_destroy(&group->lock);
     plug_free(group);
 }

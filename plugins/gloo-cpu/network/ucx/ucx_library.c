@@ -29,6 +29,8 @@ static const struct net_carrier carrier = {
     .wait = ucx_work_wait,
     .hang_up = ucx_hang_up,
     .read_notice = ucx_read_notice,
+    .await = ucx_await,
+    .end_await = ucx_end_await,
 };
 
 /* Loading UCX replaces handlers of signals such as SIGSEGV and SIGHUP.  They are the program's. */

@@ -170,6 +170,7 @@ static bool keep(struct ucx_peer *peer, struct ucx_arrival **list, const struct 
     while (*list != NULL)
         list = &(*list)->next;
     *list = arrival;
+    if (peer->group->serves) pthread_cond_signal(&peer->group->server);
     return content->descriptor != NULL;
 }
 

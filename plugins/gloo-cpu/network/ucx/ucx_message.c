@@ -88,7 +88,7 @@ weft_status ucx_start(struct net_group *group, uint32_t send_count, const struct
             prepare(work, &work->ops[receive_count + i], &sends[i]);
             send_op(&work->ops[receive_count + i]);
         }
-        if (group->leader_sleeps) ucx_wake(group);
+        if (group->sleepers > 0) ucx_wake(group);
     }
     pthread_mutex_unlock(&group->lock);
     if (status == WEFT_OK)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Programs on ranks of several network namespaces: the conformance kit, random redistributions, training with sharded
-# parameters, checkpoints, and ranks that are killed meanwhile.
+# Programs on ranks of several network namespaces: the conformance kit, symmetric memory over UCX, random
+# redistributions, training with sharded parameters, checkpoints, and ranks that are killed meanwhile.
 #
 #   jobs.sh WEFT NETWORK HOSTS TESTS NAMESPACES
 #
@@ -19,6 +19,15 @@ echo "the conformance kit"
 LD_PRELOAD=$library WEFT_TEST_NAMESPACES=${hosts[*]} WEFT_CPU_NETWORK=$network \
     "$weft" conform gloo-cpu --ranks 4 --hosts "$count" >"$work/conform" 2>&1 ||
     { not_so "the conformance kit passes:"; cat "$work/conform"; }
+if [[ $network == ucx ]]; then
+    echo "symmetric memory"
+    says "$work/conform" '^symm +[0-9]+'
+    if ! WEFT_TIMEOUT=30 run_ranks 4 "$tests/symm_suite" --rounds 100 >"$work/symm" 2>&1 ||
+        grep -q "not so" "$work/symm"; then
+        not_so "symmetric memory is right:"
+        cat "$work/symm"
+    fi
+fi
 
 echo "random redistributions"
 WEFT_TEST_CASES=${WEFT_TEST_CASES:-60} run_ranks 4 "$tests/redistribute_check" "$work/board" \

@@ -84,4 +84,20 @@ lost="$last"
 if ((last + count < 4)); then lost="[$last$((last + count))]"; fi
 for rank in "${survivors[@]}"; do says "$work/vanished.$rank" "rank $lost"; done
 plug_in "$last"
+
+if [[ $network == gloo ]]; then finish; fi
+bench=("$weft" bench symm --budget-ms 20000)
+echo "a rank is killed in one-sided operations"
+start "$work/killed" 4 env WEFT_TIMEOUT=300 "${bench[@]}"
+busy
+kill -9 "${pids[1]}" 2>/dev/null
+ended 200 1 0 1 2 3
+others_name "$work/killed" 1
+
+echo "a cable is pulled in one-sided operations"
+start "$work/pulled" 4 env WEFT_TIMEOUT="$limit" "${bench[@]}"
+busy
+pull "$last"
+ended 300 1 0 1 2 3
+for rank in 0 1 2 3; do says "$work/pulled.$rank" "rank [0-3].* (does not answer|did not|gone|Timed out|lost)"; done
 finish
