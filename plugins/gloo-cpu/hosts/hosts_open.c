@@ -197,10 +197,22 @@ static weft_status choose_carrier(struct cpu_comm *comm, const struct card *card
                         sizeof why));
     plug_log(3, "communicator \"%s\": %s serves between hosts: %s", comm->name,
              hosts->carrier->library, why);
-    snprintf(comm->carrier, sizeof comm->carrier, "%s between %d hosts: %s%s%s",
-             hosts->carrier->library, (int)comm->hosts, why, comm->apart[0] != '\0' ? "; " : "",
-             comm->apart);
+    snprintf(comm->carrier, sizeof comm->carrier, "%s", why);
     return WEFT_OK;
+}
+
+/* The text of the carrier, which has only the reason for it so far. */
+static void describe_carrier(struct cpu_comm *comm)
+{
+    const struct cpu_hosts *hosts = comm->other_hosts;
+    char why[sizeof comm->carrier], transport[128];
+
+    memcpy(why, comm->carrier, sizeof why);
+    hosts->carrier->transport(hosts->network, transport, sizeof transport);
+    snprintf(comm->carrier, sizeof comm->carrier, "%s%s%s%s between %d hosts: %.255s%s%.399s",
+             hosts->carrier->library, transport[0] != '\0' ? " (" : "", transport,
+             transport[0] != '\0' ? ")" : "", (int)comm->hosts, why,
+             comm->apart[0] != '\0' ? "; " : "", comm->apart);
 }
 
 static weft_status listen(struct cpu_comm *comm, const struct card *cards)
@@ -309,6 +321,7 @@ weft_status cpu_hosts_open(struct cpu_comm *comm, const weft_exchange *exchange)
     cpu_outcome_set(comm, &mine.outcome, describe(comm, &mine));
     status = cpu_agree(comm, &mine, cards, sizeof mine, exchange);
     if (status == WEFT_OK) status = join(comm, &mine, cards, exchange);
+    if (status == WEFT_OK) describe_carrier(comm);
     plug_free(cards);
     comm->group.near_timeout_ns = near_timeout(comm);
     return status;

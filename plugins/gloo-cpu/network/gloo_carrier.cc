@@ -405,6 +405,11 @@ void read_notice(net_group *group, int32_t peer, void *notice)
     }
 }
 
+void transport(net_group *, char *out, size_t bytes)
+{
+    std::snprintf(out, bytes, "tcp");
+}
+
 } // namespace
 
 extern "C" __attribute__((visibility("default"))) const struct net_carrier *weft_gloo_carrier(void)
@@ -415,7 +420,7 @@ extern "C" __attribute__((visibility("default"))) const struct net_carrier *weft
     static const struct net_carrier carrier = {
         NET_VERSION,   library.c_str(), listen_group, address_bytes, write_address,
         connect_group, close_group,     abort_group,  start,         wait,
-        hang_up,       read_notice,     nullptr,      nullptr, // requests of peers
+        hang_up,       read_notice,     transport,    nullptr,       nullptr, // requests of peers
     };
     return &carrier;
 }

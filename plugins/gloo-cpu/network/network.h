@@ -111,6 +111,10 @@ struct net_carrier {
     /* The notice that PEER sent when it disconnected; zeros if it sent none. */
     void (*read_notice)(struct net_group *group, int32_t peer, void *notice);
 
+    /* Write what a connected group uses, "tcp/eth0, rc_mlx5/mlx5_0:1", to OUT of BYTES, at least 1;
+     * "" if that is not known. */
+    void (*transport)(struct net_group *group, char *out, size_t bytes);
+
     /* Wait without a time limit until *PEER has sent a message of KIND that nobody receives.
      * Meanwhile what arrives moves.  One thread at a time calls this.  False: the group has failed,
      * or end_await was called.  NULL: the carrier has neither. */

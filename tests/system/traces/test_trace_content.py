@@ -117,7 +117,7 @@ def check_rank(trace, rank, ranks, carrier="shared memory"):
 def check_job(name, ranks, hosts=False):
     """The files NAME.RANK of a job, alone and merged."""
     files = [f"{name}.{rank}" for rank in range(ranks)]
-    carrier = f"(UCX|Gloo).* between 2 hosts: (all ranks have it|rank 0 lacks UCX: .*)" if hosts else "shared memory"
+    carrier = f"(UCX|Gloo).* \\(tcp.*\\) between 2 hosts: (all ranks have it|rank 0 lacks UCX: .*)" if hosts else "shared memory"
     bounds, uuids = [], set()
     for rank, file in enumerate(files):
         trace = pftrace.read(file)

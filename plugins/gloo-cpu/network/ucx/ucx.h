@@ -38,6 +38,7 @@
     F(ucp_worker_get_efd)                                                                          \
     F(ucp_worker_arm)                                                                              \
     F(ucp_ep_create)                                                                               \
+    F(ucp_ep_print_info)                                                                           \
     F(ucp_ep_close_nbx)                                                                            \
     F(ucp_am_send_nbx)                                                                             \
     F(ucp_am_recv_data_nbx)                                                                        \
@@ -212,6 +213,10 @@ weft_status ucx_start(struct net_group *group, uint32_t send_count, const struct
                       struct net_work **out, struct net_failure *failure);
 weft_status ucx_work_wait(struct net_group *group, struct net_work *work,
                           struct net_failure *failure);
+
+/* ---- ucx_transport.c ---- */
+
+void ucx_transport(struct net_group *group, char *out, size_t bytes);
 
 /* ---- ucx_serve.c ---- */
 

@@ -29,6 +29,7 @@ static const struct net_carrier carrier = {
     .wait = ucx_work_wait,
     .hang_up = ucx_hang_up,
     .read_notice = ucx_read_notice,
+    .transport = ucx_transport,
     .await = ucx_await,
     .end_await = ucx_end_await,
 };
