@@ -49,6 +49,19 @@ def test_what_was_written_is_read(model):
         checkpoint.read("a.weigth")
 
 
+def test_a_writer_takes_each_dtype_that_numpy_has(tmp_path):
+    arrays = {name: np.array([[0, 1], [1, 1]]).astype(dtype) for name, dtype in weft._arrays.NUMPY_NAMES.items()
+              if name != "c128"}  # safetensors has no such dtype
+    with weft.Writer(tmp_path / "all.safetensors", [(name, name, (2, 2)) for name in arrays]) as writer:
+        for name, array in arrays.items():
+            writer.write(name, array)
+    checkpoint = weft.Checkpoint(tmp_path / "all.safetensors")
+    for name, array in arrays.items():
+        found = np.empty_like(array)
+        checkpoint.read_into(name, found)
+        assert (found == array).all(), name
+
+
 def test_a_checkpoint_is_closed_after_those_that_are_made_from_it(model):
     path, arrays = model
     with weft.Checkpoint(path) as checkpoint:

@@ -220,7 +220,7 @@ def _checked(entry: Any) -> Any:
     dtype = entry[1]
     if not isinstance(dtype, str):
         raise TypeError(f'the dtype of an entry must be a str such as "f32", not {dtype!r}')
-    if dtype in _arrays.NUMPY_NAMES.values():
+    if dtype not in _arrays.NUMPY_NAMES and dtype in _arrays.NUMPY_NAMES.values():
         known = next(name for name, other in _arrays.NUMPY_NAMES.items() if other == dtype)
         raise ValueError(f"the dtype of an entry is {dtype!r}; did you mean {known!r}?")
     return (entry[0], dtype, tuple(entry[2]), *entry[3:])
