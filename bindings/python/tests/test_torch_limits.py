@@ -155,15 +155,33 @@ def test_collectives_that_are_waited_for_later_keep_their_order(torchrun_text): 
     """)
 
 
-def test_a_job_that_failed_is_not_joined_again(torchrun_text):  # noqa: F811
+def test_a_job_after_one_that_failed(torchrun_text):  # noqa: F811
     torchrun_text(2, PROGRAM + """
     dist.init_process_group("weft")
+    context = wt.context_for("cpu")
     try: dist.all_reduce(torch.ones(4 + rank))
-    except weft.MismatchError: pass
+    except weft.MismatchError as error: kept = error  # it keeps objects of the job
     else: raise AssertionError("no error")
+    del context
+    dist.destroy_process_group()
+    dist.init_process_group("weft")
+    assert wt.context_for("cpu") is weft.current()
+    dist.all_reduce(x)
+    assert x.tolist() == [2] * x.numel(), x
+    dist.destroy_process_group()
+    """)
+
+
+def test_a_context_of_the_program_that_failed_is_not_replaced(torchrun_text):  # noqa: F811
+    torchrun_text(2, PROGRAM + """
+    weft.init()
+    dist.init_process_group("weft")
+    assert wt.context_for("cpu") is weft.current()
+    dist.all_reduce(x)
+    if rank == 0: weft.Comm(weft.current()).abort()
     dist.destroy_process_group()
     try: dist.init_process_group("weft")
-    except weft.MismatchError as error: assert str(error).startswith("the job failed before: all_reduce"), error
+    except RuntimeError as error: assert "the context of weft.init failed before: " in str(error), error
     else: raise AssertionError("it was joined")
     os._exit(0)
     """)

@@ -66,6 +66,13 @@ def _adopt(context: Context) -> None:
         _current = context
 
 
+def _forget(context: Context) -> None:
+    """Make a context that failed not the current one.  It is left when nothing uses it, or when the process ends."""
+    global _current
+    if _current is context:
+        _current = None
+
+
 def init(
     backend: str | None = None, *, rank: int = 0, size: int = 0, rendezvous: str | None = None, token: str | None = None,
     plugin_path: str | None = None, device: int = -1, timeout: float = 0, simulated_ranks: int = 0,

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import hashlib
+import itertools
+import json
 import os
 from collections.abc import Callable
 from typing import TypeAlias, TypeGuard, cast
@@ -17,48 +21,81 @@ from weft_autoload import DEVICE_BACKENDS
 Job: TypeAlias = tuple[int, int, float]  # rank, size, limit in seconds
 
 _job: Job | None = None  # of the first group; its store is not kept, so that its port becomes free
+_place_in_store = ""  # the prefix of the keys of this job, the same on all ranks
 _made: dict[str, weft.Context] = {}  # by the type of a device of torch
 _limits: dict[str, float] = {}  # of those, in seconds; a context of weft.init is not listed
-_count = 0  # of contexts that were made, the same on all ranks
+_identities: dict[str, str] = {}  # of those, equal on the ranks of one context and of no other
+_count = 0  # of contexts that were made in this job, the same on all ranks
 
 
-def exchange_through(store: Store, rank: int, size: int, name: int) -> Callable[[bytes], bytes]:
-    """An all-gather over a store of torch, for weft.Context."""
-    calls = 0
-
-    def exchange(mine: bytes) -> bytes:
-        nonlocal calls
-        calls += 1
-        store.set(f"weft/{name}/{calls}/{rank}", cast(str, mine))  # PyTorch takes bytes, too
-        return b"".join(bytes(store.get(f"weft/{name}/{calls}/{other}")) for other in range(size))
-
-    return exchange
+def _all_of(store: Store, key: str, rank: int, size: int, mine: bytes) -> list[bytes]:
+    """The bytes of all ranks, through a store of torch."""
+    store.set(f"{key}/{rank}", cast(str, mine))  # PyTorch takes bytes, too
+    return [bytes(store.get(f"{key}/{other}")) for other in range(size)]
 
 
-def join(rank: int, size: int, limit: float) -> Job:
-    """Note the job whose contexts are made when they are used.  Those of a job before it that differs are closed."""
-    global _job
+def join(rank: int, size: int, limit: float, store: Store) -> Job:
+    """Note the job whose contexts are made when they are used.  Collective.
+
+    Contexts of the job before serve on if all ranks have them and none knows of a failure.  The others are closed.
+    """
+    global _job, _place_in_store, _count
     for kind, context in list(_made.items()):
-        if not context.closed and _place(context) == (rank, size):
-            _refuse_failed(context)
-            continue
-        if not context.closed:
-            _close(context)
-        del _made[kind]
-        _limits.pop(kind, None)
-    _job = (rank, size, limit)
+        if context.closed or _place(context) != (rank, size):
+            _drop(kind)
+    _job, _place_in_store, _count = (rank, size, limit), "", 0
+    if size > 1:
+        # The store counts, because a process that was started again does not know how many jobs there were.
+        _place_in_store = f"weft/{size}/{store.add(f'weft/{size}/{rank}/jobs', 1)}"
+        kept = _all_of(store, f"{_place_in_store}/kept", rank, size, json.dumps(_kept(), sort_keys=True).encode())
+        for kind in [kind for kind in _made if not _agree(kind, [json.loads(one) for one in kept])]:
+            _drop(kind)
+    else:
+        for kind, cause in _kept().items():
+            if not _agree(kind, [{kind: cause}]):
+                _drop(kind)
     return _job
 
 
-def _refuse_failed(context: weft.Context) -> None:
-    """The error of a job that failed: its ranks cannot go on, and they need not all know it."""
-    try:
-        weft.Comm(context).check()
-    except weft.UnsupportedError:  # of simulated ranks
-        pass
-    except weft.Error as error:
-        error.args = (f"the job failed before: {error}; start its processes again",)
-        raise
+_PROGRAMS = "of weft.init"  # the identity of a context that the program has made
+_FAILED = "failed: "  # the identity of one that failed begins so
+
+
+def _kept() -> dict[str, str]:
+    """By kind, the identity of a context of the job before, or why it cannot serve on."""
+    kept = {}
+    for kind, context in _made.items():
+        kept[kind] = _identities.get(kind, _PROGRAMS)
+        try:
+            weft.Comm(context).check()
+        except weft.UnsupportedError:  # of simulated ranks
+            pass
+        except weft.Error as error:
+            kept[kind] = f"{_FAILED}{error}"
+    return kept
+
+
+def _agree(kind: str, kept: list[dict[str, str]]) -> bool:
+    """Whether the context of a kind of device serves on.  One that the program has made and that failed is an error."""
+    found = [one.get(kind, "") for one in kept]
+    failed = [text.removeprefix(_FAILED) for text in found if text.startswith(_FAILED)]
+    if failed and (kind not in _identities or _PROGRAMS in found):
+        raise RuntimeError(
+            f"the context of weft.init failed before: {failed[0]}; close it (weft.current().close()) before the next job begins")
+    return not failed and all(text == found[0] for text in found)
+
+
+def _drop(kind: str) -> None:
+    """Close a context that does not serve on.  One that failed may still be in use, as by a kept exception."""
+    context = _made[kind]
+    if not context.closed:
+        has_failed = _kept()[kind].startswith(_FAILED)
+        with contextlib.suppress(*([RuntimeError] if has_failed else [])):
+            _close(context)
+    weft._forget(context)
+    del _made[kind]
+    _limits.pop(kind, None)
+    _identities.pop(kind, None)
 
 
 def limit_of(device: torch.device) -> float | None:
@@ -112,21 +149,34 @@ def _make(kind: str, store: Store | None, job: Job) -> weft.Context:
     _count += 1
     rank, size, limit = job
     device = -1 if kind == "cpu" else torch.cuda.current_device()
+    identity = hashlib.sha256()
     exchange = None
     if size > 1:
-        store = dist.distributed_c10d._get_default_store() if store is None else store
-        exchange = exchange_through(store, rank, size, _count)
+        through = _store_of_job() if store is None else store
+        place = f"{_place_in_store}/{kind}/{_count}"
+        calls = itertools.count(1)
+
+        def exchange(mine: bytes) -> bytes:
+            joined = b"".join(_all_of(through, f"{place}/{next(calls)}", rank, size, mine))
+            identity.update(joined)  # it has a secret of the job
+            return joined
+
     context = weft.Context(_backend_for(kind), rank=rank, size=size, device=device, timeout=limit, exchange=exchange)
     if not _serves(context, kind):
         backend = context.backend
         context.close()
         raise weft.UnsupportedError(
             f"the tensor is on a {kind} device, but WEFT_BACKEND has chosen {backend}, which cannot use its memory")
+    _identities[kind] = identity.hexdigest()
     return context
 
 
+def _store_of_job() -> Store:
+    return dist.distributed_c10d._get_default_store()
+
+
 def _join_default() -> Job:
-    return join(dist.get_rank(), dist.get_world_size(), 0)
+    return join(dist.get_rank(), dist.get_world_size(), 0, _store_of_job())
 
 
 def context_for(device: torch.device | str | int, store: Store | None = None) -> weft.Context:

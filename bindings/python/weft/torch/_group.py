@@ -368,7 +368,7 @@ def create(options: _DistributedBackendOptions, group_options: Backend.Options |
     if is_first:
         if members != list(range(size if is_default else dist.get_world_size())):
             raise RuntimeError("the first group of a job with weft must have all its ranks")
-        join(options.group_rank, size, limit)
+        join(options.group_rank, size, limit, options.store)
     group = ProcessGroup(members, options.group_rank, limit, is_first, options.group_id)
     group._comm(torch.device("cpu"), options.store)
     if get_debug_level() == DebugLevel.DETAIL:
