@@ -11,6 +11,7 @@ from ._dtensor import from_dtensor, from_spec, to_device_mesh, to_dtensor, to_me
 from ._base import IS_BACKEND, coalesce_messages
 from ._contexts import context_for
 from ._group import ProcessGroup
+from ._planned import Planned, planned
 from ._redistribute import full_tensor, redistribute
 
 torch.distributed.Backend.register_backend("weft", create, extended_api=True, devices=devices())
@@ -18,6 +19,6 @@ if not IS_BACKEND:
     torch.distributed.batch_isend_irecv = coalesce_messages(torch.distributed.batch_isend_irecv)
 
 __all__ = [
-    "ProcessGroup", "context_for", "from_dtensor", "from_spec", "full_tensor", "redistribute", "to_device_mesh", "to_dtensor",
-    "to_mesh", "to_placements", "to_spec",
+    "Planned", "ProcessGroup", "context_for", "from_dtensor", "from_spec", "full_tensor", "planned", "redistribute",
+    "to_device_mesh", "to_dtensor", "to_mesh", "to_placements", "to_spec",
 ]  # fmt: skip
