@@ -9,6 +9,7 @@ from weft_autoload import create, devices
 
 from ._dtensor import from_dtensor, from_spec, to_device_mesh, to_dtensor, to_mesh, to_placements, to_spec
 from ._base import IS_BACKEND, coalesce_messages
+from ._checkpoints import Reader, Writer
 from ._contexts import context_for
 from ._group import ProcessGroup
 from ._planned import Planned, planned
@@ -19,6 +20,6 @@ if not IS_BACKEND:
     torch.distributed.batch_isend_irecv = coalesce_messages(torch.distributed.batch_isend_irecv)
 
 __all__ = [
-    "Planned", "ProcessGroup", "context_for", "from_dtensor", "from_spec", "full_tensor", "planned", "redistribute",
-    "to_device_mesh", "to_dtensor", "to_mesh", "to_placements", "to_spec",
+    "Planned", "ProcessGroup", "Reader", "Writer", "context_for", "from_dtensor", "from_spec", "full_tensor", "planned",
+    "redistribute", "to_device_mesh", "to_dtensor", "to_mesh", "to_placements", "to_spec",
 ]  # fmt: skip
