@@ -50,8 +50,6 @@ void wf_visit_readers(struct wf_visit *visit, const struct wf_step *step, int32_
 void wf_visit_ranks(struct wf_visit *visit, const struct wf_step *step);
 /* False: all ranks were visited. */
 bool wf_visit_next(struct wf_visit *visit);
-/* The axes on which dimension DIM depends before or after STEP. */
-uint32_t wf_step_dim_axes(const struct wf_step *step, int32_t dim);
 
 /* ---- table.c ---- */
 
@@ -85,8 +83,10 @@ void wf_table_fill(const struct wf_table *table, const struct wf_layout *from,
 /* Advance COORD along AXES of MESH, in row-major order; false after the last one. */
 bool wf_coord_next(const weft_mesh *mesh, uint32_t axes, int32_t *coord);
 
-/* ---- count.c ---- */
+/* ---- rules.c ---- */
 
+/* The axes on which dimension DIM depends before or after STEP. */
+uint32_t wf_step_dim_axes(const struct wf_step *step, int32_t dim);
 /* True if STEP sends nothing. */
 static inline bool wf_step_stays(const struct wf_step *step)
 {
@@ -118,6 +118,8 @@ bool wf_step_sends_copies(const struct wf_step *step);
 bool wf_step_scatters_shards(const struct wf_step *step);
 /* True if plain splits cut every dimension evenly: all shards have one size. */
 bool wf_layout_is_regular(const struct wf_layout *layout);
+
+/* ---- count.c ---- */
 
 struct wf_counted_dim {
     struct wf_table table;

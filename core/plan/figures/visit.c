@@ -4,11 +4,6 @@
  * many of them, ranks that are spread over the mesh stand for all. */
 #include "figures.h"
 
-uint32_t wf_step_dim_axes(const struct wf_step *step, int32_t dim)
-{
-    return wf_layout_axes(&step->from->layout, dim) | wf_layout_axes(&step->to->layout, dim);
-}
-
 static struct wf_visit visit_of(const struct wf_step *step)
 {
     return (struct wf_visit){
