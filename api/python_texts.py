@@ -53,6 +53,12 @@ TEXTS = {
     " After a failure only this function and weft_context_release may be called; tensors can be read as above. WEFT_ERR_INVALID: the job is not"
     " elastic (WEFT_ELASTIC). WEFT_ERR_PEER: this rank was expelled, fewer ranks than WEFT_ELASTIC are left, or the rendezvous has ended."
     " WEFT_ERR_TIMEOUT: the process of a lost rank lives, and may not be killed (the text names it); or the rendezvous does not answer.",
+    "weft_context_grow": "Take newcomers into an elastic job: processes that its launcher has started later (`weft run --spares`,"
+    " `--respawn`). Collective over all ranks, at a point that the program chooses, where no work of a communicator is unfinished. If"
+    " processes wait for a place and ranks are missing, the next generation begins with them, as by weft_context_next, and they take the"
+    " numbers of lost ranks. Otherwise nothing changes, also if the newcomers fail before all have agreed. In a newcomer, weft.init()"
+    " returns with the context of that generation. A loss of ranks takes newcomers in, too. `step` and the errors are those of"
+    " weft_context_next; after WEFT_ERR_TIMEOUT the generation goes on.",
     "weft_overlap_gather": "Gather the rows of INPUT from all ranks along the axis, and call CONSUME for them: first for those of this rank, then"
     " for those of the other ranks as they arrive, in chunks. Each row is in exactly one call. Several matmuls of the same input share one"
     " gather: CONSUME computes them all. With chunks=-1, CONSUME is called once, after the gather. The rows that it reads are not kept."

@@ -97,6 +97,17 @@ void wf_fence_end(weft_context *context);
 weft_status wf_next_begin(weft_context *context, const weft_init_options *options) WF_NODISCARD;
 /* Fail unless the job that CONTEXT has joined, with its device, can be elastic. */
 weft_status wf_next_check(const weft_context *context) WF_NODISCARD;
+/* Fail unless the device of a newcomer can copy and reduce. */
+weft_status wf_next_probe(weft_context *context) WF_NODISCARD;
+/* The newcomer CONTEXT waits for a place, and joins the job. */
+weft_status wf_next_join(weft_context *context) WF_NODISCARD;
+/* This rank's number in the generation that its program knows, or -1: the others get it. */
+int32_t wf_next_number(const weft_context *context);
+/* RANK shows that its number was OLD. */
+void wf_next_note(weft_context *context, int32_t rank, int32_t old);
+bool wf_next_has_newcomers(const weft_context *context);
+/* The lowest rank that is not new. */
+int32_t wf_next_giver(const weft_context *context);
 /* Free what only elastic jobs have; CAUSE ends the tensors of earlier generations. */
 void wf_next_end(weft_context *context, const char *cause);
 /* In place of a context's generation of processes: its generation of the job has ended. */
@@ -283,6 +294,8 @@ weft_status wf_costs_choose(weft_context *context) WF_NODISCARD;
 /* Unless WEFT_COSTS is set: adapt the costs to the device, which is open now.  All ranks use the
  * costs of rank 0's plugin. */
 weft_status wf_costs_ask(weft_context *context) WF_NODISCARD;
+/* All ranks take GIVER's table, because some are newcomers. */
+weft_status wf_costs_share(weft_context *context, int32_t giver) WF_NODISCARD;
 
 /* ---- memory.c ---- */
 

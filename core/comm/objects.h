@@ -154,9 +154,11 @@ struct weft_context {
     /* Of an elastic job: */
     struct wf_elastic_terms terms; /* RANKS_MIN is 0 unless the job is elastic */
     uint64_t generation;           /* 0 unless the job is elastic */
-    struct wf_peer *peers;         /* by rank */
-    weft_comm *before;             /* it has the tensors of generations that have ended */
-    struct wf_next *next;          /* what the last weft_context_next told the caller */
+    struct wf_text choices;        /* what this rank shows the others at their beginning */
+    struct wf_newcomer *newcomer; /* while it waits for a place, and until its generation has met */
+    struct wf_peer *peers;        /* by rank */
+    weft_comm *before;            /* it has the tensors of generations that have ended */
+    struct wf_next *next;         /* what the last weft_context_next told the caller */
 };
 
 /* As weft_last_error_vendor has it. */

@@ -82,6 +82,14 @@ bool wf_admission_may_join(struct wf_server *s, struct wf_connection *c, uint64_
     const struct wf_join *join = &c->join;
     char text[192];
 
+    if (join->size == s->options.size && join->rank >= join->size) {
+        c->is_newcomer = s->options.grows;
+        if (!c->is_newcomer)
+            wf_connection_refuse(c, WEFT_ERR_UNSUPPORTED,
+                                 "no process can join this job later: its launcher opened the "
+                                 "rendezvous without weft_rendezvous_options.grows");
+        return c->is_newcomer;
+    }
     if (join->size != s->options.size || join->rank < 0 || join->rank >= s->options.size) {
         refuse_size(s, c);
         return false;
@@ -125,6 +133,7 @@ static void admit(struct wf_server *s, struct wf_connection *c, uint64_t now_ns)
     if (!wf_admission_may_join(s, c, now_ns)) return;
     c->stage = WF_STAGE_MEMBER;
     c->deadline_ns = UINT64_MAX;
+    if (c->is_newcomer) return;
     c->rank = c->join.rank;
     s->members[c->rank] = c;
     s->came[c->rank] = true;

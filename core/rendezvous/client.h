@@ -86,6 +86,7 @@ struct wf_client {
     bool was_told;    /* the last GO of the round that it waits for; its decision is not read yet */
     uint64_t late;    /* ranks that do not call wf_client_next within the time limit */
     bool was_asked;   /* the others want the next generation */
+    bool stays;       /* the round that it waits for has changed nothing */
     uint64_t number;  /* of the address where it meets; 0: none */
     int32_t meets_at; /* the rank that serves there, or -1 */
     bool is_quiet;    /* the thread calls no events any more */
@@ -123,6 +124,14 @@ static inline void wf_client_wake(struct wf_client *client)
 
 /* Connect, prove, wait for all: sets the links, the job and the standby. */
 weft_status wf_client_enter(struct wf_client *client) WF_NODISCARD;
+/* A connection of FD to a server that runs as this user.  Takes ownership of FD. */
+weft_status wf_client_connect_by(int fd, struct wf_connection **out) WF_NODISCARD;
+/* Run the handshake on C, with a server on RANK (-1: a launcher's), as JOIN.  Sets the nonces of
+ * JOIN. */
+weft_status wf_client_prove(struct wf_connection *c, int32_t rank, const struct wf_job_key *key,
+                            struct wf_join *join, uint64_t deadline_ns) WF_NODISCARD;
+/* How long this process has run, in milliseconds; 0 if the kernel does not say. */
+uint64_t wf_client_age(void);
 /* Continue the handshake with the standby.  Returns true once it is complete. */
 bool wf_client_join_standby(struct wf_client *client);
 
@@ -169,6 +178,10 @@ void wf_client_end_watch(struct wf_client *client);
 
 /* LINK has opened: send it the terms of the job.  The lock is held. */
 void wf_client_send_terms(struct wf_client *client, int link);
+/* Read a ROUND frame up to the message's end. */
+struct wf_round_message wf_round_message_take(struct wf_reader *reader);
+void wf_round_message_put(struct wf_text *out, const struct wf_round_message *message,
+                          uint64_t lost);
 /* Send the beats that are due.  Returns the milliseconds until the next ones; -1: never. */
 int wf_client_beat(struct wf_client *client);
 /* Send MESSAGE of CLIENT's member to the server.  The lock is held. */

@@ -15,6 +15,7 @@ void wf_server_drop_commands(struct wf_server *s)
     if (fcntl(s->commands[0], F_SETFL, O_NONBLOCK) != 0) return;
     while (read(s->commands[0], &command, sizeof command) == sizeof command) {
         if (command.kind == WF_COMMAND_ADOPT) wf_fd_close(command.fd);
+        if (command.kind == WF_COMMAND_LOBBY) wf_connection_release(command.newcomer);
         wf_free(command.text);
     }
 }

@@ -13,7 +13,7 @@ struct wf_connection *wf_connection_create(int fd, uint64_t now_ns)
 
     if (c == NULL) return NULL;
     c->fd = fd;
-    c->rank = c->missed = -1;
+    c->rank = c->missed = c->place = -1;
     c->begun_ns = now_ns;
     c->deadline_ns = now_ns + WF_STAGE_LIMIT_NS;
     return c;
@@ -26,6 +26,7 @@ void wf_connection_release(struct wf_connection *c)
     wf_free(c->fault);
     wf_free(c->heard);
     wf_free(c->why);
+    wf_text_free(&c->choices);
     wf_text_free(&c->out);
     wf_free(c);
 }

@@ -118,9 +118,8 @@ static weft_status wait_for_frame(struct wf_connection *c, int32_t rank, uint64_
     return wf_fail(status, "%s", text);
 }
 
-/* Run the handshake on C, with a server on RANK, as JOIN.  Sets the nonces of JOIN. */
-static weft_status prove(struct wf_connection *c, int32_t rank, const struct wf_job_key *key,
-                         struct wf_join *join, uint64_t deadline_ns)
+weft_status wf_client_prove(struct wf_connection *c, int32_t rank, const struct wf_job_key *key,
+                            struct wf_join *join, uint64_t deadline_ns)
 {
     struct wf_frame frame;
 
@@ -134,8 +133,7 @@ static weft_status prove(struct wf_connection *c, int32_t rank, const struct wf_
     return check_server(c, key, join, &frame);
 }
 
-/* Make a connection of FD.  Takes ownership of FD. */
-static weft_status connect_by(int fd, struct wf_connection **out)
+weft_status wf_client_connect_by(int fd, struct wf_connection **out)
 {
     if (!wf_address_same_user(fd)) {
         char peer[WF_PEER_TEXT];
@@ -157,8 +155,7 @@ static weft_status connect_by(int fd, struct wf_connection **out)
     return WEFT_OK;
 }
 
-/* How long this process has run, in milliseconds; 0 if the kernel does not say. */
-static uint64_t measure_age(void)
+uint64_t wf_client_age(void)
 {
     uint64_t started = wf_process_began((uint64_t)getpid());
     uint64_t per_second = (uint64_t)sysconf(_SC_CLK_TCK), now_ms, started_ms;
@@ -175,7 +172,7 @@ static struct wf_join claim(const struct wf_client *client)
     return (struct wf_join){.rank = client->options.rank,
                             .size = client->options.size,
                             .pid = (uint64_t)getpid(),
-                            .age_ms = measure_age()};
+                            .age_ms = wf_client_age()};
 }
 
 /* ---- the standby ---- */
@@ -221,7 +218,7 @@ static weft_status reach_standby(struct wf_client *client, const char *where,
         WF_TRY(wf_address_parse("the standby", where, -1, &address));
         WF_TRY(wf_address_begin(&address, &fd));
     }
-    return connect_by(fd, out);
+    return wf_client_connect_by(fd, out);
 }
 
 static void log_no_standby(void)
@@ -336,7 +333,7 @@ static weft_status reach(struct wf_client *client, uint64_t deadline_ns)
         return wf_fail(status, "%s; %s", reason, help);
     }
     if (status != WEFT_OK) return status;
-    return connect_by(fd, &client->links[WF_LINK_SERVER].connection);
+    return wf_client_connect_by(fd, &client->links[WF_LINK_SERVER].connection);
 }
 
 /* Makes one attempt to join.  WEFT_IN_PROGRESS: the server asks this rank to try again. */
@@ -349,8 +346,8 @@ static weft_status join_once(struct wf_client *client, uint64_t deadline_ns)
 
     WF_TRY(reach(client, deadline_ns));
     join.standby = offer_standby(client, link->connection->fd);
-    status = prove(link->connection, client->options.serving_rank, &client->options.key, &join,
-                   deadline_ns);
+    status = wf_client_prove(link->connection, client->options.serving_rank, &client->options.key,
+                             &join, deadline_ns);
     if (status == WEFT_OK) {
         admitted = true;
         status = wait_until_ready(client, deadline_ns + (uint64_t)WF_SERVER_GRACE_NS);

@@ -32,15 +32,17 @@ weft_status weft_launch_get(weft_launch_info *out)
 
 static weft_status listen_for_ranks(const weft_rendezvous_options *given, weft_rendezvous *out)
 {
-    struct wf_server_options options = {
-        .size = given->size, .serving_rank = -1, .join_timeout_ns = given->join_timeout_ns};
+    struct wf_server_options options = {.size = given->size,
+                                        .serving_rank = -1,
+                                        .grows = given->grows,
+                                        .join_timeout_ns = given->join_timeout_ns};
     struct wf_address address;
     uint8_t secret[16];
 
     wf_random_bytes(secret, sizeof secret);
     for (size_t i = 0; i < sizeof secret; i++)
         snprintf(out->token + 2 * i, 3, "%02x", (unsigned)secret[i]);
-    options.key = wf_job_key(out->token);
+    options.key = options.base = wf_job_key(out->token);
     WF_TRY(wf_address_parse("the address to listen on",
                             given->listen != NULL ? given->listen : "localhost", 0, &address));
     WF_TRY(wf_server_create(&options, &address, &out->server));
@@ -101,6 +103,12 @@ void weft_rendezvous_report_gone(weft_rendezvous *rendezvous, int32_t rank, cons
     if (rendezvous == NULL || !wf_is_usable(rendezvous->made, WF_KIND_RENDEZVOUS)) return;
     if (rank < 0 || rank >= rendezvous->size) return;
     wf_server_report_gone(rendezvous->server, rank, text != NULL ? text : "is gone");
+}
+
+bool weft_rendezvous_has_entered(const weft_rendezvous *rendezvous, int32_t number)
+{
+    return rendezvous != NULL && wf_is_usable(rendezvous->made, WF_KIND_RENDEZVOUS) &&
+           wf_server_has_entered(rendezvous->server, number);
 }
 
 void weft_rendezvous_close(weft_rendezvous **rendezvous)

@@ -15,6 +15,8 @@ void wf_client_send_terms(struct wf_client *client, int link)
     wf_put_u32(&payload, (uint32_t)terms->ranks_min);
     wf_put_u64(&payload, terms->silent_ns);
     wf_put_u64(&payload, terms->answer_ns);
+    wf_put_u32(&payload, (uint32_t)terms->ranks_max);
+    wf_put_blob(&payload, client->options.choices.data, client->options.choices.bytes);
     wf_connection_send(client->links[link].connection, WF_FRAME_ELASTIC, 0, &payload);
     wf_text_free(&payload);
 }
@@ -48,16 +50,22 @@ static uint64_t lost_ranks(const struct wf_client *client)
     return lost;
 }
 
+void wf_round_message_put(struct wf_text *out, const struct wf_round_message *message,
+                          uint64_t lost)
+{
+    wf_put_u32(out, message->kind);
+    wf_put_u64(out, message->round);
+    wf_put_u64(out, lost);
+    wf_put_u64(out, message->step);
+}
+
 /* The lock is held. */
 static void send_by(struct wf_client *client, int number, const struct wf_round_message *message)
 {
     struct wf_link *link = &client->links[number];
     struct wf_text payload = {0};
 
-    wf_put_u32(&payload, message->kind);
-    wf_put_u64(&payload, message->round);
-    wf_put_u64(&payload, lost_ranks(client));
-    wf_put_u64(&payload, message->step);
+    wf_round_message_put(&payload, message, lost_ranks(client));
     if (!link->over) {
         wf_connection_send(link->connection, WF_FRAME_ROUND, 0, &payload);
         wf_connection_write(link->connection);
@@ -98,7 +106,7 @@ void wf_client_move_on(struct wf_client *client)
     pthread_mutex_unlock(&client->lock);
 }
 
-static struct wf_round_message read_message(struct wf_reader *reader)
+struct wf_round_message wf_round_message_take(struct wf_reader *reader)
 {
     struct wf_round_message message = {.kind = wf_take_u32(reader)};
 
@@ -111,8 +119,12 @@ static struct wf_round_message read_message(struct wf_reader *reader)
 static void hear(struct wf_client *client, const struct wf_round_message *message, uint64_t number,
                  int32_t meets_at)
 {
+    bool waited;
+
     pthread_mutex_lock(&client->lock);
+    waited = client->member.called;
     wf_round_hear(&client->member, message, wf_client_send_round, client);
+    if (message->kind == WF_ROUND_STAY && waited && !client->member.called) client->stays = true;
     if (message->kind == WF_ROUND_ASK) client->was_asked = true;
     if (message->kind == WF_ROUND_LATE && message->round == client->member.round)
         client->late = message->members;
@@ -127,7 +139,7 @@ static void hear(struct wf_client *client, const struct wf_round_message *messag
 
 void wf_client_handle_round(struct wf_client *client, int link, struct wf_reader *reader)
 {
-    struct wf_round_message message = read_message(reader);
+    struct wf_round_message message = wf_round_message_take(reader);
     uint64_t number = wf_take_u64(reader);
     int32_t meets_at = (int32_t)wf_take_u32(reader);
     char text[96];

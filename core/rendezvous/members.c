@@ -491,6 +491,12 @@ void wf_members_handle(struct wf_server *s, struct wf_connection *c, uint64_t no
             reject(c);
             return;
         }
+        if (c->is_newcomer && c->moves) return; /* the next server handles it */
+        if (c->is_newcomer) {
+            if (!wf_elastic_take_newcomer(s, c, &frame, now_ns)) c->broken = true;
+            wf_frame_drop(&c->in, &frame);
+            continue;
+        }
         if (frame.type == WF_FRAME_LEAVE) {
             c->leaving = true;
             return;

@@ -64,7 +64,7 @@ static weft_status wait_for_go(struct wf_client *client)
     uint64_t limit_ns = client->options.terms.answer_ns;
     uint64_t until_ns = limit_ns < (uint64_t)INT64_MAX ? wf_now_ns() + limit_ns : UINT64_MAX;
 
-    while (!client->was_told && !has_ended(client) && client->late == 0) {
+    while (!client->was_told && !client->stays && !has_ended(client) && client->late == 0) {
         struct timespec until = {(time_t)(until_ns / WF_SECOND_NS),
                                  (long)(until_ns % WF_SECOND_NS)};
         int code = until_ns == UINT64_MAX
@@ -82,31 +82,29 @@ static weft_status wait_for_go(struct wf_client *client)
             return wf_fail(WEFT_ERR_TIMEOUT, "the rendezvous does not answer");
         until_ns = wf_now_ns() + limit_ns;
     }
-    if (client->was_told) return WEFT_OK;
+    if (client->was_told || client->stays) return WEFT_OK;
     return has_ended(client) ? describe_end(client) : fail_late(client);
-}
-
-static int32_t number_within(uint64_t members, int32_t rank)
-{
-    return __builtin_popcountll(members & ((UINT64_C(1) << rank) - 1));
 }
 
 /* The lock is held. */
 static weft_status read_decision(struct wf_client *client, struct wf_decision *out)
 {
     int asks = wf_client_asks(client);
-    const struct wf_job_key *key =
-        asks == WF_LINK_SERVER ? &client->options.key : &client->standby_key;
+    const struct wf_job_key *key = client->links[asks].rank < 0 ? &client->options.base
+                                   : asks == WF_LINK_SERVER     ? &client->options.key
+                                                                : &client->standby_key;
     struct wf_server *local = asks == WF_LINK_SERVER ? client->options.server : client->standby;
 
-    *out = (struct wf_decision){.generation = client->member.generation,
-                                .step = client->member.step,
-                                .members = client->member.members,
-                                .rank = number_within(client->member.members, client->options.rank),
-                                .size = __builtin_popcountll(client->member.members),
-                                .serving_rank = client->meets_at,
-                                .key = wf_next_key(key, client->member.generation)};
-    if (out->size == 1) return WEFT_OK;
+    *out = (struct wf_decision){
+        .generation = client->member.generation,
+        .step = client->member.step,
+        .members = client->member.members,
+        .rank = wf_round_rank(client->member.members, client->options.size, client->options.rank),
+        .size = __builtin_popcountll(client->member.members),
+        .serving_rank = client->meets_at,
+        .key = wf_next_key(key, client->member.generation),
+        .base = client->options.base};
+    if (out->size == 1 && client->number == 0) return WEFT_OK; /* nobody can come */
     if (local != NULL) {
         out->server = wf_server_successor(local);
         if (out->server != NULL) return WEFT_OK;
@@ -119,22 +117,39 @@ static weft_status read_decision(struct wf_client *client, struct wf_decision *o
                    (unsigned long long)out->generation);
 }
 
-weft_status wf_client_next(struct wf_client *client, uint64_t step, struct wf_decision *out)
+static weft_status await_decision(struct wf_client *client, uint64_t step,
+                                  void (*call)(struct wf_round_member *, uint64_t, wf_round_send *,
+                                               void *),
+                                  struct wf_decision *out)
 {
     weft_status status;
 
     pthread_mutex_lock(&client->lock);
     client->waits = true;
     client->late = 0;
+    client->stays = false;
     /* A call that ended before may have missed the decision that it waited for. */
     if (client->member.phase != WF_MEMBER_RUNNING) client->was_told = false;
-    if (!client->was_told) wf_round_call(&client->member, step, wf_client_send_round, client);
+    if (!client->was_told) call(&client->member, step, wf_client_send_round, client);
     status = wait_for_go(client);
     client->waits = false;
-    if (status == WEFT_OK) status = read_decision(client, out);
+    if (status == WEFT_OK && client->was_told)
+        status = read_decision(client, out);
+    else if (status == WEFT_OK)
+        *out = (struct wf_decision){.generation = wf_client_generation(client), .stays = true};
     if (status == WEFT_OK) client->was_told = false;
     pthread_mutex_unlock(&client->lock);
     return status;
+}
+
+weft_status wf_client_next(struct wf_client *client, uint64_t step, struct wf_decision *out)
+{
+    return await_decision(client, step, wf_round_call, out);
+}
+
+weft_status wf_client_grow(struct wf_client *client, uint64_t step, struct wf_decision *out)
+{
+    return await_decision(client, step, wf_round_grow, out);
 }
 
 void wf_client_quiet(struct wf_client *client)

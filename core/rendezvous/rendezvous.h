@@ -11,7 +11,8 @@
  *     gather.c    all-gathers among lists of ranks; no sockets, no clock
  *     inquiry.c   asking ranks for their positions
  *     round.c     the protocol of generations; no sockets, no clock
- *     elastic.c   the server's side of it; next.c is the client's
+ *     elastic.c   the server's side of it; next.c is the client's, newcomer.c that of a process
+ *                 that waits for a place; lobby.c: the server keeps it
  *     server.c    the server; connection.c, admission.c and members.c are parts of it
  *     client.c    a rank's end; enter.c joins, link.c is its thread, departures.c keeps reports of
  *                 ranks that are gone, watch.c asks questions of its own, clock.c for the time
@@ -129,7 +130,9 @@ enum wf_frame_type {
     WF_FRAME_ELASTIC,     /* client: the terms of its elastic job */
     WF_FRAME_BEAT,        /* client: it runs.  server: asks for a beat with its id */
     WF_FRAME_ROUND,       /* both: a message of round.h.  client: also the ranks that it knows to be
-                             lost.  server: also where the next generation meets */
+                             lost.  server: also where the next generation meets, and the number of
+                             ranks and the receiver's number, for newcomers */
+    WF_FRAME_LOBBY,       /* newcomer: its settings */
     WF_FRAME_TYPES
 };
 
@@ -327,6 +330,7 @@ void wf_inquiries_free(struct wf_inquiries *inquiries);
 /* What the ranks of an elastic job have agreed on. */
 struct wf_elastic_terms {
     int32_t ranks_min;  /* 0: the job is not elastic */
+    int32_t ranks_max;  /* of a generation, with newcomers */
     uint64_t silent_ns; /* a rank that is silent for so long is expelled; 0: none is */
     uint64_t answer_ns; /* a rank that does not ask for the next generation for so long, while
                            others wait for it, is expelled; UINT64_MAX: none is */
@@ -337,8 +341,10 @@ struct wf_server_options {
     uint64_t generation;  /* of an elastic job; 0: the first */
     int32_t serving_rank; /* rank whose process runs it, or -1 */
     bool standby;         /* it is a standby: each rank may join at any time, once */
+    bool grows; /* processes may come later, and wait for a place; a launcher's server only */
     int64_t join_timeout_ns;
     struct wf_job_key key;
+    struct wf_job_key base; /* if no rank serves: the key of the first generation */
 };
 
 struct wf_server;
@@ -357,6 +363,8 @@ void wf_server_report_gone(struct wf_server *server, int32_t rank, const char *t
  * owns it, unless it was taken.  [any thread] */
 struct wf_server *wf_server_successor(struct wf_server *server);
 struct wf_server *wf_server_take_successor(struct wf_server *server);
+/* True if the newcomer with NUMBER has been given a place.  [any thread] */
+bool wf_server_has_entered(struct wf_server *server, int32_t number);
 /* Sends LEAVE to the remaining members and stops. */
 void wf_server_release(struct wf_server **server);
 
@@ -400,6 +408,8 @@ struct wf_client_events {
 struct wf_client_options {
     int32_t rank, size;
     struct wf_job_key key;
+    struct wf_job_key base; /* as in wf_server_options */
+    weft_blob choices; /* settings that newcomers must share, as rows of wf_choices; borrowed */
     int64_t join_timeout_ns;
     const struct wf_address *address; /* NULL: SERVER */
     struct wf_server *server;
@@ -493,7 +503,8 @@ struct wf_decision {
     struct wf_address address; /* where they meet */
     struct wf_server *server;  /* the same, in this process; the old server owns it */
     int32_t serving_rank;      /* of the next generation, or -1 */
-    struct wf_job_key key;
+    struct wf_job_key key, base;
+    bool stays; /* nothing changes: the generation goes on */
 };
 
 /* True if a rank is lost, or has asked for the next generation.  [any thread] */
@@ -504,6 +515,10 @@ bool wf_client_wants_next(struct wf_client *client);
  * does not answer. */
 weft_status wf_client_next(struct wf_client *client, uint64_t step,
                            struct wf_decision *out) WF_NODISCARD;
+/* The same where the generation can go on: *OUT says whether it does, because there are no
+ * newcomers. */
+weft_status wf_client_grow(struct wf_client *client, uint64_t step,
+                           struct wf_decision *out) WF_NODISCARD;
 /* Call no events from now on. */
 void wf_client_quiet(struct wf_client *client);
 /* The members of the last decision have met: tell the servers of before, one of which may not have
@@ -512,8 +527,20 @@ void wf_client_move_on(struct wf_client *client);
 /* The members of the last decision have met: the server of theirs that runs in this process now
  * belongs to the caller; NULL: none does. */
 struct wf_server *wf_client_take_server(struct wf_client *client);
-/* The key of the generation that a server with KEY decided. */
+/* The key of a generation: KEY is the base, or that of the server that decided. */
 struct wf_job_key wf_next_key(const struct wf_job_key *key, uint64_t generation);
+
+/* ---- newcomer.c: a process that waits for a place in an elastic job ---- */
+
+struct wf_newcomer;
+
+/* Connect to the launcher's server, as number OPTIONS->rank, which is at least OPTIONS->size. */
+weft_status wf_newcomer_create(const struct wf_client_options *options,
+                               struct wf_newcomer **out) WF_NODISCARD;
+void wf_newcomer_release(struct wf_newcomer **newcomer);
+/* Wait for a place, without a limit; again, if the members of *OUT did not all meet.
+ * WEFT_ERR_PEER: the job has ended, or this process was expelled. */
+weft_status wf_newcomer_next(struct wf_newcomer *newcomer, struct wf_decision *out) WF_NODISCARD;
 
 /* The first error that another rank has reported, cut to BYTES; false: none.  [any thread] */
 bool wf_client_first_error(struct wf_client *client, char *out, size_t bytes);

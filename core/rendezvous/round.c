@@ -14,10 +14,11 @@ static int32_t count(uint64_t processes)
 /* ---- the server ---- */
 
 void wf_round_open(struct wf_round_server *server, uint64_t generation, int32_t processes,
-                   int32_t ranks_min)
+                   int32_t ranks_min, int32_t ranks_max)
 {
     *server = (struct wf_round_server){.phase = WF_ROUND_RUNNING,
                                        .ranks_min = ranks_min,
+                                       .ranks_max = ranks_max,
                                        .generation = generation,
                                        .round = generation,
                                        .members = processes < WF_ROUND_MOST ? bit(processes) - 1
@@ -53,10 +54,20 @@ static void stay(struct wf_round_server *server, wf_round_send *send, void *user
     send_to(server, living(server), WF_ROUND_STAY, send, user);
 }
 
+/* Those who live, and as many newcomers as there are places, the first before the others. */
+static uint64_t choose(const struct wf_round_server *server)
+{
+    uint64_t chosen = living(server), waiting = server->lobby;
+
+    for (; waiting != 0 && count(chosen) < server->ranks_max; waiting &= waiting - 1)
+        chosen |= waiting & -waiting;
+    return chosen;
+}
+
 /* Decide, once every living member has answered. */
 static void decide(struct wf_round_server *server, wf_round_send *send, void *user)
 {
-    uint64_t next = living(server) | server->lobby;
+    uint64_t next = choose(server);
 
     if (living(server) & ~server->answered) return;
     if (living(server) == 0) {
@@ -76,9 +87,10 @@ static void decide(struct wf_round_server *server, wf_round_send *send, void *us
 static void ask(struct wf_round_server *server, wf_round_send *send, void *user)
 {
     server->phase = WF_ROUND_ASKED;
+    server->invited = !server->forced && living(server) == server->members;
     server->round++;
     server->answered = server->decided = server->step = 0;
-    send_to(server, living(server), WF_ROUND_ASK, send, user);
+    send_to(server, living(server), server->invited ? WF_ROUND_INVITE : WF_ROUND_ASK, send, user);
     decide(server, send, user); /* if nobody is left to ask */
 }
 
@@ -117,22 +129,26 @@ void wf_round_join(struct wf_round_server *server, int32_t process, wf_round_sen
     if (server->phase == WF_ROUND_ENDED) send_to(server, bit(process), WF_ROUND_END, send, user);
 }
 
-void wf_round_ask(struct wf_round_server *server, bool forced, wf_round_send *send, void *user)
+static void hear_grow(struct wf_round_server *server, wf_round_send *send, void *user)
 {
-    if (server->phase == WF_ROUND_ENDED) return;
-    server->forced = server->forced || forced;
-    if (server->phase == WF_ROUND_RUNNING && (server->forced || server->lobby != 0))
-        ask(server, send, user);
+    if (server->phase == WF_ROUND_RUNNING) ask(server, send, user);
 }
 
-/* A member that comes from another server has not heard what this one asked. */
+/* Those who were only invited must be asked.  A member that comes from another server has not heard
+ * what this one asked. */
 static void hear_want(struct wf_round_server *server, int32_t process, wf_round_send *send,
                       void *user)
 {
     uint64_t awaited = server->phase == WF_ROUND_ASKED ? living(server) & ~server->answered : 0;
+    bool was_forced = server->forced;
 
-    wf_round_ask(server, true, send, user);
-    send_to(server, awaited & bit(process), WF_ROUND_ASK, send, user);
+    if (server->phase == WF_ROUND_ENDED) return;
+    server->forced = true;
+    if (server->phase == WF_ROUND_RUNNING ||
+        (server->phase == WF_ROUND_ASKED && server->invited && !was_forced))
+        ask(server, send, user);
+    else
+        send_to(server, awaited & bit(process), WF_ROUND_ASK, send, user);
 }
 
 void wf_round_give_up(struct wf_round_server *server, wf_round_send *send, void *user)
@@ -147,8 +163,10 @@ void wf_round_take(struct wf_round_server *server, int32_t process,
         send_to(server, bit(process), WF_ROUND_EXPEL, send, user);
         return;
     }
-    if (message->kind == WF_ROUND_WANT && message->round == server->generation)
-        hear_want(server, process, send, user);
+    if (message->round == server->generation && (server->members & bit(process))) {
+        if (message->kind == WF_ROUND_WANT) hear_want(server, process, send, user);
+        if (message->kind == WF_ROUND_GROW) hear_grow(server, send, user);
+    }
     if (message->round != server->round) return;
     if (message->kind == WF_ROUND_ANSWER && server->phase == WF_ROUND_ASKED &&
         (living(server) & bit(process))) {
@@ -160,6 +178,26 @@ void wf_round_take(struct wf_round_server *server, int32_t process,
         server->confirmed |= bit(process);
         begin(server, send, user);
     }
+}
+
+int32_t wf_round_rank(uint64_t members, int32_t before, int32_t process)
+{
+    uint64_t old = before < WF_ROUND_MOST ? bit(before) - 1 : UINT64_MAX,
+             newcomers = members & ~old;
+    int32_t rank = 0;
+
+    for (int32_t i = 0; i < before; i++) {
+        int32_t here = i;
+
+        if ((members & bit(i)) == 0) {
+            if (newcomers == 0) continue;
+            here = __builtin_ctzll(newcomers);
+            newcomers &= newcomers - 1;
+        }
+        if (here == process) return rank;
+        rank++;
+    }
+    return rank + count(newcomers & (bit(process) - 1));
 }
 
 /* ---- processes that are silent ---- */
@@ -211,21 +249,37 @@ static void answer(struct wf_round_member *member, wf_round_send *send, void *us
     send(user, -1, &message);
 }
 
-void wf_round_call(struct wf_round_member *member, uint64_t step, wf_round_send *send, void *user)
+/* KIND: what a member says that was not asked.  A member that was only invited says, too, that the
+ * generation cannot go on. */
+static void call(struct wf_round_member *member, uint64_t step, uint32_t kind, wf_round_send *send,
+                 void *user)
 {
-    struct wf_round_message want = {.kind = WF_ROUND_WANT, .round = member->generation};
+    struct wf_round_message message = {.kind = kind, .round = member->generation};
+    bool asks = member->phase == WF_MEMBER_RUNNING ||
+                (member->phase == WF_MEMBER_ASKED && member->invited && kind == WF_ROUND_WANT);
 
     member->called = true;
     member->step = step;
+    if (asks) send(user, -1, &message);
     if (member->phase == WF_MEMBER_ASKED) answer(member, send, user);
-    if (member->phase == WF_MEMBER_RUNNING) send(user, -1, &want);
 }
 
-static void hear_ask(struct wf_round_member *member, uint64_t round, wf_round_send *send,
-                     void *user)
+void wf_round_call(struct wf_round_member *member, uint64_t step, wf_round_send *send, void *user)
 {
-    if (round <= member->round) return;
-    member->round = round;
+    call(member, step, WF_ROUND_WANT, send, user);
+}
+
+void wf_round_grow(struct wf_round_member *member, uint64_t step, wf_round_send *send, void *user)
+{
+    call(member, step, WF_ROUND_GROW, send, user);
+}
+
+static void hear_ask(struct wf_round_member *member, const struct wf_round_message *message,
+                     wf_round_send *send, void *user)
+{
+    if (message->round <= member->round) return;
+    member->round = message->round;
+    member->invited = message->kind == WF_ROUND_INVITE;
     member->phase = WF_MEMBER_ASKED;
     if (member->called) answer(member, send, user);
 }
@@ -260,7 +314,8 @@ void wf_round_hear(struct wf_round_member *member, const struct wf_round_message
     if (member->phase == WF_MEMBER_EXPELLED || member->phase == WF_MEMBER_ENDED) return;
     switch (message->kind) {
     case WF_ROUND_ASK:
-        hear_ask(member, message->round, send, user);
+    case WF_ROUND_INVITE:
+        hear_ask(member, message, send, user);
         break;
     case WF_ROUND_DECIDE:
         hear_decision(member, message, send, user);

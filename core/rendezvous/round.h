@@ -3,8 +3,12 @@
  * The server makes rounds.  A round asks every living member (ASK), each answers with its last step
  * (ANSWER), the server tells the members of the next generation who they are (DECIDE), each
  * confirms it (CONFIRM), and the server lets them begin (GO).  A loss before GO makes a new round
- * with a higher number, and nobody begins by an older one.  If a round finds nothing to change, its
- * members go on in their generation (STAY).
+ * with a higher number, and nobody begins by an older one.
+ *
+ * Processes that were never members, newcomers, wait in the server's lobby.  Each decision takes as
+ * many as there are places.  A member can ask for a round to take them in (GROW): its generation
+ * can go on, so the others are invited (INVITE), and if nothing changes, because nobody waits or
+ * the newcomers are lost before they confirm, the members go on in their generation (STAY).
  *
  * This file has no clock and no socket: events come in, messages go out, in order.  It models a
  * server that lives. */
@@ -28,7 +32,9 @@ enum wf_round_kind {
     WF_ROUND_WANT,    /* member: its generation, in `round`, cannot go on */
     WF_ROUND_ANSWER,  /* member: its step */
     WF_ROUND_CONFIRM, /* member: it knows the decision */
-    WF_ROUND_MOVED    /* member: another server decides for it, without the receiver's process */
+    WF_ROUND_MOVED,   /* member: another server decides for it, without the receiver's process */
+    WF_ROUND_INVITE,  /* server: ASK, but the generation can go on */
+    WF_ROUND_GROW     /* member: its generation, in `round`, may take newcomers in */
 };
 
 struct wf_round_message {
@@ -52,33 +58,37 @@ enum wf_round_phase {
 
 struct wf_round_server {
     uint32_t phase; /* enum wf_round_phase */
-    int32_t ranks_min;
+    int32_t ranks_min, ranks_max;
     uint64_t generation, round;
     uint64_t members;             /* of the generation, also lost ones */
     uint64_t lost, lobby;         /* lobby: newcomers that wait for a place */
     uint64_t answered, confirmed; /* in this round */
     uint64_t decided, step;       /* members and step of the next generation */
     bool forced;                  /* the generation cannot go on, even without a loss */
+    bool invited;                 /* the members were not asked, but invited */
 };
 
 /* A job of COUNT processes, 0 to COUNT - 1, in generation GENERATION.  It ends if fewer than
- * RANKS_MIN are left. */
+ * RANKS_MIN are left, and takes newcomers in while it has fewer than RANKS_MAX. */
 void wf_round_open(struct wf_round_server *server, uint64_t generation, int32_t count,
-                   int32_t ranks_min);
+                   int32_t ranks_min, int32_t ranks_max);
 /* PROCESS is lost: it is proven that it does nothing any more. */
 void wf_round_lose(struct wf_round_server *server, int32_t process, wf_round_send *send,
                    void *user);
 /* PROCESS, which was never a member, waits for a place. */
 void wf_round_join(struct wf_round_server *server, int32_t process, wf_round_send *send,
                    void *user);
-/* Make a round: FORCED, because the generation cannot go on; otherwise to admit the lobby. */
-void wf_round_ask(struct wf_round_server *server, bool forced, wf_round_send *send, void *user);
 /* The time for newcomers is over. */
 void wf_round_give_up(struct wf_round_server *server, wf_round_send *send, void *user);
 /* MESSAGE came from PROCESS.  A message of an older round is ignored; a lost process is told that
  * it is expelled. */
 void wf_round_take(struct wf_round_server *server, int32_t process,
                    const struct wf_round_message *message, wf_round_send *send, void *user);
+
+/* The rank of PROCESS in the generation of MEMBERS, which follows one of BEFORE processes.
+ * Newcomers take the numbers of lost processes, both ascending, and further ones the numbers after
+ * the last.  If there are too few newcomers, the processes above close up. */
+int32_t wf_round_rank(uint64_t members, int32_t before, int32_t process);
 
 /* ---- processes that are silent ---- */
 
@@ -118,6 +128,7 @@ struct wf_round_member {
     uint64_t members, step;  /* of the generation */
     uint64_t decided, begin; /* members and step that the last DECIDE named */
     bool called;             /* the program waits for the next generation */
+    bool invited;            /* to this round */
 };
 
 /* A member of generation 1, or a newcomer (generation 0) that has called. */
@@ -125,6 +136,8 @@ void wf_round_enter(struct wf_round_member *member, uint64_t generation, uint64_
 /* The program asks for the next generation, having completed STEP.  Sends the answer if the server
  * has asked, and otherwise that the generation cannot go on. */
 void wf_round_call(struct wf_round_member *member, uint64_t step, wf_round_send *send, void *user);
+/* The same, but the generation can go on, if there are no newcomers. */
+void wf_round_grow(struct wf_round_member *member, uint64_t step, wf_round_send *send, void *user);
 /* MESSAGE came from the server. */
 void wf_round_hear(struct wf_round_member *member, const struct wf_round_message *message,
                    wf_round_send *send, void *user);

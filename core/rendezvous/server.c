@@ -35,6 +35,7 @@ static void close_sockets(struct wf_server *s)
 static weft_status allocate(struct wf_server *s)
 {
     s->capacity = (size_t)s->options.size + WF_PENDING_MAX + 2;
+    if (s->options.grows) s->capacity += WF_NEWCOMERS_MAX;
     s->connections = wf_calloc(s->capacity, sizeof(struct wf_connection *));
     s->polls = wf_calloc(s->capacity + WF_MAX_LISTENERS + 1, sizeof *s->polls);
     if (s->connections == NULL || s->polls == NULL)
@@ -46,6 +47,8 @@ static void free_memory(struct wf_server *s)
 {
     wf_members_release(s);
     wf_elastic_free(s);
+    pthread_mutex_destroy(&s->entered_lock);
+    wf_text_free(&s->entered);
     wf_free(s->connections);
     wf_free(s->polls);
     wf_free(s);
@@ -90,6 +93,7 @@ weft_status wf_server_create(const struct wf_server_options *options, struct wf_
     s->options = *options;
     s->clock = wf_clock_identity();
     s->commands[0] = s->commands[1] = -1;
+    pthread_mutex_init(&s->entered_lock, NULL);
     s->open_successor = wf_successor_open;
     status = allocate(s);
     if (status != WEFT_OK) goto free_server;
@@ -209,10 +213,17 @@ static void drop_broken(struct wf_server *s)
 
     settle_departures(s);
     for (size_t i = 0; i < s->count; i++) {
-        if (s->connections[i]->broken)
-            wf_connection_release(s->connections[i]);
+        struct wf_connection *c = s->connections[i];
+
+        if (c->broken && c->is_newcomer) wf_elastic_unseat(s, c);
+        if (c->moves && !c->broken) {
+            if (wf_lobby_pass(s, c)) continue;
+            c->broken = true;
+        }
+        if (c->broken)
+            wf_connection_release(c);
         else
-            s->connections[kept++] = s->connections[i];
+            s->connections[kept++] = c;
     }
     s->count = kept;
 }
@@ -224,12 +235,22 @@ static void send_leave(struct wf_server *s)
     for (size_t i = 0; i < s->count; i++) {
         struct wf_connection *c = s->connections[i];
 
-        if (c->rank >= 0) wf_connection_send(c, WF_FRAME_LEAVE, 0, NULL);
+        if (c->rank >= 0 || c->is_newcomer) wf_connection_send(c, WF_FRAME_LEAVE, 0, NULL);
         c->stage = WF_STAGE_PARTING;
         c->rank = -1;
         c->deadline_ns = wf_now_ns() + WF_SECOND_NS;
     }
     s->stopping = true;
+}
+
+static void adopt_newcomer(struct wf_server *s, struct wf_connection *c)
+{
+    if (s->count == s->capacity) {
+        wf_connection_release(c);
+        return;
+    }
+    s->connections[s->count++] = c;
+    wf_elastic_seat(s, c);
 }
 
 static void obey(struct wf_server *s, uint64_t now_ns)
@@ -241,6 +262,7 @@ static void obey(struct wf_server *s, uint64_t now_ns)
     if (command.kind == WF_COMMAND_GONE)
         wf_members_ended(s, command.rank, command.text != NULL ? command.text : "is gone");
     if (command.kind == WF_COMMAND_REAP) wf_successor_reap(s);
+    if (command.kind == WF_COMMAND_LOBBY) adopt_newcomer(s, command.newcomer);
     if (command.kind == WF_COMMAND_STOP) send_leave(s);
     wf_free(command.text);
 }

@@ -31,6 +31,10 @@ struct wf_connection {
     char *fault;                    /* the first error that it reported, or NULL */
     char *heard;                    /* the first error of another rank that it was sent, or NULL */
     char *why;                      /* this end closes it, or NULL: the other end has */
+    bool is_newcomer;               /* it waits in the lobby; RANK is -1 */
+    bool moves;                     /* to the server of a later generation */
+    int32_t place;                  /* a newcomer's number among this server's processes, or -1 */
+    struct wf_text choices;         /* a newcomer's settings */
     struct wf_join join;
     struct wf_inbox in;
     struct wf_text out;
@@ -45,14 +49,21 @@ struct wf_look {
     uint64_t id, deadline_ns;
 };
 
-enum wf_command_kind { WF_COMMAND_STOP, WF_COMMAND_ADOPT, WF_COMMAND_GONE, WF_COMMAND_REAP };
+enum wf_command_kind {
+    WF_COMMAND_STOP,
+    WF_COMMAND_ADOPT,
+    WF_COMMAND_GONE,
+    WF_COMMAND_REAP,
+    WF_COMMAND_LOBBY
+};
 
 /* Goes through a pipe in one piece. */
 struct wf_command {
     enum wf_command_kind kind;
     int fd;
     int32_t rank;
-    char *text; /* the receiver frees it */
+    char *text;                     /* the receiver frees it */
+    struct wf_connection *newcomer; /* the receiver's, from now on */
 };
 
 struct wf_elastic;
@@ -96,10 +107,14 @@ struct wf_server {
     _Atomic(struct wf_server *) successor; /* serves the next generation; NULL: there is none */
     atomic_bool has_moved;                 /* all members have met there */
     struct wf_server *origin;              /* a launcher's first server, which frees it; or NULL */
+    pthread_mutex_t entered_lock;
+    struct wf_text entered; /* numbers of newcomers that have been given a place; the first server's
+                               only */
 };
 
 /* Maximum number of connections in the handshake, and time limit of each of its stages. */
 #define WF_PENDING_MAX      128
+#define WF_NEWCOMERS_MAX    64 /* that wait */
 #define WF_STAGE_LIMIT_NS   (5 * WF_SECOND_NS)
 #define WF_PENDING_SPARE_NS (WF_SECOND_NS / 10)
 
@@ -174,9 +189,24 @@ void wf_elastic_beat(struct wf_server *server, int32_t rank, uint64_t question, 
  * have to be. */
 uint64_t wf_elastic_expire(struct wf_server *server, uint64_t now_ns);
 void wf_elastic_free(struct wf_server *server);
+/* Handle FRAME of the newcomer at C.  False: it cannot be read. */
+bool wf_elastic_take_newcomer(struct wf_server *server, struct wf_connection *c,
+                              const struct wf_frame *frame, uint64_t now_ns);
+/* The newcomer at C has shown its settings, or has come from another server: it waits for a place,
+ * or moves on. */
+void wf_elastic_seat(struct wf_server *server, struct wf_connection *c);
+/* The newcomer at C has ended.  C is closed afterwards. */
+void wf_elastic_unseat(struct wf_server *server, struct wf_connection *c);
 /* RANK of the generation in which the launcher started it has ended: tell the server of the newest
  * generation. */
 void wf_elastic_ended(struct wf_server *server, int32_t rank, const char *text);
+
+/* ---- lobby.c: newcomers' connections ---- */
+
+/* Pass C, which moves, to the server of a later generation.  False: there is none. */
+bool wf_lobby_pass(struct wf_server *server, struct wf_connection *c);
+/* The newcomer at C is given a place. */
+void wf_lobby_note(struct wf_server *server, const struct wf_connection *c);
 
 /* ---- successor.c: the server at which the next generation meets ---- */
 

@@ -8,11 +8,6 @@
 
 #include <unistd.h>
 
-static int32_t number_within(uint64_t members, int32_t rank)
-{
-    return __builtin_popcountll(members & ((UINT64_C(1) << rank) - 1));
-}
-
 struct wf_server *wf_server_successor(struct wf_server *s)
 {
     return atomic_load(&s->successor);
@@ -50,18 +45,25 @@ static bool find_address(const struct wf_server *s, uint64_t members, struct wf_
 
 static void list_numbers(struct wf_server *s, uint64_t members)
 {
-    for (int32_t rank = 0; rank < s->options.size; rank++)
-        s->elastic->now[rank] = wf_is_member(members, rank) ? number_within(members, rank) : -1;
+    struct wf_elastic *e = s->elastic;
+
+    for (int32_t i = 0; i < WF_ROUND_MOST; i++) {
+        e->now[i] = wf_is_member(members, i) ? wf_round_rank(members, s->options.size, i) : -1;
+        if (e->now[i] >= 0 && e->newcomers[i] != NULL) wf_lobby_note(s, e->newcomers[i]);
+    }
 }
 
 static weft_status start_successor(struct wf_server *s, const struct wf_round_message *go)
 {
     struct wf_elastic *e = s->elastic;
+    const struct wf_job_key *key = s->options.serving_rank < 0 ? &s->options.base : &s->options.key;
     struct wf_server_options options = {.size = __builtin_popcountll(go->members),
                                         .generation = go->round,
                                         .serving_rank = e->serving_rank,
+                                        .grows = s->options.grows,
                                         .join_timeout_ns = s->options.join_timeout_ns,
-                                        .key = wf_next_key(&s->options.key, go->round)};
+                                        .key = wf_next_key(key, go->round),
+                                        .base = s->options.base};
     struct wf_server *next = NULL, *old;
     struct wf_address address;
     weft_status status;
@@ -88,9 +90,12 @@ void wf_successor_open(struct wf_server *s, const struct wf_round_message *go)
 
     e->opened_round = go->round;
     e->number = 0;
-    e->serving_rank = wf_is_member(go->members, serving) ? number_within(go->members, serving) : -1;
+    e->serving_rank = wf_is_member(go->members, serving)
+                          ? wf_round_rank(go->members, s->options.size, serving)
+                          : -1;
     list_numbers(s, go->members);
-    if (__builtin_popcountll(go->members) > 1 && start_successor(s, go) != WEFT_OK)
+    if ((s->options.grows || __builtin_popcountll(go->members) > 1) &&
+        start_successor(s, go) != WEFT_OK)
         wf_log(WF_LOG_WARNING, "the rendezvous of generation %llu cannot be opened: %s",
                (unsigned long long)go->round, weft_last_error());
 }

@@ -4,7 +4,12 @@
  *
  * Each rank counts steps, and the ranks sum them.  An argument RANK:STEP ends that rank in that
  * step, without a word to the others.  These get WEFT_ERR_PEER, make the next generation of the
- * job, and repeat the step. */
+ * job, and repeat the step.
+ *
+ *     weft run -n 4 --min 2 --spares 1 --respawn ./elastic 0:3 3:6
+ *
+ * A process that waits takes the place of the first rank, and one that is started for it the place
+ * of the second: at once, if it waits by then, otherwise when the others let it in. */
 #include <weft/weft.h>
 
 #include <inttypes.h>
@@ -30,6 +35,14 @@ static void end_here(int rank, int step, int argc, char **argv)
     }
 }
 
+/* Let processes in that wait for a place. */
+static weft_status grow(weft_context *ctx, int *done)
+{
+    weft_next_options options = {.struct_size = sizeof options, .step = (uint64_t)*done};
+
+    return weft_context_grow(ctx, &options, NULL);
+}
+
 /* FIRST: this rank's number at the start.  DONE: the steps that it has completed. */
 static weft_status train(weft_context *ctx, int first, int *done, int argc, char **argv)
 {
@@ -43,6 +56,7 @@ static weft_status train(weft_context *ctx, int first, int *done, int argc, char
         TRY(weft_context_wait(ctx, NULL, WEFT_FOREVER));
         if (sum != step * weft_size(ctx)) return weft_fail(WEFT_ERR_INTERNAL, "sum is %d", sum);
         *done = step;
+        if (step % 2 == 0) TRY(grow(ctx, done));
     }
     return WEFT_OK;
 }
@@ -62,9 +76,16 @@ static weft_status go_on(weft_context *ctx, int *done)
 
 static weft_status run(weft_context *ctx, int argc, char **argv)
 {
+    weft_next_info now = {.struct_size = sizeof now};
     int first = weft_rank(ctx), done = 0;
-    weft_status status = train(ctx, first, &done, argc, argv);
+    weft_status status;
 
+    TRY(weft_context_origin_get(ctx, &now));
+    if (now.generation > 1) { /* this process has come later: the others are at this step */
+        done = (int)now.step;
+        argc = 0;
+    }
+    status = train(ctx, first, &done, argc, argv);
     while (status == WEFT_ERR_PEER || status == WEFT_ERR_ABORTED) {
         TRY(go_on(ctx, &done));
         status = train(ctx, first, &done, argc, argv);

@@ -20,6 +20,7 @@ NEEDED_HERE = {("weft_mesh_unflatten", "names"),  # the mesh has names
 VALID = {
     "weft_fail": "WEFT_ERR_INVALID",  # returns its argument
     "weft_fail_reword": "WEFT_ERR_INVALID",
+    "weft_context_grow": "WEFT_ERR_INVALID",  # the job is not elastic
     "weft_context_next": "WEFT_ERR_INVALID",  # the job is not elastic
     "weft_stream_wrap": "WEFT_ERR_UNSUPPORTED",  # gloo-cpu has no vendor objects
     "weft_work_wrap": "WEFT_ERR_UNSUPPORTED",
@@ -43,6 +44,7 @@ NOTHING = {"weft_spec_dtype": "WEFT_DTYPE_COUNT", "weft_op_choice_memory": "(int
 
 # Values of numbers, by function and name, or by name.
 NUMBERS = {
+    ("weft_rendezvous_has_entered", "number"): "4",
     ("weft_comm_create", "count"): "1", ("weft_agree", "bytes"): "4", ("weft_agree", "status"): "WEFT_OK",
     ("weft_save", "count"): "1", ("weft_save_begin", "count"): "1",
     ("weft_mesh_create", "axes"): "1", ("weft_mesh_parse_for", "ranks"): "2",

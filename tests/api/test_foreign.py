@@ -45,6 +45,7 @@ SAMPLES = {"ranks": 2, "microbatches": 4, "bytes": 64, "size": 1, "length": 1, "
 # What these samples cannot do.
 ERRORS = {
     "weft_checkpoint_open": "WEFT_ERR_NOT_FOUND",  # no such file
+    "weft_context_grow": "WEFT_ERR_INVALID",  # the job is not elastic
     "weft_context_next": "WEFT_ERR_INVALID",  # the job is not elastic
     "weft_cost_table_parse": "WEFT_ERR_PARSE", "weft_layout_file_open": "WEFT_ERR_PARSE",  # an empty text
     "weft_graph_layout_print": "WEFT_ERR_INVALID", "weft_graph_unmatched_print": "WEFT_ERR_INVALID",  # no styles

@@ -114,6 +114,8 @@ static void list_choices(const weft_context *context, const weft_init_options *o
         snprintf(text, sizeof text, "at least %d ranks, silent for %" PRIu64 " ns",
                  context->terms.ranks_min, context->terms.silent_ns);
         wf_choices_add(choices, "elastic", text);
+        snprintf(text, sizeof text, "%d", context->terms.ranks_max);
+        wf_choices_add(choices, "ranks_max", text);
     }
     add_digest(choices, "cost table", options->digest, options->digest_bytes);
     wf_choices_add(choices, "WEFT_CHECK", context->config->check ? "1" : "0");
@@ -121,7 +123,7 @@ static void list_choices(const weft_context *context, const weft_init_options *o
     wf_choices_add(choices, "time limit", text);
 }
 
-/* (host, choices, process) of every rank. */
+/* (host, choices, process, number before) of every rank. */
 static weft_status read_cards(weft_context *context, const struct wf_gathered *got)
 {
     weft_blob *choices = wf_calloc((size_t)got->count, sizeof *choices);
@@ -142,6 +144,7 @@ static weft_status read_cards(weft_context *context, const struct wf_gathered *g
         process.pid = wf_take_u64(&reader);
         process.space = wf_take_u64(&reader);
         process.began = wf_take_u64(&reader);
+        wf_next_note(context, rank, (int32_t)wf_take_u32(&reader));
         if (context->peers != NULL)
             wf_fence_note(context, rank, &process,
                           context->host_ids[rank] == wf_identity(context->config->host_id).host);
@@ -180,31 +183,28 @@ static weft_status list_all_ranks(const weft_context *context, int32_t **out)
 }
 
 /* Exchange choices with the other ranks and compare them. */
-static weft_status compare(weft_context *context, const weft_init_options *options,
-                           const struct deferred_error *deferred, const int32_t *ranks,
-                           uint64_t *serial)
+static weft_status compare(weft_context *context, const struct deferred_error *deferred,
+                           const int32_t *ranks, uint64_t *serial)
 {
     struct wf_agreement agreement = {.ranks = ranks,
                                      .count = context->size,
                                      .label = "weft_init",
                                      .timeout_ns = context->timeout_ns};
     struct wf_process own = wf_fence_process();
-    struct wf_choices choices = {0};
     struct wf_text card = {0};
     struct wf_gathered got;
     weft_status status;
 
-    list_choices(context, options, &choices);
     wf_put_u64(&card, wf_identity(context->config->host_id).host);
-    wf_put_blob(&card, choices.rows.data, choices.rows.length);
+    wf_put_blob(&card, context->choices.data, context->choices.length);
     wf_put_u64(&card, own.pid);
     wf_put_u64(&card, own.space);
     wf_put_u64(&card, own.began);
+    wf_put_u32(&card, (uint32_t)wf_next_number(context));
     status = restore(deferred);
-    if (status == WEFT_OK && (card.failed || choices.rows.failed))
+    if (status == WEFT_OK && (card.failed || context->choices.failed))
         status = wf_fail_memory(card.length);
     status = wf_agree(context, &agreement, status, (weft_blob){card.data, card.length}, &got);
-    wf_text_free(&choices.rows);
     wf_text_free(&card);
     if (status != WEFT_OK) return status;
     status = read_cards(context, &got);
@@ -249,7 +249,7 @@ static weft_status make_real_world(weft_context *context, const weft_init_option
     weft_status status;
 
     WF_TRY(list_all_ranks(context, &ranks));
-    status = compare(context, options, deferred, ranks, &request.number);
+    status = compare(context, deferred, ranks, &request.number);
     if (status == WEFT_OK) {
         find_local_rank(context);
         request.status = context->device == NULL ? open_device(context, options) : WEFT_OK;
@@ -281,6 +281,7 @@ weft_status wf_context_meet(weft_context *context)
     struct deferred_error none = {0};
 
     WF_TRY(make_real_world(context, &options, &none));
+    if (wf_next_has_newcomers(context)) WF_TRY(wf_costs_share(context, wf_next_giver(context)));
     return wf_modules_start(context);
 }
 
@@ -328,6 +329,34 @@ static weft_status begin(const weft_plugin *plugin, const weft_init_options *opt
     return WEFT_OK;
 }
 
+static weft_status join_as_rank(weft_context *context, const weft_init_options *options,
+                                struct deferred_error *deferred)
+{
+    log_choice(context);
+    defer(deferred, wf_tracing_begin(context));
+    return make_world(context, options, deferred);
+}
+
+/* A newcomer that has an error must not get a place: the others would get it, too. */
+static weft_status join_as_newcomer(weft_context *context, const weft_init_options *options,
+                                    const struct deferred_error *deferred)
+{
+    WF_TRY(restore(deferred));
+    WF_TRY(open_device(context, options));
+    WF_TRY(wf_next_check(context));
+    WF_TRY(wf_next_probe(context));
+    return wf_next_join(context);
+}
+
+/* Later generations show the same. */
+static void show_choices(weft_context *context, const weft_init_options *options)
+{
+    struct wf_choices choices = {0};
+
+    list_choices(context, options, &choices);
+    context->choices = choices.rows;
+}
+
 weft_status wf_context_create(const weft_init_options *options, const weft_plugin *plugin,
                               weft_context **out)
 {
@@ -350,13 +379,15 @@ weft_status wf_context_create(const weft_init_options *options, const weft_plugi
     if (plugin == NULL) defer(&deferred, choose_backend(context, &given));
     defer(&deferred, wf_modules_create(context));
     defer(&deferred, wf_costs_choose(context));
+    show_choices(context, &given);
     status = wf_place_find(context, &given,
                            given.join_timeout_ns != 0 ? given.join_timeout_ns
                                                       : context->config->join_timeout_ns,
                            &events);
-    if (status == WEFT_OK) log_choice(context);
-    if (status == WEFT_OK) defer(&deferred, wf_tracing_begin(context));
-    if (status == WEFT_OK) status = make_world(context, &given, &deferred);
+    if (status == WEFT_OK && context->newcomer != NULL)
+        status = join_as_newcomer(context, &given, &deferred);
+    else if (status == WEFT_OK)
+        status = join_as_rank(context, &given, &deferred);
     if (status != WEFT_OK) {
         weft_context_release(&context);
         return status;
@@ -434,6 +465,7 @@ void weft_context_release(weft_context **held)
     wf_remnants_free(context);
     wf_ledger_end(&context->ledger);
     wf_free(context->host_ids);
+    wf_text_free(&context->choices);
     context->world = NULL;
     context->made = wf_ended(WF_KIND_CONTEXT);
     wf_context_bury(context);

@@ -119,6 +119,14 @@ static weft_status ask_plugin(void *self, const weft_support_query *query, uint6
     return context->plugin->comm->cost(context->device, query, bytes, out);
 }
 
+static weft_status print_table(const weft_cost_table *table, char **text, size_t *length)
+{
+    WF_TRY(weft_cost_table_print(table, NULL, 0, length));
+    *text = wf_alloc(*length + 1);
+    if (*text == NULL) return wf_fail_memory(*length + 1);
+    return weft_cost_table_print(table, *text, *length + 1, NULL);
+}
+
 /* The table as this rank's plugin has it, as text. */
 static weft_status write_table(weft_context *context, char **text, size_t *length)
 {
@@ -127,18 +135,37 @@ static weft_status write_table(weft_context *context, char **text, size_t *lengt
 
     WF_TRY(wf_cost_copy(context->costs, context->plugin->name, &table));
     wf_cost_derive(table, context->size, ask_plugin, context);
-    status = weft_cost_table_print(table, NULL, 0, length);
-    *text = status == WEFT_OK ? wf_alloc(*length + 1) : NULL;
-    if (status == WEFT_OK && *text == NULL) status = wf_fail_memory(*length + 1);
-    if (status == WEFT_OK) status = weft_cost_table_print(table, *text, *length + 1, NULL);
+    status = print_table(table, text, length);
     weft_cost_table_release(&table);
+    return status;
+}
+
+/* All ranks take the TEXT of rank GIVER; STATUS is this rank's.  Frees TEXT. */
+static weft_status take_table(weft_context *context, int32_t giver, weft_status status, char *text,
+                              size_t length)
+{
+    struct wf_gathered got;
+
+    status = wf_comm_agree(context->world, "costs", status,
+                           (weft_blob){text != NULL ? text : "", length}, &got);
+    wf_free(text);
+    if (status != WEFT_OK) return status;
+    text = wf_calloc(1, (size_t)got.blobs[giver].bytes + 1);
+    if (text != NULL) {
+        weft_cost_table_release(&context->costs);
+        memcpy(text, got.blobs[giver].data, (size_t)got.blobs[giver].bytes);
+        status = weft_cost_table_parse(text, &context->costs);
+    } else {
+        status = wf_fail_memory((size_t)got.blobs[giver].bytes + 1);
+    }
+    wf_free(text);
+    wf_gathered_free(&got);
     return status;
 }
 
 weft_status wf_costs_ask(weft_context *context)
 {
     weft_status status = WEFT_OK;
-    struct wf_gathered got;
     char *text = NULL;
     size_t length = 0;
 
@@ -146,21 +173,18 @@ weft_status wf_costs_ask(weft_context *context)
     WF_TRY(suit_device(context));
     if (!WF_HAS(context->plugin->comm, cost)) return WEFT_OK;
     if (context->rank == 0) status = write_table(context, &text, &length);
-    status = wf_comm_agree(context->world, "costs", status,
-                           (weft_blob){text != NULL ? text : "", length}, &got);
-    wf_free(text);
-    if (status != WEFT_OK) return status;
-    text = wf_calloc(1, (size_t)got.blobs[0].bytes + 1);
-    if (text != NULL) {
-        weft_cost_table_release(&context->costs);
-        memcpy(text, got.blobs[0].data, (size_t)got.blobs[0].bytes);
-        status = weft_cost_table_parse(text, &context->costs);
-    } else {
-        status = wf_fail_memory((size_t)got.blobs[0].bytes + 1);
-    }
-    wf_free(text);
-    wf_gathered_free(&got);
-    return status;
+    return take_table(context, 0, status, text, length);
+}
+
+weft_status wf_costs_share(weft_context *context, int32_t giver)
+{
+    weft_status status = WEFT_OK;
+    char *text = NULL;
+    size_t length = 0;
+
+    if (context->config->costs != NULL) return WEFT_OK;
+    if (context->rank == giver) status = print_table(context->costs, &text, &length);
+    return take_table(context, giver, status, text, length);
 }
 
 const weft_cost_table *weft_context_costs(const weft_context *context)

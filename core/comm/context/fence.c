@@ -37,12 +37,12 @@ struct wf_process wf_fence_process(void)
 
 weft_status wf_fence_begin(weft_context *context)
 {
-    size_t bytes = (size_t)context->size * sizeof *context->peers;
+    size_t bytes = WEFT_ELASTIC_MAX * sizeof *context->peers; /* there may be more later */
 
     if (context->terms.ranks_min == 0 || context->peers != NULL) return WEFT_OK;
     context->peers = wf_alloc(bytes);
     if (context->peers == NULL) return wf_fail_memory(bytes);
-    for (int32_t rank = 0; rank < context->size; rank++)
+    for (int32_t rank = 0; rank < WEFT_ELASTIC_MAX; rank++)
         context->peers[rank] = (struct wf_peer){.pidfd = -1};
     return WEFT_OK;
 }
@@ -121,7 +121,7 @@ weft_status wf_fence_wait(weft_context *context, int32_t rank, const char *why)
 
 void wf_fence_end(weft_context *context)
 {
-    for (int32_t rank = 0; context->peers != NULL && rank < context->size; rank++)
+    for (int32_t rank = 0; context->peers != NULL && rank < WEFT_ELASTIC_MAX; rank++)
         if (context->peers[rank].pidfd >= 0) wf_fd_close(context->peers[rank].pidfd);
     wf_free(context->peers);
     context->peers = NULL;

@@ -116,6 +116,7 @@ void wf_tracing_mark_ranges(weft_context *context)
     const weft_device_table *table = context->plugin->device;
     uint32_t wanted;
 
+    if (context->trace == NULL) return; /* a newcomer: it is called again */
     if (!WF_HAS(table, ranges_wanted) || !WF_HAS(table, range_begin) || !WF_HAS(table, range_end))
         return;
     wf_environment_lock();

@@ -62,6 +62,22 @@ static void advise_joining(const struct way *way, const struct wf_address *addre
                  setting != NULL ? setting : "");
 }
 
+/* This process has no rank yet.  The wait for one begins when its device is open. */
+static weft_status wait_in_lobby(const struct way *way, struct wf_client_options *options)
+{
+    weft_context *context = way->context;
+
+    if (context->terms.ranks_min == 0 || options->address == NULL || !is_served(way) ||
+        context->config->spare < context->size || context->config->spare > INT32_MAX)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "weft_init: WEFT_SPARE is %lld: a process can wait for a place in an "
+                       "elastic job (WEFT_ELASTIC is %d) of %d ranks whose launcher serves the "
+                       "rendezvous, with a number that is not below the number of ranks",
+                       (long long)context->config->spare, context->terms.ranks_min, context->size);
+    options->rank = (int32_t)context->config->spare;
+    return wf_newcomer_create(options, &context->newcomer);
+}
+
 /* SERVING_RANK is the rank whose process runs the rendezvous, or -1. */
 static weft_status enter(const struct way *way, const struct wf_address *address,
                          struct wf_server *server, int32_t serving_rank, struct wf_job_key key)
@@ -71,6 +87,8 @@ static weft_status enter(const struct way *way, const struct wf_address *address
     struct wf_client_options options = {.rank = context->rank,
                                         .size = context->size,
                                         .key = key,
+                                        .base = key,
+                                        .choices = {context->choices.data, context->choices.length},
                                         .join_timeout_ns = way->join_timeout_ns,
                                         .address = address,
                                         .server = server,
@@ -84,7 +102,14 @@ static weft_status enter(const struct way *way, const struct wf_address *address
                        "weft_init: the job is elastic (ranks_min is %d) and has %d ranks; it can "
                        "have at most %d",
                        context->terms.ranks_min, context->size, WEFT_ELASTIC_MAX);
+    if (context->terms.ranks_max == 0) options.terms.ranks_max = context->size;
+    context->terms.ranks_max = options.terms.ranks_max;
+    if (context->terms.ranks_min > 0 && context->terms.ranks_max < context->size)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "weft_init: ranks_max (WEFT_ELASTIC_MAX) is %d, but the job has %d ranks",
+                       context->terms.ranks_max, context->size);
     if (address != NULL) advise_joining(way, address, help, sizeof help);
+    if (context->config->spare > 0) return wait_in_lobby(way, &options);
     WF_TRY(wf_client_create(&options, &context->client));
     context->job = wf_client_job(context->client);
     return WEFT_OK;
@@ -373,5 +398,5 @@ weft_status wf_place_find(weft_context *context, const weft_init_options *option
     context->size = launch.size;
     context->local_rank = launch.local_rank;
     way.launch = &launch;
-    return launch.size == 1 ? WEFT_OK : find_by_address(&way);
+    return launch.size == 1 && context->config->spare <= 0 ? WEFT_OK : find_by_address(&way);
 }

@@ -84,6 +84,9 @@ typedef struct weft_init_options {
      * hosts where other ranks run.  At least 100 ms.  0: WEFT_SILENT.  WEFT_FOREVER: no rank is
      * expelled or killed. */
     int64_t silent_ns;
+    /* Most ranks of a generation of an elastic job that takes newcomers in (weft_context_grow).  0:
+     * WEFT_ELASTIC_MAX, otherwise the number of ranks at the start. */
+    int32_t ranks_max;
 } weft_init_options;
 
 #define WEFT_SIMULATED_MAX 4096
@@ -167,7 +170,7 @@ typedef struct weft_next_info {
     uint64_t step;            /* the largest that a rank of the generation has completed */
     int32_t rank, size;       /* this rank's, from now on */
     size_t old_count;         /* SIZE, as weft_mesh_follow takes it */
-    const int32_t *old_ranks; /* [old_count entries] by rank: its number before */
+    const int32_t *old_ranks; /* [old_count entries] by rank: its number before; -1: it is new */
     size_t lost_count;
     const int32_t *lost;        /* [lost_count entries] the ranks that are left out, by their number
                                  * before, ascending */
@@ -205,6 +208,25 @@ WEFT_API uint64_t weft_context_generation(const weft_context *context);
 WEFT_API WEFT_NODISCARD weft_status weft_context_next(weft_context *context,
                                                       const weft_next_options *options,
                                                       weft_next_info *out);
+
+/* Take newcomers into an elastic job: processes that its launcher has started later, with
+ * WEFT_SPARE.  Collective over all ranks, at a point that the program chooses, where no work of a
+ * communicator is unfinished.  If processes wait for a place and fewer than ranks_max ranks are
+ * left, the next generation begins with them, as by weft_context_next.  They take the numbers of
+ * lost ranks.  Otherwise *OUT describes the generation of before, which goes on untouched; also if
+ * the newcomers fail before all ranks and they have agreed.  In a newcomer, weft_init returns with
+ * the context of that generation.  A loss of ranks takes newcomers in, too, without this call.
+ * OPTIONS may be NULL.  OUT may be NULL.  Errors are those of weft_context_next; after
+ * WEFT_ERR_TIMEOUT the generation goes on. */
+WEFT_API WEFT_NODISCARD weft_status weft_context_grow(weft_context *context,
+                                                      const weft_next_options *options,
+                                                      weft_next_info *out);
+
+/* How the context's generation has come about, as the last weft_context_next or weft_context_grow
+ * told it; in a newcomer, as these told the other ranks, without lost ranks.  In the first
+ * generation, and without an elastic job, there are no old ranks.  Arrays as in weft_next_info. */
+WEFT_API WEFT_NODISCARD weft_status weft_context_origin_get(const weft_context *context,
+                                                            weft_next_info *out);
 
 /* ---- ranks as threads of one process ------------------------------------------- */
 

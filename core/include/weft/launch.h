@@ -17,11 +17,17 @@
  * Each process gets WEFT_LAUNCHER=weft, WEFT_RANK, WEFT_SIZE, WEFT_LOCAL_RANK, WEFT_SERVED=1,
  * WEFT_RENDEZVOUS (weft_rendezvous_address) and WEFT_TOKEN (weft_rendezvous_token).  The launcher
  * must remove TORCHELASTIC_RUN_ID from their environment: a process that has it and WEFT_SERVED=1
- * takes the variables of torchrun, because a torchrun then runs inside a rank. */
+ * takes the variables of torchrun, because a torchrun then runs inside a rank.
+ *
+ * With `grows`, the launcher may start further processes at any time, for an elastic job that has
+ * lost ranks or is to lose some (docs/elastic.md).  Such a process also gets WEFT_SPARE: a number
+ * of its own, at least the number of ranks.  Its weft_init waits until the job has a place. */
 #ifndef WEFT_LAUNCH_H
 #define WEFT_LAUNCH_H
 
 #include "status.h"
+
+#include <stdbool.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -49,6 +55,8 @@ typedef struct weft_rendezvous_options {
     const char *listen;      /* "host" or "host:port"; NULL: the loopback address.  Without a port,
                               * a free one is chosen */
     int64_t join_timeout_ns; /* time limit for all ranks to join; 0: WEFT_JOIN_TIMEOUT */
+    bool grows;              /* processes may come later, to take the places of lost ranks of an
+                              * elastic job */
 } weft_rendezvous_options;
 
 /* Open a rendezvous for a new job with a random token.  It starts no thread, so that the caller can
@@ -71,6 +79,10 @@ WEFT_API WEFT_NODISCARD weft_status weft_rendezvous_serve(weft_rendezvous *rende
  * 3".  No effect if the rank has left the job by weft_context_release.  [any thread] */
 WEFT_API void weft_rendezvous_report_gone(weft_rendezvous *rendezvous, int32_t rank,
                                           const char *text);
+
+/* Whether the process with WEFT_SPARE=NUMBER has been given a place in the job.  If not, its end is
+ * no loss of a rank.  False for NULL.  [any thread] */
+WEFT_API bool weft_rendezvous_has_entered(const weft_rendezvous *rendezvous, int32_t number);
 
 /* Stop serving, free the rendezvous and set *RENDEZVOUS to NULL.  Close it after all ranks have
  * left the job: the communicators of ranks that have not left fail, because the rendezvous reports

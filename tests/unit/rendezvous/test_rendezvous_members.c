@@ -244,6 +244,8 @@ static void send_terms(struct rv_rank *self)
     wf_put_u32(&payload, 1);
     wf_put_u64(&payload, 0);
     wf_put_u64(&payload, UINT64_MAX);
+    wf_put_u32(&payload, 3);
+    wf_put_blob(&payload, "", 0);
     send_frame(self, WF_FRAME_ELASTIC, &payload);
     wf_text_free(&payload);
 }

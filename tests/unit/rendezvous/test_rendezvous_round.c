@@ -21,7 +21,7 @@ struct model {
     uint64_t stopped;              /* processes that do nothing any more */
     uint64_t entered[GENERATIONS]; /* members of a generation that a process has begun; 0: none */
     uint64_t begun_at[GENERATIONS];
-    int32_t processes, newcomers, losses, wants;
+    int32_t processes, newcomers, losses, wants, grows;
 };
 
 static void put(struct queue *queue, const struct wf_round_message *message)
@@ -145,7 +145,11 @@ static bool is_possible(const struct model *m, enum action action, int32_t p)
     case CALL:
         return acts && member->phase == WF_MEMBER_ASKED && !member->called;
     case WANT:
-        return acts && m->wants > 0 && member->phase == WF_MEMBER_RUNNING && !member->called;
+        return acts && m->wants > 0 && !member->called &&
+               (member->phase == WF_MEMBER_RUNNING ||
+                (member->phase == WF_MEMBER_ASKED && member->invited));
+    case GROW:
+        return acts && m->grows > 0 && member->phase == WF_MEMBER_RUNNING && !member->called;
     case STOP:
     case EXPEL: /* it is taken for dead, and lives */
         return joined && m->losses > 0 && is_living(m, p);
@@ -153,8 +157,6 @@ static bool is_possible(const struct model *m, enum action action, int32_t p)
         return (m->stopped & ~m->server.lost) >> p & 1;
     case JOIN:
         return m->newcomers > 0 && p == m->processes - m->newcomers;
-    case GROW:
-        return p == 0 && m->server.phase == WF_ROUND_RUNNING && m->server.lobby != 0;
     default:
         return p == 0 && m->server.phase == WF_ROUND_WAITING && m->newcomers == 0;
     }
@@ -188,8 +190,12 @@ static void act(struct model *m, enum action action, int32_t p)
         wf_round_call(&m->members[p], m->members[p].step + 1, send_to_server, &sender);
         break;
     case CALL: /* some have completed one step more than others */
-        wf_round_call(&m->members[p], m->members[p].step + (uint64_t)(p & 1), send_to_server,
-                      &sender);
+        (m->members[p].invited ? wf_round_grow : wf_round_call)(
+            &m->members[p], m->members[p].step + (uint64_t)(p & 1), send_to_server, &sender);
+        break;
+    case GROW:
+        m->grows--;
+        wf_round_grow(&m->members[p], m->members[p].step, send_to_server, &sender);
         break;
     case STOP:
         m->losses--;
@@ -207,9 +213,6 @@ static void act(struct model *m, enum action action, int32_t p)
         m->newcomers--;
         wf_round_join(&m->server, p, send_to_member, m);
         break;
-    case GROW:
-        wf_round_ask(&m->server, false, send_to_member, m);
-        break;
     default:
         wf_round_give_up(&m->server, send_to_member, m);
     }
@@ -221,7 +224,7 @@ static void open_model(struct model *m, int32_t ranks, int32_t ranks_min, int32_
     memset(m, 0, sizeof *m);
     m->processes = ranks + newcomers;
     m->newcomers = newcomers;
-    wf_round_open(&m->server, 1, ranks, ranks_min);
+    wf_round_open(&m->server, 1, ranks, ranks_min, ranks + newcomers / 2);
     for (int32_t i = 0; i < m->processes; i++)
         wf_round_enter(&m->members[i], i < ranks ? 1 : 0, i < ranks ? m->server.members : 0);
 }
@@ -250,7 +253,7 @@ static uint64_t hash_model(const struct model *m)
     uint64_t h = hash_of(&m->server, sizeof m->server);
 
     h = wf_hash_mix(h, m->stopped);
-    h = wf_hash_mix(h, (uint64_t)(m->newcomers * 64 + m->losses * 8 + m->wants));
+    h = wf_hash_mix(h, (uint64_t)(m->newcomers * 64 + m->losses * 8 + m->wants * 4 + m->grows));
     for (int32_t i = 0; i < m->processes; i++) {
         h = wf_hash_mix(h, hash_of(&m->members[i], sizeof m->members[i]));
         for (int32_t k = 0; k < m->to_member[i].count; k++)
@@ -302,7 +305,7 @@ static void visit(const struct model *m, struct seen *seen)
 }
 
 static void visit_all(int32_t ranks, int32_t ranks_min, int32_t newcomers, int32_t losses,
-                      int32_t wants)
+                      int32_t wants, int32_t grows)
 {
     struct seen seen = {.room = (size_t)1 << 23};
     struct model m;
@@ -312,26 +315,29 @@ static void visit_all(int32_t ranks, int32_t ranks_min, int32_t newcomers, int32
     open_model(&m, ranks, ranks_min, newcomers);
     m.losses = losses;
     m.wants = wants;
+    m.grows = grows;
     visit(&m, &seen);
-    fprintf(stderr, "%d ranks, %d newcomers, %d losses, %d wants: %zu states\n", ranks, newcomers,
-            losses, wants, seen.count);
+    fprintf(stderr, "%d ranks, %d newcomers, %d losses, %d wants, %d grows: %zu states\n", ranks,
+            newcomers, losses, wants, grows, seen.count);
     free(seen.hashes);
 }
 
 TEST(all_interleavings_of_two_ranks)
 {
-    visit_all(2, 1, 0, 2, 1);
-    visit_all(2, 2, 1, 2, 0);
+    visit_all(2, 1, 0, 2, 1, 0);
+    visit_all(2, 2, 1, 2, 0, 0);
+    visit_all(2, 1, 1, 1, 1, 1);
 }
 
 TEST(all_interleavings_of_three_ranks)
 {
-    visit_all(3, 1, 0, 2, 0);
+    visit_all(3, 1, 0, 2, 0, 0);
+    visit_all(2, 1, 2, 1, 0, 1);
 }
 
 TEST(all_interleavings_of_four_ranks)
 {
-    visit_all(4, 2, 0, 2, 0);
+    visit_all(4, 2, 0, 2, 0, 0);
 }
 
 /* ---- random interleavings ---- */
@@ -344,6 +350,7 @@ static void run_random(struct random *r)
     open_model(&m, ranks, random_in(r, 1, ranks), random_in(r, 0, 3));
     m.losses = random_in(r, 0, 4);
     m.wants = random_in(r, 0, 2);
+    m.grows = random_in(r, 0, 2);
     for (;;) {
         int32_t count = 0, chosen = 0, must = 0;
         for (int32_t i = 0; i < m.processes * ACTIONS; i++) {
@@ -365,6 +372,133 @@ TEST(random_interleavings)
 
     for (int i = 0; i < cases; i++)
         run_random(&r);
+}
+
+/* ---- newcomers ---- */
+
+/* Carry out what must happen, in any order, until nothing is under way. */
+static void settle(struct model *m)
+{
+    bool found = true;
+
+    while (found) {
+        found = false;
+        for (int32_t i = 0; i < m->processes * ACTIONS; i++) {
+            enum action action = (enum action)(i % ACTIONS);
+            if (!must_happen(action) || !is_possible(m, action, i / ACTIONS)) continue;
+            act(m, action, i / ACTIONS);
+            found = true;
+        }
+    }
+    check_rest(m);
+}
+
+TEST(growth_without_newcomers_changes_nothing)
+{
+    static struct model m;
+
+    open_model(&m, 3, 1, 0);
+    m.grows = 1;
+    act(&m, GROW, 1);
+    settle(&m);
+    ck_assert_uint_eq(m.server.generation, 1);
+    ck_assert_uint_eq(m.members[0].round, 2);
+}
+
+TEST(a_generation_takes_as_many_newcomers_as_there_are_places)
+{
+    static struct model m;
+
+    open_model(&m, 2, 1, 2); /* three ranks at most */
+    m.grows = 1;
+    act(&m, JOIN, 2);
+    act(&m, JOIN, 3);
+    act(&m, GROW, 0);
+    settle(&m);
+    ck_assert_uint_eq(m.server.generation, 2);
+    ck_assert_uint_eq(m.server.members, 0x7);
+    ck_assert_uint_eq(m.server.lobby, 0x8);
+}
+
+/* The newcomer is lost when it was told of its place. */
+TEST(a_newcomer_that_is_lost_before_it_confirms_changes_nothing)
+{
+    static struct model m;
+
+    open_model(&m, 2, 1, 2);
+    m.grows = m.losses = 1;
+    act(&m, JOIN, 2);
+    act(&m, GROW, 0);
+    while (m.server.phase != WF_ROUND_DECIDED)
+        for (int32_t i = 0; i < 2 * ACTIONS && m.server.phase != WF_ROUND_DECIDED; i++)
+            if (must_happen((enum action)(i % ACTIONS)) &&
+                is_possible(&m, (enum action)(i % ACTIONS), i / ACTIONS))
+                act(&m, (enum action)(i % ACTIONS), i / ACTIONS);
+    act(&m, STOP, 2);
+    m.newcomers = 0;
+    m.processes = 3;
+    settle(&m);
+    ck_assert_uint_eq(m.server.generation, 1);
+    for (int32_t i = 0; i < 2; i++) {
+        ck_assert_uint_eq(m.members[i].generation, 1);
+        ck_assert_uint_eq(m.members[i].phase, WF_MEMBER_RUNNING);
+    }
+}
+
+/* It knows the token, but has no place. */
+TEST(a_newcomer_cannot_ask_for_a_generation)
+{
+    static struct model m;
+    struct wf_round_message want = {.kind = WF_ROUND_WANT, .round = 1};
+    struct wf_round_message grow = {.kind = WF_ROUND_GROW, .round = 1};
+
+    open_model(&m, 2, 1, 1);
+    act(&m, JOIN, 2);
+    wf_round_take(&m.server, 2, &want, send_to_member, &m);
+    wf_round_take(&m.server, 2, &grow, send_to_member, &m);
+    settle(&m);
+    ck_assert_uint_eq(m.server.round, 1);
+}
+
+/* Another member cannot go on while some were only invited: these are asked. */
+TEST(a_member_that_cannot_go_on_ends_an_invitation)
+{
+    static struct model m;
+
+    open_model(&m, 2, 1, 0);
+    m.grows = m.wants = 1;
+    act(&m, GROW, 0);
+    act(&m, TAKE, 0);
+    act(&m, HEAR, 1);
+    ck_assert(m.members[1].invited);
+    act(&m, WANT, 1);
+    settle(&m);
+    ck_assert_uint_gt(m.server.generation, 1);
+}
+
+TEST(newcomers_take_the_numbers_of_lost_processes)
+{
+    static const struct {
+        uint64_t members;
+        int32_t before, process, rank;
+    } cases[] = {
+        {0xf, 4, 3, 3}, /* nobody is lost */
+        {0xb, 4, 3, 2}, /* 2 is lost: 3 closes up */
+        {0x1b, 4, 3, 3},
+        {0x1b, 4, 4, 2}, /* 4 takes its number */
+        {0x19, 4, 4, 1},
+        {0x19, 4, 3, 2}, /* 1 and 2 are lost, and one comes */
+        {0x3f, 4, 4, 4},
+        {0x3f, 4, 5, 5}, /* none is lost, and two come */
+        {0x8000000000000001, 1, 63, 1},
+        {UINT64_MAX, 64, 63, 63},
+        {0x3e, 4, 4, 0},
+        {0x3e, 4, 5, 4}, /* 0 is lost, and two come */
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        ck_assert_int_eq(wf_round_rank(cases[i].members, cases[i].before, cases[i].process),
+                         cases[i].rank);
 }
 
 /* ---- silence ---- */
