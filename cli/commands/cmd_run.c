@@ -67,7 +67,7 @@ static bool read_shown(const struct cli_command *command, const struct cli_args 
 static bool read_job(const struct cli_command *command, int argc, char **argv,
                      const struct cli_args *args, struct run_job *job)
 {
-    int64_t ranks, ranks_min;
+    int64_t ranks, ranks_min, spares;
 
     *job = (struct run_job){
         .command = command, .program = argv + args->rest_at, .first = -1, .master_fd = -1};
@@ -85,6 +85,12 @@ static bool read_job(const struct cli_command *command, int argc, char **argv,
         fprintf(stderr, "weft run: --min is for ranks that are processes, not for --threads\n");
         return false;
     }
+    if (!cli_int(command, args, "spares", 1, WEFT_ELASTIC_MAX, 0, &spares)) return false;
+    if ((spares > 0 || cli_has(command, args, "respawn")) && (ranks_min == 0 || ranks < 2)) {
+        fprintf(stderr, "weft run: --spares and --respawn are for elastic jobs of at least two "
+                        "ranks; give --min, too\n");
+        return false;
+    }
     if (cli_has(command, args, "json") && !cli_has(command, args, "counts")) {
         fprintf(stderr, "weft run: --json is the form of --counts; give both\n");
         return false;
@@ -93,7 +99,9 @@ static bool read_job(const struct cli_command *command, int argc, char **argv,
     job->threads = cli_has(command, args, "threads");
     job->ranks = (int32_t)ranks;
     job->ranks_min = (int32_t)ranks_min;
-    job->count = job->threads ? 1 : job->ranks;
+    job->spares = (int32_t)spares;
+    job->respawns = cli_has(command, args, "respawn");
+    job->count = job->threads ? 1 : job->ranks + job->spares;
     job->keep_going = cli_has(command, args, "keep-going");
     job->counts_json = cli_has(command, args, "json");
     job->prefix = !cli_has(command, args, "no-prefix");
@@ -119,8 +127,10 @@ static void raise_file_limit(const struct run_job *job)
 
 static weft_status open_rendezvous(struct run_job *job, const char *listen)
 {
-    weft_rendezvous_options options = {
-        .struct_size = sizeof options, .size = job->ranks, .listen = listen};
+    weft_rendezvous_options options = {.struct_size = sizeof options,
+                                       .size = job->ranks,
+                                       .listen = listen,
+                                       .grows = job->spares > 0 || job->respawns};
     weft_status status = weft_rendezvous_open(&options, &job->rendezvous);
 
     return status == WEFT_OK || listen == NULL ? status : wf_fail_context(status, "--listen");
@@ -140,7 +150,7 @@ static bool watch_signals(struct run_job *job)
 
 /* ---- after the ranks ---- */
 
-static void print_how(const struct run_process *process, struct wf_text *out)
+void run_print_end(const struct run_process *process, struct wf_text *out)
 {
     int status = process->wait_status;
 
@@ -157,7 +167,8 @@ static void print_others(const struct run_job *job, struct wf_text *out)
     int32_t *others = wf_alloc((size_t)job->count * sizeof *others), count = 0;
 
     for (int32_t i = 0; others != NULL && i < job->count; i++)
-        if (i != job->first && job->processes[i].wait_status != 0 && !job->processes[i].ended_by_us)
+        if (i != job->first && job->processes[i].wait_status != 0 &&
+            !job->processes[i].ended_by_us && run_has_place(job, &job->processes[i]))
             others[count++] = i;
     if (count > 0) {
         wf_text_add(out, "weft run: ");
@@ -189,8 +200,9 @@ static void print_failure(const struct run_job *job, struct wf_text *out)
     if (job->threads)
         wf_text_add(out, "weft run: the process of all ranks ");
     else
-        wf_text_add(out, "weft run: rank %d failed first: it ", job->first);
-    print_how(first, out);
+        wf_text_add(out, "weft run: %s %d failed first: it ",
+                    first->number > 0 ? "process" : "rank", job->first);
+    run_print_end(first, out);
     wf_text_add(out, " after ");
     wf_text_time(out, first->ended_ns - job->begun_ns);
     wf_text_char(out, '\n');
@@ -248,13 +260,16 @@ static int run_ranks(struct run_job *job)
     job->begun_ns = wf_now_ns();
     for (int32_t i = 0; i < job->count; i++)
         job->processes[i].out.from = job->processes[i].err.from = -1;
+    for (int32_t i = job->ranks; i < job->count; i++)
+        job->processes[i].number = job->ranks + job->numbers++;
     for (int32_t i = 0; i < job->count; i++)
         if (!run_spawn(job, i)) {
             end_unstarted(job);
             return 127;
         }
     /* The server starts a thread, so it starts after the forks: a child of a process with
-     * several threads may only call async-signal-safe functions. */
+     * several threads may only call async-signal-safe functions.  Processes that are started later
+     * do, because their variables are set before the fork. */
     status = weft_rendezvous_serve(job->rendezvous);
     if (status != WEFT_OK) {
         end_unstarted(job);
@@ -309,6 +324,9 @@ const struct cli_command cli_run = {
             {"grace", "SECONDS", "time between SIGTERM and SIGKILL when ranks end (default: 5)", 0},
             {"keep-going", NULL, "let the other ranks continue when a rank fails", 0},
             {"min", "N", "the job is elastic: it can lose ranks while N are left", 0},
+            {"spares", "N", "with --min: start N processes that wait for the places of lost ranks",
+             0},
+            {"respawn", NULL, "with --min: start a process for each that is lost", 0},
             {"counts", NULL, "print how many operations the ranks have made, on standard error", 0},
             CLI_JSON,
             {"rank", "R", "print the output of this rank only", 0},

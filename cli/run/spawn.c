@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- in the child, between fork and exec; the launcher has one thread by then ---- */
+/* ---- before the fork: the launcher may have threads, so its child sets no variables ---- */
 
 void run_set_number(const char *name, int32_t value)
 {
@@ -20,22 +20,31 @@ void run_set_number(const char *name, int32_t value)
     setenv(name, text, 1);
 }
 
+/* A process that waits for a place has no rank yet.  It gets one that a launcher may give. */
 static void set_variables(const struct run_job *job, int32_t index)
 {
+    int32_t rank = index % job->ranks, number = job->processes[index].number;
+
     setenv("WEFT_LAUNCHER", "weft", 1);
-    run_set_number("WEFT_RANK", index);
+    run_set_number("WEFT_RANK", rank);
     run_set_number("WEFT_SIZE", job->ranks);
-    run_set_number("WEFT_LOCAL_RANK", index);
+    run_set_number("WEFT_LOCAL_RANK", rank);
+    if (number > 0)
+        run_set_number("WEFT_SPARE", number);
+    else
+        unsetenv("WEFT_SPARE");
     setenv("WEFT_RENDEZVOUS", weft_rendezvous_address(job->rendezvous), 1);
     setenv("WEFT_TOKEN", weft_rendezvous_token(job->rendezvous), 1);
     setenv("WEFT_SERVED", "1", 1);
     if (job->ranks_min > 0) run_set_number("WEFT_ELASTIC", job->ranks_min);
-    run_torch_set_variables(job, index);
+    run_torch_set_variables(job, rank);
 }
+
+/* ---- in the child, between fork and exec ---- */
 
 static bool gets_stdin(const struct run_job *job, int32_t index)
 {
-    if (strcmp(job->stdin_policy, "none") == 0) return false;
+    if (strcmp(job->stdin_policy, "none") == 0 || job->processes[index].number > 0) return false;
     /* A process outside the terminal's foreground group would be stopped by reading from it. */
     if (strcmp(job->stdin_policy, "auto") == 0) return index == 0 && !isatty(STDIN_FILENO);
     return strtol(job->stdin_policy, NULL, 10) == index;
@@ -52,12 +61,10 @@ static void become(const struct run_job *job, int32_t index, int out, int err, i
     }
     dup2(out, STDOUT_FILENO);
     dup2(err, STDERR_FILENO);
-    run_counts_set_variable(job);
     if (job->threads) {
         close(report);
         _exit(run_entry(job));
     }
-    set_variables(job, index);
     execvp(job->program[0], job->program);
     code = errno;
     if (write(report, &code, sizeof code) != sizeof code) _exit(126);
@@ -113,7 +120,10 @@ bool run_spawn(struct run_job *job, int32_t index)
     pid_t pid;
 
     if (!make_pipes(out, err, report)) return complain(job, errno);
+    run_counts_set_variable(job);
+    if (!job->threads) set_variables(job, index);
     fflush(NULL);
+    process->begun_ns = wf_now_ns();
     pid = cli_fork();
     if (pid == 0) become(job, index, out[1], err[1], report[1]);
     code = pid < 0 ? errno : 0;

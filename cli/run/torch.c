@@ -52,7 +52,7 @@ void run_torch_end(struct run_job *job)
     job->master_fd = -1;
 }
 
-/* ---- in the child ---- */
+/* ---- before the fork ---- */
 
 /* The host at which the ranks join the job: the loopback address, unless --listen gives another. */
 static void set_address(const struct run_job *job)

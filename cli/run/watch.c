@@ -16,6 +16,8 @@
 /* Ended processes are looked for at least so often: another part of this process, such as a library
  * that is preloaded, may take SIGCHLD. */
 #define REAP_MS 250
+/* Minimum time between the starts of a process and of the one that replaces it. */
+#define RESPAWN_NS SECOND_NS
 
 static void signal_all(struct run_job *job, int number)
 {
@@ -50,13 +52,20 @@ static bool failed(const struct run_process *process)
     return !WIFEXITED(process->wait_status) || WEXITSTATUS(process->wait_status) != 0;
 }
 
+bool run_has_place(const struct run_job *job, const struct run_process *process)
+{
+    return process->number == 0 || weft_rendezvous_has_entered(job->rendezvous, process->number);
+}
+
 /* If several processes ended at the same time, one that a signal killed is the more likely
  * cause. */
 static void note_first(struct run_job *job, int32_t index)
 {
     const struct run_process *process = &job->processes[index];
 
-    if (!failed(process) || process->ended_by_us || job->interrupted != 0) return;
+    if (!failed(process) || process->ended_by_us || job->interrupted != 0 ||
+        !run_has_place(job, process))
+        return;
     if (job->first < 0) {
         job->first = index;
     } else {
@@ -74,7 +83,7 @@ static void report_to_rendezvous(struct run_job *job, int32_t index)
     int status = job->processes[index].wait_status;
     char text[96];
 
-    if (job->threads) return;
+    if (job->threads || job->processes[index].number > 0) return;
     if (WIFSIGNALED(status))
         snprintf(text, sizeof text, "is gone: signal %d (%s) killed it", WTERMSIG(status),
                  strsignal(WTERMSIG(status)));
@@ -107,6 +116,63 @@ static void end_left(struct run_job *job)
     }
 }
 
+/* ---- processes that wait for a place ---- */
+
+/* A process that fails at once is not replaced at once. */
+static void plan_another(struct run_job *job, int32_t index)
+{
+    struct run_process *process = &job->processes[index];
+    uint64_t earliest_ns = process->begun_ns + RESPAWN_NS;
+
+    if (!failed(process) || process->ended_by_us || job->has_finished || job->end_ns != 0 ||
+        job->interrupted != 0)
+        return;
+    if (job->respawns)
+        process->again_ns = process->ended_ns > earliest_ns ? process->ended_ns : earliest_ns;
+    else if (!run_has_place(job, process))
+        fprintf(stderr, "weft run: process %d, which waited for a place, has ended: %s\n", index,
+                process->last_line);
+}
+
+static void start_another(struct run_job *job, int32_t index)
+{
+    struct run_process *process = &job->processes[index];
+    struct wf_text text = {0};
+
+    run_relay_rest(job, index, &process->out);
+    run_relay_rest(job, index, &process->err);
+    run_print_end(process, &text);
+    if (!text.failed)
+        fprintf(stderr, "weft run: process %d %s; another one is started\n", index, text.data);
+    wf_text_free(&text);
+    if (job->first == index) job->first = -1;
+    *process = (struct run_process){.number = job->ranks + job->numbers++};
+    process->out.from = process->err.from = -1;
+    if (!run_spawn(job, index)) job->respawns = false;
+}
+
+static void start_others(struct run_job *job)
+{
+    uint64_t now_ns = wf_now_ns();
+
+    for (int32_t i = 0; i < job->count; i++) {
+        uint64_t again_ns = job->processes[i].again_ns;
+
+        if (again_ns == 0 || again_ns > now_ns) continue;
+        job->processes[i].again_ns = 0;
+        if (!job->has_finished && job->end_ns == 0 && job->interrupted == 0) start_another(job, i);
+    }
+}
+
+/* No rank is left: nobody needs the processes that wait. */
+static void end_spares(struct run_job *job)
+{
+    if (job->running == 0 || (job->spares == 0 && !job->respawns)) return;
+    for (int32_t i = 0; i < job->count; i++)
+        if (job->processes[i].running && run_has_place(job, &job->processes[i])) return;
+    begin_end(job);
+}
+
 static void reap(struct run_job *job)
 {
     uint64_t now_ns = wf_now_ns();
@@ -125,7 +191,10 @@ static void reap(struct run_job *job)
         job->running--;
         note_first(job, i);
         report_to_rendezvous(job, i);
+        if (!failed(process) && run_has_place(job, process)) job->has_finished = true;
+        plan_another(job, i);
     }
+    end_spares(job);
     if (job->first >= 0 && !job->keep_going && !run_can_lose(job)) begin_end(job);
 }
 
@@ -134,7 +203,9 @@ bool run_can_lose(const struct run_job *job)
     int32_t left = 0;
 
     for (int32_t i = 0; i < job->count; i++)
-        left += job->processes[i].running || !failed(&job->processes[i]);
+        left += job->processes[i].running ||
+                (job->running > 0 && job->processes[i].again_ns != 0) ||
+                (!failed(&job->processes[i]) && run_has_place(job, &job->processes[i]));
     return job->ranks_min > 0 && left >= job->ranks_min;
 }
 
@@ -174,6 +245,16 @@ static uint64_t next_deadline(const struct run_job *job)
 
     if (job->end_ns == 0 && job->timeout_ns > 0) at = job->begun_ns + (uint64_t)job->timeout_ns;
     if (job->end_ns != 0 && !job->killed) at = job->end_ns + (uint64_t)job->grace_ns;
+    return at;
+}
+
+static uint64_t next_start(const struct run_job *job)
+{
+    uint64_t at = UINT64_MAX;
+
+    for (int32_t i = 0; i < job->count; i++)
+        if (job->processes[i].again_ns != 0 && job->processes[i].again_ns < at)
+            at = job->processes[i].again_ns;
     return at;
 }
 
@@ -246,9 +327,12 @@ void run_watch(struct run_job *job)
         return;
     }
     while (job->running > 0) {
-        round_of(job, polls, next_deadline(job));
+        uint64_t start_ns = next_start(job), deadline_ns = next_deadline(job);
+
+        round_of(job, polls, start_ns < deadline_ns ? start_ns : deadline_ns);
         if (wf_now_ns() >= next_deadline(job)) meet_deadline(job);
         reap(job);
+        start_others(job);
     }
     end_left(job);
     until_ns = wf_now_ns() + DRAIN_NS;
