@@ -92,3 +92,42 @@ def test_a_job_that_is_not_elastic_has_one_generation(alone):
         with pytest.raises(weft.PeerError), generation:
             raise weft.PeerError("rank 3 is gone")
     assert (generation.number, generation.step, generation.lost) == (0, 4, ())
+
+
+GROWING = """
+    import array, os, signal, weft
+    context = weft.init()
+    is_new, first = context.generation > 1, context.rank
+    seen = []
+    for generation in weft.elastic(context):
+        seen.append(generation.number)
+        with generation:
+            comm = weft.Comm(context)
+            if is_new and len(seen) == 1:
+                assert generation.step >= 2 and -1 in generation.old_ranks, generation
+                assert context.origin["step"] == generation.step
+            while generation.step < 8:
+                if not is_new and first == 1 and generation.step == 2:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                generation.check()
+                one = array.array("f", [1.0])
+                comm.all_reduce(one)
+                assert one[0] == context.size
+                if context.size == 2:  # without the newcomer, for which they wait
+                    generation.grow()
+                    continue
+                generation.step += 1
+                generation.grow()
+    assert context.size == 3 and generation.step == 8
+    print("is new" if is_new else "is old", context.rank)
+"""
+
+
+def test_a_lost_rank_is_replaced(tmp_path):
+    script = tmp_path / "program.py"
+    script.write_text(textwrap.dedent(GROWING))
+    done = subprocess.run(
+        [TOOL, "run", "-n", "3", "--min", "2", "--respawn", "--timeout", "100", "--", sys.executable, script],
+        env=dict(os.environ), capture_output=True, text=True, timeout=120, check=False)  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("is old") == 2 and done.stdout.count("is new 1") == 1, done.stdout + done.stderr

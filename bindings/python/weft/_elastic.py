@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from ._context import Context
 from ._errors import AbortedError, PeerError, TimeoutError
@@ -18,18 +18,29 @@ class Generation:
     their number before, and reasons says why.
     """
 
-    __slots__ = ("lost", "number", "old_ranks", "reasons", "step", "_context", "_is_lost")
+    __slots__ = ("lost", "number", "old_ranks", "reasons", "step", "_context", "_is_lost", "_next")
 
     def __init__(
         self, context: Context, number: int, step: int, old_ranks: tuple[int, ...], lost: tuple[int, ...], reasons: tuple[str, ...]
     ) -> None:
         self._context, self._is_lost = context, False
+        self._next: Mapping[str, Any] | None = None  # what follows, if it has grown
         self.number, self.step, self.old_ranks, self.lost, self.reasons = number, step, old_ranks, lost, reasons
 
     def check(self) -> None:
         """AbortedError if a rank is lost, or another one asks for the next generation."""
         if self._context.wants_next:
             raise AbortedError(f"generation {self.number} of the job ends")
+
+    def grow(self) -> None:
+        """Take in processes that wait for a place in the job.  Collective: all ranks call it in the same step.
+
+        If a process gets a place, AbortedError ends the block, and the next generation has it.  Otherwise nothing changes.
+        """
+        info = self._context.grow(step=self.step)
+        if info["generation"] != self.number:
+            self._next = info
+            raise AbortedError(f"generation {self.number} of the job ends: it has grown")
 
     def __enter__(self) -> Self:
         return self
@@ -41,6 +52,14 @@ class Generation:
 
     def __repr__(self) -> str:
         return f"<weft.Generation {self.number}, {len(self.old_ranks)} ranks, step {self.step}>"
+
+
+def _first(context: Context, step: int) -> Generation:
+    """In a newcomer, which has come later, a generation after the first."""
+    if context.generation < 2:
+        return Generation(context, context.generation, step, tuple(range(context.size)), (), ())
+    info = context.origin
+    return Generation(context, info["generation"], info["step"], tuple(info["old_ranks"]), (), ())
 
 
 def elastic(context: Context, step: int = 0) -> Iterator[Generation]:
@@ -59,12 +78,12 @@ def elastic(context: Context, step: int = 0) -> Iterator[Generation]:
     ...         print(generation)
     <weft.Generation 0, 1 ranks, step 3>
     """
-    now = Generation(context, context.generation, step, tuple(range(context.size)), (), ())
+    now = _first(context, step)
     while True:
         yield now
         if not now._is_lost:
             return
         context._layouts.clear()  # its tensors are those of before
-        info = context.next(step=now.step)
+        info: Mapping[str, Any] = now._next or context.next(step=now.step)
         now = Generation(
             context, info["generation"], info["step"], tuple(info["old_ranks"]), tuple(info["lost"]), tuple(info["reasons"]))  # fmt: skip
