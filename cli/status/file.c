@@ -23,7 +23,7 @@ static void add_rank(struct wf_text *out, const struct recording *recording)
 
         if (weft_recorder_comm_get(recording->recorder, i, &comm) != WEFT_OK) continue;
         wf_text_add(out, "communicator %s of ranks %s%s%s\n", comm.name, comm.ranks,
-                    comm.failed != WEFT_OK ? ", failed: " : "",
+                    comm.failed != WEFT_OK ? ", failed: WEFT_" : "",
                     comm.failed != WEFT_OK ? weft_status_name(comm.failed) : "");
     }
 }
@@ -43,7 +43,7 @@ static weft_status add_record(struct wf_text *out, const struct recording *recor
     wf_text_time(out, status_since(recording->info.read_ns, record->state == WEFT_RECORD_FINISHED
                                                                 ? record->finished
                                                                 : record->submitted));
-    wf_text_add(out, " ago%s%s\n", record->state == WEFT_RECORD_FAILED ? ", failed: " : "",
+    wf_text_add(out, " ago%s%s\n", record->state == WEFT_RECORD_FAILED ? ", failed: WEFT_" : "",
                 record->state == WEFT_RECORD_FAILED ? weft_status_name(record->status) : "");
     return WEFT_OK;
 }

@@ -32,12 +32,14 @@ void status_add_record(struct wf_json *json, const char *key, const weft_recorde
                                          [WEFT_RECORD_FINISHED] = "finished",
                                          [WEFT_RECORD_FAILED] = "failed"};
     const char *label;
+    bool has_data;
 
     if (record == NULL) {
         wf_json_null(json, key);
         return;
     }
     label = weft_recorder_text(recorder, record->label);
+    has_data = record->sent > 0 || record->received > 0;
     wf_json_begin(json, key, '{');
     wf_json_string(json, "operation",
                    weft_record_operation_name((enum weft_record_operation)record->operation));
@@ -45,6 +47,10 @@ void status_add_record(struct wf_json *json, const char *key, const weft_recorde
     wf_json_string(json, "state", states[record->state]);
     wf_json_string(json, "error",
                    record->state == WEFT_RECORD_FAILED ? weft_status_name(record->status) : NULL);
+    wf_json_string(json, "dtype",
+                   has_data ? weft_dtype_name((enum weft_dtype)record->dtype) : NULL);
+    wf_json_string(json, "reduction",
+                   status_reduces(record) ? wf_reduction_name(record->reduction) : NULL);
     wf_json_uint(json, "sent", record->sent);
     wf_json_uint(json, "received", record->received);
     if (record->peer >= 0)
@@ -148,23 +154,35 @@ static void add_causes(struct wf_json *json, const struct status_job *job)
     wf_free(waiting);
 }
 
+/* The ranks that called as CALLER says. */
+static void add_callers(struct wf_json *json, const char *key, const struct status_job *job,
+                        enum status_caller caller)
+{
+    wf_json_begin(json, key, '[');
+    for (int32_t i = 0; i < job->rank_count; i++)
+        if (job->difference.callers[i] == caller) wf_json_int(json, NULL, job->ranks[i].info.rank);
+    wf_json_end(json, ']');
+}
+
 static void add_difference(struct wf_json *json, const struct status_job *job)
 {
-    struct status_difference found;
+    const struct status_difference *found = &job->difference;
 
-    status_find_difference(job, &found);
-    if (found.comm == NULL) {
+    if (found->comm == NULL) {
         wf_json_null(json, "first_difference");
         return;
     }
     wf_json_begin(json, "first_difference", '{');
-    wf_json_string(json, "communicator", found.comm->name);
-    wf_json_uint(json, "sequence", found.sequence);
-    wf_json_int(json, "rank", found.rank->info.rank);
-    status_add_record(json, "called", found.rank->recorder, job->read_ns, found.record);
-    wf_json_int(json, "other", found.other->info.rank);
-    status_add_record(json, "other_called", found.other->recorder, job->read_ns,
-                      found.other_record);
+    wf_json_string(json, "communicator", found->comm->name);
+    wf_json_uint(json, "sequence", found->sequence);
+    wf_json_int(json, "rank", found->rank->info.rank);
+    add_callers(json, "ranks", job, STATUS_USUAL);
+    status_add_record(json, "called", found->rank->recorder, job->read_ns, found->record);
+    wf_json_int(json, "other", found->other->info.rank);
+    add_callers(json, "other_ranks", job, STATUS_DIFFERENT);
+    status_add_record(json, "other_called", found->other->recorder, job->read_ns,
+                      found->other_record);
+    add_callers(json, "third_ranks", job, STATUS_THIRD);
     wf_json_end(json, '}');
 }
 

@@ -237,7 +237,9 @@ static weft_status fill_job(struct status_job *job)
         find_positions(job, &job->ranks[i], i);
     for (size_t i = 0; i < job->comm_count; i++)
         keep_members(job, &job->comms[i]);
+    WF_TRY(status_compare_calls(job));
     WF_TRY(status_find_waits(job));
+    status_find_difference(job);
     status_find_idle(job);
     return WEFT_OK;
 }
@@ -323,6 +325,7 @@ static void free_job(struct status_job *job)
     wf_free(job->ranks);
     wf_free(job->waits);
     wf_free(job->elsewhere);
+    wf_free(job->difference.callers);
 }
 
 void status_free(struct status *status)

@@ -76,6 +76,25 @@ struct status_elsewhere {
     int32_t rank;                   /* world rank that it waits for; -1: one or several of COMM */
 };
 
+/* What a rank called where ranks differ. */
+enum status_caller {
+    STATUS_NO_CALL, /* nothing, as far as its recorder tells */
+    STATUS_USUAL,   /* the same as most */
+    STATUS_DIFFERENT,
+    STATUS_THIRD /* neither of the two */
+};
+
+/* The first collective of a communicator in which ranks differ, or two calls in which ranks wait
+ * for each other. */
+struct status_difference {
+    const struct status_comm *comm;         /* of the usual call; NULL: the recorders have none */
+    uint64_t sequence;                      /* of the collective; 0: the calls are of two kinds */
+    const struct status_rank *rank, *other; /* the first with the usual call, and with the other */
+    const weft_record *record, *other_record;
+    enum status_caller *callers; /* of each rank of the job */
+    bool is_known;               /* more than half of the ranks made the usual call */
+};
+
 struct status_job {
     uint64_t id;
     int32_t size, alive; /* ALIVE 0: it has ended; its last operations tell who waited for whom */
@@ -88,15 +107,7 @@ struct status_job {
      * 1; 0: it does not. */
     uint32_t *waits;
     struct status_elsewhere *elsewhere; /* of each rank */
-};
-
-/* The first collective of a communicator in which ranks differ, or two calls in which ranks wait
- * for each other. */
-struct status_difference {
-    const struct status_comm *comm; /* of the first rank's call; NULL: the recorders have none */
-    uint64_t sequence;              /* of the collective; 0: the calls are of two kinds */
-    const struct status_rank *rank, *other; /* the first rank, and the first that differs from it */
-    const weft_record *record, *other_record;
+    struct status_difference difference;
 };
 
 struct status {
@@ -134,9 +145,22 @@ void status_add_waiting(const struct status_job *job, bool *waiting);
 bool status_any_wait(const struct status_job *job, bool *waiting);
 /* True if a rank waits for another, or has not ended an operation. */
 bool status_has_waits(const struct status_job *job);
-/* Find the first call that differs, in the recorders of a job that waits or has ended.  The first
+/* True if RECORD failed because of what this rank or another gave to it, not for want of a rank. */
+bool status_was_refused(const weft_record *record);
+/* Set job->difference to the first collective that ranks called differently.  The first
  * communicator that has such a call decides. */
-void status_find_difference(const struct status_job *job, struct status_difference *out);
+weft_status status_compare_calls(struct status_job *job) WF_NODISCARD;
+/* Set job->difference, if no collective differs, to two calls in which ranks wait for each other.
+ * A job that runs and does not wait has no difference. */
+void status_find_difference(struct status_job *job);
+/* True if the job has ended and its first difference shows that no other rank waited because of
+ * RANK. */
+bool status_is_cleared(const struct status_job *job, const struct status_rank *rank);
+/* True if RECORD is of an operation that has a reduction. */
+bool status_reduces(const weft_record *record);
+/* Set *OUT to the `count` argument of the collective RECORD on a communicator of SIZE ranks.  False
+ * if the operation has none. */
+bool status_call_count(const weft_record *record, int32_t size, uint64_t *out);
 /* The name of a position's mark: "ended", "stopped", "behind" ...; NULL for STATUS_NONE. */
 const char *status_mark_name(const struct status_position *position);
 

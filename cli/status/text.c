@@ -51,6 +51,13 @@ static void add_operation(struct wf_text *out, const weft_recorder *recorder,
     if (label[0] != '\0') wf_text_add(out, " (%s)", label);
 }
 
+static bool is_cleared(const struct status_job *job, int32_t rank)
+{
+    for (int32_t i = 0; i < job->rank_count; i++)
+        if (job->ranks[i].info.rank == rank) return status_is_cleared(job, &job->ranks[i]);
+    return false;
+}
+
 /* Where a group is: "all-reduce #12 of 8.0 MiB, for 3.2 s". */
 static void add_position(struct wf_text *out, const struct status_job *job,
                          const struct status_group *group)
@@ -66,7 +73,7 @@ static void add_position(struct wf_text *out, const struct status_job *job,
     }
     add_operation(out, p->rank->recorder, begun);
     if (begun->state == WEFT_RECORD_FAILED)
-        wf_text_add(out, " failed (%s)", weft_status_name(begun->status));
+        wf_text_add(out, " failed (WEFT_%s)", weft_status_name(begun->status));
     else if (begun->state == WEFT_RECORD_FINISHED)
         wf_text_add(out, ", finished ");
     else if (on_stream || !p->rank->info.alive)
@@ -77,7 +84,7 @@ static void add_position(struct wf_text *out, const struct status_job *job,
     if (begun->state == WEFT_RECORD_FINISHED ||
         (begun->state == WEFT_RECORD_SUBMITTED && (on_stream || !p->rank->info.alive)))
         wf_text_add(out, " ago");
-    if (begun->waits_for >= 0)
+    if (begun->waits_for >= 0 && !is_cleared(job, begun->waits_for))
         wf_text_add(out, ", %s for rank %d",
                     begun->state == WEFT_RECORD_FAILED ? "waited" : "waits", begun->waits_for);
     if (finished == NULL || finished == begun) return;
@@ -105,7 +112,7 @@ static void add_group(struct wf_text *out, const struct status_job *job,
     wf_text_add(out, ": ");
     add_position(out, job, group);
     if (p->failed != WEFT_OK)
-        wf_text_add(out, "; the communicator has failed (%s)", weft_status_name(p->failed));
+        wf_text_add(out, "; the communicator has failed (WEFT_%s)", weft_status_name(p->failed));
     wf_text_char(out, '\n');
 }
 
@@ -201,7 +208,7 @@ static void add_activity(struct wf_text *out, const struct status_job *job,
     if (newest->state == WEFT_RECORD_FAILED) { /* weft does not record when */
         wf_text_add(out, "since ");
         add_operation(out, rank->recorder, newest);
-        wf_text_add(out, "%s%s failed (%s)", name[0] != '\0' ? " on " : "", name,
+        wf_text_add(out, "%s%s failed (WEFT_%s)", name[0] != '\0' ? " on " : "", name,
                     weft_status_name(newest->status));
         return;
     }
@@ -304,26 +311,6 @@ static void add_states(struct wf_text *out, const struct status_job *job, bool *
     wf_free(chosen);
 }
 
-/* "the first call that differs: #41 of tp is all-reduce of 8.0 MiB on rank 0, all-gather ..." */
-static void add_difference(struct wf_text *out, const struct status_job *job)
-{
-    struct status_difference found;
-
-    status_find_difference(job, &found);
-    if (found.comm == NULL) return;
-    wf_text_add(out, "  %sthe first call that differs%s on %s: rank %d called ",
-                cli_colour(stdout, CLI_RED), cli_colour(stdout, CLI_PLAIN),
-                found.comm->name[0] != '\0' ? found.comm->name : "a communicator",
-                found.rank->info.rank);
-    add_operation(out, found.rank->recorder, found.record);
-    wf_text_add(out, ", rank %d ", found.other->info.rank);
-    add_operation(out, found.other->recorder, found.other_record);
-    if (found.other_record->comm != found.record->comm)
-        wf_text_add(out, " on %s",
-                    weft_recorder_text(found.other->recorder, found.other_record->comm_name));
-    wf_text_char(out, '\n');
-}
-
 static bool is_one(const struct status_job *job, const bool *chosen)
 {
     int32_t count = 0;
@@ -331,6 +318,79 @@ static bool is_one(const struct status_job *job, const bool *chosen)
     for (int32_t i = 0; i < job->rank_count; i++)
         count += chosen[i];
     return count == 1;
+}
+
+bool status_reduces(const weft_record *record)
+{
+    return record->operation == WEFT_RECORD_ALL_REDUCE || record->operation == WEFT_RECORD_REDUCE ||
+           record->operation == WEFT_RECORD_REDUCE_SCATTER ||
+           record->operation == WEFT_RECORD_REDUCE_SCATTER_V;
+}
+
+/* A collective of SIZE ranks with what all ranks must give alike, as errors have it:
+ * "all-reduce(f32, count 64, sum) #4"; other operations as add_operation. */
+static void add_call(struct wf_text *out, const weft_recorder *recorder, const weft_record *record,
+                     int32_t size)
+{
+    const char *dtype = weft_dtype_name((enum weft_dtype)record->dtype);
+    uint64_t count;
+
+    if (!status_is_collective(record) || (record->sent == 0 && record->received == 0)) {
+        add_operation(out, recorder, record);
+        return;
+    }
+    wf_text_add(out, "%s(%s",
+                weft_record_operation_name((enum weft_record_operation)record->operation),
+                dtype != NULL ? dtype : "unknown dtype");
+    if (status_call_count(record, size, &count)) wf_text_add(out, ", count %" PRIu64, count);
+    if (status_reduces(record) && wf_reduction_name(record->reduction) != NULL)
+        wf_text_add(out, ", %s", wf_reduction_name(record->reduction));
+    if (record->peer >= 0) wf_text_add(out, ", root %d", record->peer);
+    wf_text_add(out, ") #%" PRIu64, record->sequence);
+}
+
+/* The ranks that called as CALLER says; false: none. */
+static bool add_callers(struct wf_text *out, const struct status_job *job,
+                        enum status_caller caller, bool *chosen)
+{
+    bool any = false;
+
+    for (int32_t i = 0; i < job->rank_count; i++) {
+        chosen[i] = job->difference.callers[i] == caller;
+        any = any || chosen[i];
+    }
+    if (any) status_add_ranks(out, job, chosen);
+    return any;
+}
+
+/* "the first call that differs on tp: ranks 0-1 called all-reduce(f32, count 64, sum) #41, rank 2
+ * all-gather(f32, count 64) #41; rank 2 differs from the others".  CHOSEN is of rank_count. */
+static void add_difference(struct wf_text *out, const struct status_job *job, bool *chosen)
+{
+    const struct status_difference *found = &job->difference;
+    const weft_record *other;
+
+    if (found->comm == NULL) return;
+    other = found->other_record;
+    wf_text_add(out, "  %sthe first call that differs%s on %s: ", cli_colour(stdout, CLI_RED),
+                cli_colour(stdout, CLI_PLAIN),
+                found->comm->name[0] != '\0' ? found->comm->name : "a communicator");
+    (void)add_callers(out, job, STATUS_USUAL, chosen);
+    wf_text_add(out, " called ");
+    add_call(out, found->rank->recorder, found->record, found->comm->size);
+    wf_text_add(out, ", ");
+    (void)add_callers(out, job, STATUS_DIFFERENT, chosen);
+    wf_text_char(out, ' ');
+    add_call(out, found->other->recorder, other, found->comm->size);
+    if (other->comm != found->record->comm)
+        wf_text_add(out, " on %s", weft_recorder_text(found->other->recorder, other->comm_name));
+    if (found->sequence > 0 && found->is_known) {
+        wf_text_add(out, "; ");
+        (void)add_callers(out, job, STATUS_DIFFERENT, chosen);
+        wf_text_add(out, is_one(job, chosen) ? " differs" : " differ");
+        wf_text_add(out, " from the others");
+    }
+    wf_text_char(out, '\n');
 }
 
 /* Set WAITING to the ranks that wait for what rank index I waits for and is not here, and to those
@@ -397,7 +457,7 @@ static void add_causes(struct wf_text *out, const struct status_job *job)
         wf_text_add(out, " %s for each other\n", job->alive > 0 ? "wait" : "waited");
     }
     add_states(out, job, waiting);
-    add_difference(out, job);
+    add_difference(out, job, waiting);
     wf_free(waiting);
 }
 

@@ -28,6 +28,12 @@ static bool is_waiting(const struct status_job *job, const struct status_positio
     return is_there(position->rank) && !position->rank->moved;
 }
 
+bool status_was_refused(const weft_record *record)
+{
+    return record->state == WEFT_RECORD_FAILED && record->status != WEFT_ERR_TIMEOUT &&
+           record->status != WEFT_ERR_PEER && record->status != WEFT_ERR_ABORTED;
+}
+
 /* ---- marks ---- */
 
 /* The operation that most ranks have begun as collective SEQUENCE of COMM. */
@@ -78,7 +84,7 @@ static enum status_mark mark_of(const struct status_job *job, const struct statu
     if (p->rank->info.stopped) return STATUS_STOPPED;
     if (moves(p->rank)) return STATUS_NONE;
     if (!p->has_comm) return waiting > 0 ? STATUS_MISSING : last;
-    if (p->sequence < waiting) return STATUS_BEHIND;
+    if (p->sequence < waiting && !status_is_cleared(job, p->rank)) return STATUS_BEHIND;
     if (p->sequence == newest && p->begun != NULL && status_is_collective(p->begun) &&
         p->begun->operation != usual)
         return STATUS_OTHER;
@@ -109,13 +115,6 @@ const char *status_mark_name(const struct status_position *position)
 
 /* ---- waits ---- */
 
-/* True if RECORD failed because of what this rank or another gave to it, not for want of a rank. */
-static bool was_refused(const weft_record *record)
-{
-    return record->state == WEFT_RECORD_FAILED && record->status != WEFT_ERR_TIMEOUT &&
-           record->status != WEFT_ERR_PEER && record->status != WEFT_ERR_ABORTED;
-}
-
 /* True if a rank that is in collective SEQUENCE of a communicator waits for the one at OTHER. */
 static bool holds_up(const struct status_position *other, uint64_t sequence)
 {
@@ -143,7 +142,8 @@ static bool waits_for_message(const struct status_job *job, const struct status_
 {
     for (int32_t i = 0; i < p->peer_count; i++)
         if (p->peers[i]->peer == other->rank->info.rank && !moves(other->rank) &&
-            !was_refused(p->peers[i]) && !answers(job, other, p->peers[i], p->rank->info.rank))
+            !status_was_refused(p->peers[i]) &&
+            !answers(job, other, p->peers[i], p->rank->info.rank))
             return true;
     return false;
 }
@@ -176,7 +176,7 @@ static bool waits_for_creation(const struct status_job *job, const struct status
     const weft_record *mine = p->begun, *found;
     const char *list;
 
-    if (mine == NULL || !status_is_creation(mine) || was_refused(mine) || moves(other->rank))
+    if (mine == NULL || !status_is_creation(mine) || status_was_refused(mine) || moves(other->rank))
         return false;
     list = weft_recorder_text(p->rank->recorder, mine->axes);
     if (list[0] != '\0' && !status_has_rank(list, other->rank->info.rank)) return false;
@@ -196,7 +196,8 @@ static bool waits_for(const struct status_job *job, const struct status_position
                       const struct status_position *other)
 {
     if (p == other || !is_waiting(job, p) || p->mark == STATUS_OTHER) return false;
-    if (is_binding(p) && !is_binding(other) && !was_refused(p->begun) && !moves(other->rank))
+    if (status_is_cleared(job, other->rank)) return false;
+    if (is_binding(p) && !is_binding(other) && !status_was_refused(p->begun) && !moves(other->rank))
         return true;
     if (waits_for_creation(job, p, other) || waits_for_message(job, p, other)) return true;
     if (p->pending == NULL) return false;
@@ -256,7 +257,8 @@ static int32_t known_elsewhere(const struct status_job *job, const struct status
             !is_here(job, open[i]->waits_for))
             return open[i]->waits_for;
     for (int32_t i = 0; i < p->peer_count; i++)
-        if (p->peers[i]->peer >= 0 && !was_refused(p->peers[i]) && !is_here(job, p->peers[i]->peer))
+        if (p->peers[i]->peer >= 0 && !status_was_refused(p->peers[i]) &&
+            !is_here(job, p->peers[i]->peer))
             return p->peers[i]->peer;
     return -1;
 }
@@ -274,7 +276,7 @@ static void find_elsewhere(struct status_job *job, const struct status_comm *com
     known = known_elsewhere(job, p);
     if (known >= 0) {
         *out = (struct status_elsewhere){comm, known};
-    } else if (open != NULL && !held && open->waits_for < 0 && !was_refused(open)) {
+    } else if (open != NULL && !held && open->waits_for < 0 && !status_was_refused(open)) {
         list = status_is_creation(open) ? weft_recorder_text(p->rank->recorder, open->axes) : "";
         if (has_absent(comm, list[0] != '\0' ? list : comm->ranks))
             *out = (struct status_elsewhere){comm, -1};

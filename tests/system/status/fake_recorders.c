@@ -1,12 +1,14 @@
 /* fake_recorders.c - recorders of a job that does not exist, for `weft status`:
  *
- *     fake_recorders READY JOB SIZE [RANK:OPERATION:SEQUENCE:STATE[:PEER]]...
- *     fake_recorders READY JOB SIZE none
+ *     fake_recorders READY JOB SIZE
+ * [RANK:OPERATION:SEQUENCE:STATE[:PEER[:DTYPE:REDUCTION:COUNT]]]... fake_recorders READY JOB SIZE
+ * none
  *
  * makes recorders of ranks 0 to SIZE - 1 of job number JOB with a communicator "tp" of all of them,
  * and a record for each further argument; none: they have no backend and no communicator yet. STATE
- * is "in", "finished", "failed", "failed=2", which waited for rank 2, or "mismatch".  Writes the
- * file READY when the recorders are complete, and keeps them until SIGTERM. */
+ * is "in", "finished", "failed", "failed=2", which waited for rank 2, or "mismatch".  DTYPE and
+ * REDUCTION are numbers of the ABI, f32 and sum if not given.  Writes the file READY when the
+ * recorders are complete, and keeps them until SIGTERM. */
 #include "trace/trace.h"
 #include "weft/status.h"
 #include "weft/recorder.h"
@@ -39,15 +41,20 @@ static void add_record(const char *text)
     int rank, peer = -1;
     unsigned long long sequence;
     char name[32], state[32];
+    unsigned dtype = WEFT_DTYPE_F32, reduction = WEFT_REDUCE_SUM;
+    unsigned long long count = 2 << 20;
     struct wf_submitted record;
-    weft_record draft = {
-        .comm = 7, .sent = 8 << 20, .received = 8 << 20, .step_kind = WEFT_NO_STEP_KIND};
+    weft_record draft = {.comm = 7, .step_kind = WEFT_NO_STEP_KIND};
 
-    if (sscanf(text, "%d:%31[^:]:%llu:%31[^:]:%d", &rank, name, &sequence, state, &peer) < 4 ||
+    if (sscanf(text, "%d:%31[^:]:%llu:%31[^:]:%d:%u:%u:%llu", &rank, name, &sequence, state, &peer,
+               &dtype, &reduction, &count) < 4 ||
         rank < 0 || rank >= RANKS_MOST || traces[rank] == NULL) {
         fprintf(stderr, "%s is not a record\n", text);
         exit(2);
     }
+    draft.sent = draft.received = count * 4;
+    draft.dtype = (uint8_t)dtype;
+    draft.reduction = (uint8_t)reduction;
     draft.sequence = sequence;
     draft.operation = find_operation(name);
     draft.peer = peer;

@@ -135,7 +135,7 @@ lacks 'waited for' status "$(cat "$folder/pid.0")"
 # Rank 3 waits for rank 1 on dp, and rank 1 for rank 3 on world.
 WEFT_TIMEOUT=1 begin "$weft" run -n 4 "$waiting" dp "$folder" skip
 end 1
-shows 'the first call that differs on world: rank 1 called barrier #2, rank 3 all-reduce #1 of 4 B on dp'
+shows 'the first call that differs on world: rank 1 called barrier #2, rank 3 all-reduce(f32, count 1, sum) #1 on dp'
 
 # A rank that is killed: the others fail, and its last operation is still there.
 begin "$weft" run -n 4 --keep-going "$rank" loop "$folder"

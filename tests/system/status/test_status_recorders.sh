@@ -112,7 +112,7 @@ lacks 'Repeat the command' status 9f99
 json status 9f99 --json -- 'it["jobs"][0]["communicators"][0]["absent"] == "1,3"'
 end g
 begin f ffff000000000006 2 0:all-reduce:1:failed
-says ffff 'rank 0: all-reduce #1 of 8.0 MiB failed (ERR_PEER)' 'rank 1: no collective and no message yet'
+says ffff 'rank 0: all-reduce #1 of 8.0 MiB failed (WEFT_ERR_PEER)' 'rank 1: no collective and no message yet'
 end b
 end c
 end d
@@ -153,10 +153,10 @@ says 0f0000000000000a 'rank 2 held up ranks 0-1,3: it was behind at #4 of tp whe
 json status 0f0000000000000a --json -- 'it["jobs"][0]["held_up_by"] == [{"rank": 2, "waiting": [0, 1, 3]}]' \
     'it["jobs"][0]["first_difference"] is None'
 begin m 0f0000000000000b 3 {0,1,2}:all-reduce:4:finished {0,1}:all-reduce:5:in 2:all-gather:5:in
-says 0f0000000000000b 'the first call that differs on tp: rank 0 called all-reduce #5 of 8.0 MiB, rank 2 all-gather #5 of 8.0 MiB'
+says 0f0000000000000b 'the first call that differs on tp: ranks 0-1 called all-reduce(f32, count 2097152, sum) #5, rank 2 all-gather(f32, count 2097152) #5; rank 2 differs from the others'
 kill -9 "${pids[m]}"
 wait "${pids[m]}" 2>/dev/null
-says 0f0000000000000b 'rank 2 held up ranks 0-1: ' 'the first call that differs on tp: rank 0 called all-reduce #5'
+says 0f0000000000000b 'rank 2 held up ranks 0-1: ' 'the first call that differs on tp: ranks 0-1 called all-reduce('
 json status 0f0000000000000b --json -- 'it["jobs"][0]["first_difference"]["other"] == 2' \
     'it["jobs"][0]["first_difference"]["other_called"]["operation"] == "all-gather"'
 
@@ -177,7 +177,7 @@ begin o3 5f5500000000000c 4 {0,1,2,3}:all-reduce:3:finished 0:all-reduce:4:faile
 kill -9 "${pids[o3]}"
 wait "${pids[o3]}" 2>/dev/null
 rm "$folder"/weft/recorder.5f5500000000000c.2.*
-says 5f5500000000000c 'ranks 0-1,3 waited for rank 2, which has no recorder here' 'failed (ERR_PEER), waited for rank 2'
+says 5f5500000000000c 'ranks 0-1,3 waited for rank 2, which has no recorder here' 'failed (WEFT_ERR_PEER), waited for rank 2'
 lacks 'held up' status 5f5500000000000c
 begin o4 5f5500000000000d 3 {0,1,2}:all-reduce:3:finished 0:receive:1:failed:2 1:all-reduce:4:in
 kill -9 "${pids[o4]}"
@@ -189,13 +189,13 @@ lacks 'rank 0 held up' status 5f5500000000000d
 begin o5 5f5500000000000e 3 {0,2}:agree:1:mismatch
 kill -9 "${pids[o5]}"
 wait "${pids[o5]}" 2>/dev/null
-says 5f5500000000000e 'agree #1 of 8.0 MiB failed (ERR_MISMATCH)'
+says 5f5500000000000e 'agree #1 of 8.0 MiB failed (WEFT_ERR_MISMATCH)'
 lacks 'held up' status 5f5500000000000e
 
 # weft does not record when an operation failed.
 begin o6 5f5500000000000f 2 {0,1}:all-reduce:4:finished 0:all-reduce:5:failed 1:all-reduce:6:in
-says 5f5500000000000f 'it is behind at #5 of tp, and it has been in no operation of weft since all-reduce #5 of 8.0 MiB on tp failed (ERR_PEER) (pid'
-contains ' ago, failed: ERR_PEER' status "$folder"/weft/recorder.5f5500000000000f.0.*
+says 5f5500000000000f 'it is behind at #5 of tp, and it has been in no operation of weft since all-reduce #5 of 8.0 MiB on tp failed (WEFT_ERR_PEER) (pid'
+contains ' ago, failed: WEFT_ERR_PEER' status "$folder"/weft/recorder.5f5500000000000f.0.*
 end o6
 
 # Texts of a recorder do not control the terminal.
@@ -236,6 +236,39 @@ says aaaa 'weft/recorder.text is cut short: it has 6 bytes' 'weft/recorder.short
     'weft/recorder.folder' 'job aaaa000000000001'
 lacks 'recorder.empty' status aaaa
 json status aaaa --json -- 'len([p for p in it["problems"] if "'"$folder"'" in p]) == 5'
+
+# Calls that differ in what has no bytes, in all orders of detection; nobody but the rank that differs is blamed.
+number=20
+differs() { # differs TEXT RECORDS...: ranks 0-2 in an ended job
+    local text=$1 id
+    shift
+    number=$((number + 1))
+    id=0f000000000000$number
+    begin "d$number" "$id" 3 {0,1,2}:all-reduce:3:finished "$@"
+    kill -9 "${pids[d$number]}"
+    wait "${pids[d$number]}" 2>/dev/null
+    says "$id" "the first call that differs on tp: $text"
+    lacks 'waited for' status "$id"
+    lacks 'held up ranks' status "$id"
+    lacks 'behind' status "$id"
+}
+for states in mismatch,mismatch,mismatch failed=2,failed=2,mismatch mismatch,failed=0,failed=0; do
+    IFS=, read -r zero one two <<<"$states"
+    differs 'ranks 0-1 called all-reduce(f32, count 64, sum) #4, rank 2 all-reduce(f32, count 64, max) #4; rank 2 differs' \
+        "0:all-reduce:4:$zero:-1:11:0:64" "1:all-reduce:4:$one:-1:11:0:64" "2:all-reduce:4:$two:-1:11:3:64"
+done
+differs 'ranks 0,2 called broadcast(f32, count 64, root 0) #4, rank 1 broadcast(f32, count 64, root 1) #4; rank 1 differs' \
+    0:broadcast:4:mismatch:0:11:0:64 1:broadcast:4:mismatch:1:11:0:64 2:broadcast:4:failed:0:11:0:64
+differs 'ranks 1-2 called all-reduce(f32, count 64, sum) #4, rank 0 all-reduce(i32, count 64, sum) #4; rank 0 differs' \
+    0:all-reduce:4:mismatch:-1:5:0:64 {1,2}:all-reduce:4:failed:-1:11:0:64
+differs 'ranks 0-1 called all-gather(f32, count 64) #4, rank 2 all-gather(f32, count 65) #4; rank 2 differs' \
+    {0,1}:all-gather:4:mismatch:-1:11:0:64 2:all-gather:4:mismatch:-1:11:0:65
+# Two calls, of one rank each: neither is called the usual one, and a rank that had not begun is not blamed.
+differs 'rank 0 called all-reduce(f32, count 64, sum) #4, rank 2 all-reduce(f32, count 64, max) #4'$'\n' \
+    0:all-reduce:4:mismatch:-1:11:0:64 2:all-reduce:4:failed=0:-1:11:3:64
+json status "0f000000000000$number" --json -- 'it["jobs"][0]["held_up_by"] == []' \
+    'it["jobs"][0]["first_difference"]["ranks"] == [0] and it["jobs"][0]["first_difference"]["other_ranks"] == [2]' \
+    'it["jobs"][0]["first_difference"]["other_called"]["reduction"] == "max"'
 
 # A folder that others can enter is not used.
 end a
