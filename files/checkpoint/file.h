@@ -392,6 +392,11 @@ void wf_heads_warn(const weft_checkpoint *checkpoint, const weft_layout_file *la
 weft_status wf_placer_check(struct wf_placer *placer, const struct wf_tensor *tensor,
                             const weft_spec *spec) WF_NODISCARD;
 
+/* ---- joined.c ---- */
+
+/* Log a warning if LAYOUT splits a tensor that rules join of several as if it were one. */
+void wf_joined_warn(const weft_checkpoint *checkpoint, const weft_layout_file *layout);
+
 /* ---- whole.c ---- */
 
 /* Set AXES to the axes that split dimension DIM of SPEC, in order.  Returns how many. */

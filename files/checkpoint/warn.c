@@ -38,4 +38,5 @@ void wf_checkpoint_warn(const weft_checkpoint *checkpoint, const weft_layout_fil
     if (layout == NULL) return;
     warn_of_lines(layout, checkpoint);
     wf_heads_warn(checkpoint, layout);
+    wf_joined_warn(checkpoint, layout);
 }

@@ -152,6 +152,21 @@ static bool takes_whole(const weft_checkpoint_rules *rules, uint32_t line)
     return whole;
 }
 
+/* No tensor of BASE matches WANTED, the names that RULE takes. */
+static weft_status refuse_unmatched(const weft_checkpoint *base, const struct wf_rule *rule,
+                                    const char *wanted)
+{
+    for (size_t i = 0; rule->kind == WF_RULE_MAP && i < base->tensor_count; i++)
+        if (wf_rule_matches(rule, base->tensors[i].name))
+            return wf_fail(WEFT_ERR_NOT_FOUND,
+                           "no tensor matches \"%.200s\", but tensor \"%.200s\" exists: the "
+                           "checkpoint is as after this rule, and does not need it",
+                           wanted, base->tensors[i].name);
+    return wf_fail(WEFT_ERR_NOT_FOUND,
+                   "no tensor matches \"%.200s\"; a rule that begins with ? may match none",
+                   wanted);
+}
+
 weft_status wf_rule_unmatched(const struct wf_mapping *mapping, const struct wf_rule *rule)
 {
     bool unused;
@@ -167,10 +182,7 @@ weft_status wf_rule_unmatched(const struct wf_mapping *mapping, const struct wf_
                        "no tensor that is left matches \"%.200s\": line %u takes \"%.200s\"; put "
                        "this rule before line %u, or begin it with ? if it may match none",
                        wanted->text, mapping->lines[i], base->tensors[i].name, mapping->lines[i]);
-    if (!rule->optional)
-        return wf_fail(WEFT_ERR_NOT_FOUND,
-                       "no tensor matches \"%.200s\"; a rule that begins with ? may match none",
-                       wanted->text);
+    if (!rule->optional) return refuse_unmatched(base, rule, wanted->text);
     if (i < base->tensor_count && rule->kind == WF_RULE_DROP &&
         takes_whole(mapping->rules, mapping->lines[i]))
         wf_rule_warn(mapping, rule,

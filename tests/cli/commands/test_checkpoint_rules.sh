@@ -48,6 +48,21 @@ for tp in 1 2 3 4 8; do
     contains 'the same' "$weft" verify plain.safetensors back$tp.safetensors
 done
 
+# S(0) would give rank 0 of 2 rows of q only.
+joined() { # joined TP PLACEMENT RULES
+    printf 'mesh tp=%d\n*.qkv_proj.weight %s\npieces %s\n* R\n' "$1" "$2" "$2" >joined.layout
+    "$weft" reshard plain.safetensors new --layout joined.layout --rules "$3" --dry-run 2>&1
+}
+advice='join it along dimension 0 of 3 tensors with 48,12,12 indices, the first of which is "model.layers.0.self_attn.q_proj.weight"'
+printf '* = *\n' >same.rules
+contains "$advice" joined 2 'S(0)' fuse-qkv
+contains 'write B(0;48,12,12) in the layout' joined 2 'S(0)' fuse-qkv,same.rules
+lacks 'join it' joined 1 'S(0)' fuse-qkv
+lacks 'join it' joined 2 'S(1)' fuse-qkv
+lacks 'join it' joined 2 'B(0;48,12,12)' fuse-qkv
+printf 'pieces = cat0(model.layers.{0,1}.self_attn.q_proj.weight)\n* = *\n' >pieces.rules # of one tensor
+lacks 'join it' joined 2 'S(0)' pieces.rules
+
 # Each rank has its own rows of q, k and v.
 python3 - <<'PY' || not_so "rank 1 of 2 has rows 24 to 47 of q, 6 to 11 of k and of v"
 import json, struct
@@ -103,6 +118,9 @@ json "$weft" reshard plain.safetensors new --rules "$rules/fuse-gate-up.rules" -
 contains 'qkv_proj' "$weft" inspect plain.safetensors --rules fuse-qkv
 contains 'the same' "$weft" verify plain.safetensors qkv2 --rules fuse-qkv.rules
 
+fails 1 'no tensor matches "*.self_attn.{q,k,v}_proj.weight", but tensor "model.layers.0.self_attn.qkv_proj.weight" exists' \
+    "$weft" inspect qkv2 --rules fuse-qkv
+
 # Several are a list; each works on what the one before it made.
 contains 'written in' "$weft" reshard plain.safetensors both --rules fuse-qkv,fuse-gate-up
 json "$weft" inspect both --json -- \
@@ -149,7 +167,7 @@ fails 1 'no rule uses tensor "model.layers.0.mlp.gate_proj.weight"' "$weft" resh
 printf 'x = slice0(model.norm.weight, 0:4)\n* = *\n' >twice.rules
 fails 1 'element [0] of tensor "model.norm.weight" goes to "x" (line 1) and to "model.norm.weight" (line 2)' \
     "$weft" reshard plain.safetensors new --rules twice.rules
-fails 1 'line 2: no tensor matches "*.experts.{part}.weight"; a rule that begins with ? may match none' "$weft" reshard plain.safetensors new --rules "$rules/unstack-experts.rules"
+fails 1 'line 2: no tensor matches "*.experts.{part}.weight", but tensor "model.layers.' "$weft" reshard plain.safetensors new --rules "$rules/unstack-experts.rules"
 
 # The first match decides: a line that has no effect is an error if it can never have one, and otherwise a warning.
 printf '* = *\n?*.mlp.* : drop\n' >never.rules
