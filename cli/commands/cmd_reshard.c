@@ -77,8 +77,10 @@ static bool read_request(const struct cli_command *command, const struct cli_arg
     int64_t memory, jobs, file;
 
     if (args->rest_count != 2) {
-        fprintf(stderr, "weft %s: the source or the target is missing; for example:\n  %s\n",
-                command->name, command->example);
+        fprintf(stderr, "weft %s: %s missing; for example:\n  %s\n", command->name,
+                args->rest_count == 1 ? "TO, the target, is"
+                                      : "FROM, the source, and TO, the target, are",
+                command->example);
         return false;
     }
     if (!cli_size(command, args, "memory-limit", 0, &memory) ||

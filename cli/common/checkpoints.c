@@ -5,6 +5,44 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Refuse MESH, which replaces OWN, if both name their axes and the names differ: the placements of
+ * a layout are for its axes. */
+static weft_status check_names(const char *layout, const weft_mesh *own, const weft_mesh *mesh)
+{
+    struct wf_text advice = {0};
+
+    for (int32_t a = 0; a < weft_mesh_axes(own) && a < weft_mesh_axes(mesh); a++) {
+        const char *name = weft_mesh_axis_name(own, a), *other = weft_mesh_axis_name(mesh, a);
+
+        if (name[0] == '\0' || other[0] == '\0' || strcmp(name, other) == 0) continue;
+        for (int32_t i = 0; i < weft_mesh_axes(own); i++)
+            wf_text_add(&advice, "%s%s=%d", i > 0 ? "," : "", weft_mesh_axis_name(own, i),
+                        weft_mesh_axis_size(mesh, i));
+        return wf_fail_text(WEFT_ERR_INVALID, &advice,
+                            "axis %d of the layout %s is %s, not %s; use --mesh %s", a, layout,
+                            name, other, advice.data);
+    }
+    return WEFT_OK;
+}
+
+/* Open the layout NAME, with MESH instead of its own. */
+static weft_status open_with(const char *name, const weft_mesh *mesh, weft_layout_file **out)
+{
+    weft_layout_file *layout = NULL, *own = NULL;
+    weft_status status = weft_layout_file_open(name, mesh, &layout);
+
+    /* A layout without a mesh cannot be opened alone, and names no axes. */
+    if (status == WEFT_OK && weft_layout_file_open(name, NULL, &own) == WEFT_OK) {
+        status = check_names(name, weft_layout_file_mesh(own), mesh);
+        weft_layout_file_release(&own);
+    }
+    if (status == WEFT_OK)
+        *out = layout;
+    else
+        weft_layout_file_release(&layout);
+    return status;
+}
+
 weft_status cli_layout_open(const struct cli_command *command, const struct cli_args *args,
                             weft_layout_file **out)
 {
@@ -17,7 +55,8 @@ weft_status cli_layout_open(const struct cli_command *command, const struct cli_
         return wf_fail(WEFT_ERR_INVALID, "--mesh replaces the mesh of a layout; give --layout too");
     if (name == NULL) return WEFT_OK;
     status = cli_mesh(command, args, "mesh", &mesh);
-    if (status == WEFT_OK) status = weft_layout_file_open(name, mesh, out);
+    if (status == WEFT_OK)
+        status = mesh != NULL ? open_with(name, mesh, out) : weft_layout_file_open(name, NULL, out);
     weft_mesh_release(&mesh);
     return status;
 }

@@ -326,10 +326,11 @@ static weft_status need_rule(const weft_layout_file *layout, const char *name, c
 {
     *out = find_rule(layout, name);
     if (*out != NULL) return WEFT_OK;
-    return wf_fail(WEFT_ERR_NOT_FOUND,
-                   "%s: no pattern of the layout matches tensor \"%.200s\"; a last "
-                   "line with the pattern * matches every name",
-                   function, name);
+    return wf_fail(
+        WEFT_ERR_NOT_FOUND,
+        "%s: no pattern of the layout matches tensor \"%.200s\"; is it the layout of this "
+        "model? If so, a last line with the pattern * matches every name",
+        function, name);
 }
 
 weft_status weft_layout_file_find(const weft_layout_file *layout, const char *name,

@@ -113,7 +113,7 @@ expect 1 'a?[31m?b' "$weft" verify names.safetensors hf
 python3 -c 'import struct; h = b"{\"t\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}"
 open("t.safetensors", "wb").write(struct.pack("<Q", len(h)) + h + b"1")'
 for layout in "$layouts"/*.layout; do
-    fails 1 'no pattern of the layout matches tensor "t"' "$weft" inspect t.safetensors --layout "$layout"
+    fails 1 'no pattern of the layout matches tensor "t"; is it the layout of this model?' "$weft" inspect t.safetensors --layout "$layout"
 done
 
 # Layouts that come with weft are found by their names; a file of the working directory comes first.
@@ -281,7 +281,10 @@ fails 2 'give --layout too' "$weft" reshard hf new --mesh tp=2
 fails 1 'a file per rank needs a folder' "$weft" reshard hf new.safetensors --layout llama
 fails 3 'nowhere/new: its folder does not exist' "$weft" reshard hf nowhere/new
 fails 2 'must have as many' "$weft" reshard hf new --layout "$layouts/llama.layout" --mesh 2x2
-fails 2 'the source or the target is missing' "$weft" reshard hf
+fails 2 'axis 0 of the layout llama is tp, not pp; use --mesh tp=2' "$weft" reshard hf new --layout llama --mesh pp=2
+contains '"ranks":' "$weft" inspect hf --layout llama --mesh 2 --json
+fails 2 'TO, the target, is missing' "$weft" reshard hf
+fails 2 'FROM, the source, and TO, the target, are missing' "$weft" reshard
 fails 3 'weft_checkpoint_open: nowhere: No such file or directory' "$weft" reshard nowhere new
 fails 3 'weft_checkpoint_open: nowhere: No such file or directory' "$weft" inspect nowhere
 fails 3 'weft_checkpoint_open: nowhere: No such file or directory' "$weft" verify nowhere
