@@ -101,6 +101,18 @@ static bool asks_for_one_form(const struct cli_command *command, const struct cl
     return true;
 }
 
+/* Draw the plan to PATH.  A file leaves standard output to the plan as text. */
+static int draw_and_print(const struct cli_command *command, const struct request *request,
+                          const struct planned *answer, const char *path)
+{
+    int exit_code = draw(command, answer->plan, path, plan_add_svg);
+
+    if (exit_code != CLI_OK || strcmp(path, "-") == 0) return exit_code;
+    exit_code = print(command, request, answer, false);
+    if (exit_code == CLI_OK) fprintf(stderr, "wrote %s\n", path);
+    return exit_code;
+}
+
 static int run(const struct cli_command *command, int argc, char **argv)
 {
     struct planned answer = {0};
@@ -119,7 +131,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
     if (status != WEFT_OK)
         exit_code = cli_fail(command, status);
     else if (cli_has(command, &args, "svg"))
-        exit_code = draw(command, answer.plan, cli_value(command, &args, "svg"), plan_add_svg);
+        exit_code = draw_and_print(command, &request, &answer, cli_value(command, &args, "svg"));
     else if (cli_has(command, &args, "dot"))
         exit_code = draw(command, answer.plan, "-", plan_add_dot);
     else

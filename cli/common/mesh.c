@@ -21,13 +21,16 @@ static weft_status read_ranks(const struct cli_command *command, const struct cl
 
 static weft_status check_ranks(const weft_mesh *mesh, int32_t ranks)
 {
-    for (int32_t i = 0; i < weft_mesh_size(mesh); i++) {
-        int32_t rank = weft_mesh_rank_at(mesh, i);
-        if (rank >= ranks)
-            return wf_fail(WEFT_ERR_INVALID, "the mesh has rank %d, so --ranks %d is too few", rank,
-                           ranks);
-    }
-    return WEFT_OK;
+    int32_t size = weft_mesh_size(mesh), last = 0;
+
+    for (int32_t i = 0; i < size; i++)
+        last = weft_mesh_rank_at(mesh, i) > last ? weft_mesh_rank_at(mesh, i) : last;
+    if (last < ranks) return WEFT_OK;
+    if (last == size - 1)
+        return wf_fail(WEFT_ERR_INVALID, "the mesh has %d ranks, so --ranks %d is too few", size,
+                       ranks);
+    return wf_fail(WEFT_ERR_INVALID, "the mesh has ranks up to %d, so --ranks %d is too few", last,
+                   ranks);
 }
 
 weft_status cli_mesh(const struct cli_command *command, const struct cli_args *args,

@@ -262,6 +262,10 @@ static weft_status refuse_placement(const struct reader *r, struct wf_scan start
         return wf_scan_refuse(&start, r->kind,
                               "\"%.*s\" is a dtype; expected the placements alone, such as S(0),R",
                               (int)length, word);
+    if (start.text[start.at + length] == ':')
+        return wf_scan_refuse(&start, r->kind,
+                              "placements go in the order of the axes, without their names: write "
+                              "S(0),R, one for each axis of the mesh");
     wf_text_add(&suggestion, "%s", "");
     wf_placement_suggest(word, length, &suggestion);
     status = wf_text_status(&suggestion);

@@ -1,6 +1,7 @@
 /* placement.c - placements checked, ordered and normalized. */
 #include "layout.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* True if the sizes of A and B are equal apart from parts of size 0. */
@@ -153,14 +154,26 @@ static bool has_turns(const struct wf_layout *layout, int32_t dim)
     return false;
 }
 
+/* The placement of AXIS splits a dimension that the tensor does not have. */
+static weft_status refuse_dim(const struct wf_layout *layout, int32_t axis)
+{
+    char which[48] = "";
+
+    if (layout->dims == 1)
+        snprintf(which, sizeof which, "; its dimension is 0");
+    else if (layout->dims > 1)
+        snprintf(which, sizeof which, "; its dimensions are 0 %s %d",
+                 layout->dims == 2 ? "and" : "to", layout->dims - 1);
+    return refuse_placement(layout->placements, axis, "the tensor has %d dimension%s%s",
+                            layout->dims, WF_PLURAL(layout->dims), which);
+}
+
 static weft_status check_split(const struct wf_layout *layout, int32_t axis)
 {
     const weft_placement *p = &layout->placements[axis];
 
     if (wf_placement_has_sizes(p)) WF_TRY(check_sizes(layout, axis));
-    if (p->dim < 0 || p->dim >= layout->dims)
-        return refuse_placement(layout->placements, axis, "the tensor has %d dimension%s",
-                                layout->dims, WF_PLURAL(layout->dims));
+    if (p->dim < 0 || p->dim >= layout->dims) return refuse_dim(layout, axis);
     if (p->kind == WEFT_PLACE_STRIDED && p->factor < 1)
         return refuse_placement(layout->placements, axis, "the factor must be at least 1");
     if (p->turn < 0)

@@ -14,7 +14,7 @@ expect 2 "--mesh is \"dp=*,tp=4\"; a size * needs the number of ranks: give it w
     "$weft" plan --mesh "dp=*,tp=4" --shape 4096x4096 "${rows[@]}"
 expect 2 "--to-mesh is \"*\"; a size * needs" "$weft" plan --mesh 8 --to-mesh "*" --shape 8 --from R --to R
 expect 2 "8 ranks divided by 3" "$weft" plan -n 8 --mesh "dp=*,tp=3" --shape 4096x4096 "${rows[@]}"
-expect 2 "--mesh: the mesh has rank 4, so --ranks 4 is too few" "$weft" plan -n 4 --mesh 2x4 --shape 4096x4096 "${rows[@]}"
+expect 2 "--mesh: the mesh has 8 ranks, so --ranks 4 is too few" "$weft" plan -n 4 --mesh 2x4 --shape 4096x4096 "${rows[@]}"
 expect 2 "--ranks is \"0\"; expected a number from 1" "$weft" plan -n 0 --mesh 2x4 --shape 4096x4096 "${rows[@]}"
 expect 0 "2. all-gather over dp: a rank receives at most 8.0 MiB" plan "${rows[@]}"
 expect 0 "at most 8.0 MiB received by a rank (1.00 of the least possible), 8.0 MiB of scratch, " plan "${rows[@]}"
@@ -110,7 +110,8 @@ json "$weft" bench plan --budget-ms 1 --json -- 'len(it["rows"]) == 10' \
     'it["rows"][0]["shape"] == [4096, 4096] and it["rows"][4]["shape"] == [8192, 8192, 64]'
 contains "digraph" plan "${rows[@]}" --dot
 contains "slice over tp\\nno communication; " plan "${rows[@]}" --dot
-expect 0 "" plan "${rows[@]}" --svg "$here/plan.svg"
+expect 0 "wrote $here/plan.svg" plan "${rows[@]}" --svg "$here/plan.svg"
+expect 0 "1. slice over tp: no communication   S(0),R -> S(0),S(1)" plan "${rows[@]}" --svg "$here/plan.svg"
 contains "<svg" cat "$here/plan.svg"
 contains ">slice over tp<" cat "$here/plan.svg"
 contains ">no communication; " cat "$here/plan.svg"
@@ -137,7 +138,7 @@ expect 1 "weft_plan_create: axis 0: P(max) cannot become P(sum); go through R or
 expect 2 "it cannot be combined with P(max)" plan --from "P(max),P" --to "R,R"
 expect 2 "1 placement, but the mesh dp=2,tp=4 has 2 axes (dp, tp); write one placement for each axis" plan --from "S(0)" --to "R,R"
 expect 2 "--to: placements \"R,S(0),R\", position 8: 3 placements, but the mesh dp=2,tp=4 has 2 axes (dp, tp)" plan --from "R,R" --to "R,S(0),R"
-expect 2 "the tensor has 2 dimensions" plan --from "S(0),S(5)" --to "R,R"
+expect 2 "the tensor has 2 dimensions; its dimensions are 0 and 1" plan --from "S(0),S(5)" --to "R,R"
 expect 2 "\"X\" is not a placement; the placements are R, S(dim), SS(dim,factor), B(dim;sizes), G(dim;sizes), P(op) and O(coordinate)" plan --from "S(0),X" --to "R,R"
 expect 2 "--planner is \"greedy\"; expected one of search, exchange" \
     plan "${rows[@]}" --planner greedy

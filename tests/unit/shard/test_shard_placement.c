@@ -26,7 +26,7 @@ TEST(placements_that_cannot_be_are_refused_with_place_and_reason)
          "placement 2, P(max): it cannot be combined with P(sum) on axis 0"},
         {"2x2", "f32[8] P(min),P(prod)",
          "placement 1, P(prod): it cannot be combined with P(min) on axis 0"},
-        {"2", "f32[8] S(1)", "placement 0, S(1): the tensor has 1 dimension"},
+        {"2", "f32[8] S(1)", "placement 0, S(1): the tensor has 1 dimension; its dimension is 0"},
         {"2", "f32[] S(0)", "placement 0, S(0): the tensor has 0 dimensions"},
         {"2", "f32[8] SS(0,0)", "placement 0, SS(0,0): the factor must be at least 1"},
         {"2", "f32[8] P(bor)",

@@ -67,6 +67,7 @@ static const struct {
     {"f32[8] R,R,R", "position 12: 3 placements, but the mesh "},
     {"f32[8] R,R,G(0;4,4),R", ": 4 placements, but the mesh "},
     {"f32[8] R,Q", "position 10: \"Q\" is not a placement; the placements are R, S(dim), "},
+    {"f32[8] dp:S(0),R", "position 8: placements go in the order of the axes, without their names"},
     {"f32[8] Shard(0),R", "position 8: \"Shard\" is not a placement; the placements are R, "},
     {"f32[8] Shard(0),R", "O(coordinate); did you mean S(0)?"},
     {"f32[8] Shard(dim=1),R", "did you mean S(1)?"},
