@@ -157,6 +157,24 @@ void wf_calls_put(const weft_comm *comm, struct wf_text *out)
     wf_text_free(&notes);
 }
 
+/* The places of MINE, and of THEIRS of RANK, differ.  If one of the two repeats the call before it,
+ * the other rank may have made that call less often. */
+static void add_repeated(const weft_comm *comm, int32_t rank, const struct told *mine,
+                         const struct told *theirs, struct wf_text *out)
+{
+    struct told before;
+    int32_t missing;
+
+    if (mine->number < 2 || !read_note(comm, mine->number - 1, &before)) return;
+    if (strcmp(before.place, mine->place) == 0)
+        missing = rank;
+    else if (strcmp(before.place, theirs->place) == 0)
+        missing = comm->context->rank;
+    else
+        return;
+    wf_text_add(out, "; an earlier repeated one may be missing on rank %d", missing);
+}
+
 /* Add that this rank and RANK differ in collective MINE, and THEIRS of RANK. */
 static void describe(const weft_comm *comm, int32_t rank, const struct told *mine,
                      const struct told *theirs, struct wf_text *out)
@@ -171,6 +189,7 @@ static void describe(const weft_comm *comm, int32_t rank, const struct told *min
         wf_text_add(out, " with other memory than rank %d", first ? rank : comm->context->rank);
     else
         wf_text_add(out, " and rank %d at %s", first ? rank : comm->context->rank, high->place);
+    if (!here) add_repeated(comm, rank, mine, theirs, out);
 }
 
 /* The first of the notes up to LAST that differs from this rank's; in its place, or if IN_MEMORY,

@@ -40,6 +40,17 @@ static weft_status call_in_a_loop(bool same)
     return status;
 }
 
+/* Rank 1 skips one of the equal calls before the last one. */
+static weft_status call_after_a_loop(void)
+{
+    weft_status status = call_in_a_loop(true);
+
+    if (status == WEFT_OK)
+        status =
+            weft_all_reduce(world, memory, memory, COUNT, WEFT_DTYPE_F32, WEFT_REDUCE_SUM, NULL);
+    return status;
+}
+
 /* Rank 1 skips the last call. */
 static weft_status call_all_but_last(void)
 {
@@ -86,6 +97,7 @@ static weft_status call(const char *how)
     if (strcmp(how, "elsewhere") == 0) return call_elsewhere();
     if (strcmp(how, "memory") == 0) return call_in_a_loop(false);
     if (strcmp(how, "equal") == 0) return call_in_a_loop(true);
+    if (strcmp(how, "repeated") == 0) return call_after_a_loop();
     if (strcmp(how, "last") == 0 || strcmp(how, "release") == 0) return call_all_but_last();
     status = strncmp(how, "refused", 7) == 0 ? call_with_wrong_count() : call_in_lines();
     return status == WEFT_OK && strstr(how, "go_on") != NULL ? weft_barrier(world, NULL) : status;
