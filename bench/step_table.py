@@ -7,7 +7,7 @@ import argparse
 import json
 
 MODES = {"-": "sharded parameters", "=": "tensor parallel"}
-LIMIT = 0.25
+LIMIT = 0.15
 
 
 def read(path):
