@@ -27,7 +27,9 @@ bool model_options(const struct cli_command *command, const struct cli_args *arg
                                    .mesh = mesh,
                                    .recompute = cli_value(command, args, "recompute"),
                                    .whole_sequence = cli_has(command, args, "whole-sequence"),
-                                   .narrow_gradients = cli_has(command, args, "narrow-gradients")};
+                                   .narrow_gradients = cli_has(command, args, "narrow-gradients"),
+                                   .ring = cli_has(command, args, "ring"),
+                                   .f8 = cli_has(command, args, "fp8")};
     return cli_int(command, args, "sequence", 1, INT32_MAX, 0, &out->sequence) &&
            cli_int(command, args, "microbatch", 1, INT32_MAX, 0, &out->microbatch) &&
            read_sharding(command, cli_value(command, args, "sharding"), &out->sharding);
@@ -47,8 +49,9 @@ weft_status model_add_graph(const weft_model *model, const weft_model_graph_opti
 
 const char *model_option_given(const struct cli_command *command, const struct cli_args *args)
 {
-    static const char *const names[] = {"sequence", "microbatch",     "recompute",
-                                        "sharding", "whole-sequence", "narrow-gradients"};
+    static const char *const names[] = {
+        "sequence",       "microbatch",       "recompute", "sharding",
+        "whole-sequence", "narrow-gradients", "ring",      "fp8"};
 
     for (size_t i = 0; i < WF_COUNT(names); i++)
         if (cli_has(command, args, names[i])) return names[i];

@@ -10,8 +10,9 @@
         {"microbatch", "N",                                                                        \
          "a model's: sequences of a microbatch on each rank of dp and ep (default: 1)", 0},        \
         {"recompute", "LIST",                                                                      \
-         "a model's: what the backward pass computes again: none, full, needed, or of norms, "     \
-         "qkv, attention, projection, up, activation, down (default: none)",                       \
+         "a model's: what the backward pass computes again: none, full, needed, alternate, or of " \
+         "norms, qkv, queries, keys, attention, projection, up, gate, activation, down (default: " \
+         "none)",                                                                                  \
          0},                                                                                       \
         {"sharding", "S",                                                                          \
          "a model's: what ranks with other samples share: nothing, optimizer (ZeRO-1) or "         \
@@ -19,8 +20,14 @@
          0},                                                                                       \
         {"whole-sequence", NULL,                                                                   \
          "a model's: ranks of tp hold the whole sequence between products, not parts", 0},         \
+        {"narrow-gradients", NULL, "a model's: gradients have the dtype of parameters, not f32",   \
+         0},                                                                                       \
+        {"ring", NULL,                                                                             \
+         "a model's: ranks of cp pass keys and values on beside attention, instead of gathering "  \
+         "them before it",                                                                         \
+         0},                                                                                       \
     {                                                                                              \
-        "narrow-gradients", NULL, "a model's: gradients have the dtype of parameters, not f32", 0  \
+        "fp8", NULL, "a model's: products of layers are computed in fp8", 0                        \
     }
 
 /* Read the options of a model's graph, which borrows MESH and the command line.  False after

@@ -28,7 +28,12 @@ struct weft_cost_table {
     /* Compute of a rank: millions of floating-point operations per second, and femtoseconds per
      * byte that it reads or writes; 0: not known. */
     uint64_t flops, memory;
-    uint64_t peak;   /* what the device's maker states for `flops`; 0: not known */
+    uint64_t peak; /* what the device's maker states for `flops`; 0: not known */
+    /* The same as `flops` of fused attention, and of products in fp8; 0: as `flops`, and not known.
+     */
+    uint64_t attention, flops_f8;
+    /* Percent that compute, and a move, take longer while they run beside each other. */
+    uint64_t compute_beside, moves_beside;
     uint64_t launch; /* nanoseconds: no compute takes less */
     /* `flops` is the rate of products of one size; other products are slower or faster, by one
      * curve. */
@@ -60,16 +65,19 @@ bool wf_cost_may_share(uint32_t kind);
 
 /* ---- machines.c ---- */
 
-/* The built-in tables of GPUs; NULL after the last. */
+/* The built-in tables of GPUs, first the one that "default" means; NULL after the last. */
 extern const weft_cost_table *const wf_cost_machines[];
 
 /* ---- table.c ---- */
 
 /* The names of the built-in tables, for error texts. */
-#define WF_COST_NAMES "default, cpu, dtensor, a100-80, h100, h100-500w, h200, b200, gb200, mi300x"
+#define WF_COST_NAMES                                                                              \
+    "default (which is h100), h100, h100-500w, a100-80, h200, b200, gb200, mi300x, cpu, dtensor"
 
+/* The table h100. */
 const weft_cost_table *wf_cost_default(void);
-/* A reference to the built-in table NAME; NULL: there is none. */
+/* A reference to the built-in table NAME, or to the one that "default" means; NULL: there is none.
+ */
 weft_cost_table *wf_cost_built_in(const char *name);
 /* Give TABLE all numbers and the source of BASE. */
 void wf_cost_inherit(weft_cost_table *table, const weft_cost_table *base);

@@ -12,32 +12,6 @@
         }                                                                                          \
     }
 
-/* A GPU host with NVLink inside and InfiniBand outside: what DTensor assumes, with local work
- * priced as well.  A measured table is better: `weft bench calibrate`. */
-static const weft_cost_table general = {
-    .built_in = true,
-    .name = "default",
-    .rates =
-        {
-            [WEFT_STEP_SLICE] = TRAVEL(2000, 0, 0, 2000, 0, 0),
-            [WEFT_STEP_PARTIAL] = TRAVEL(2000, 0, 0, 2000, 0, 0),
-            [WEFT_STEP_ALL_GATHER] = TRAVEL(6600, 600, 10619, 6600, 2700, 48269),
-            [WEFT_STEP_REDUCE_SCATTER] = TRAVEL(6600, 600, 10619, 6600, 2700, 48269),
-            [WEFT_STEP_ALL_REDUCE] = TRAVEL(6600, 600, 10619, 6600, 2700, 48269),
-            [WEFT_STEP_ALL_TO_ALL] = TRAVEL(6600, 600, 10619, 6600, 2700, 48269),
-            [WEFT_STEP_PERMUTE] = TRAVEL(6600, 0, 10619, 6600, 0, 48269),
-            [WEFT_STEP_EXCHANGE] = TRAVEL(8600, 600, 10619, 8600, 2700, 48269),
-            [WEFT_STEP_BROADCAST] = TRAVEL(6600, 600, 10619, 6600, 2700, 48269),
-            [WEFT_STEP_REDUCE] = TRAVEL(6600, 600, 10619, 6600, 2700, 48269),
-        },
-    .copy = 500,
-    .pack = 700,
-    .reduce = 500,
-    .flops = 400000000,
-    .memory = 500,
-    .source = "what PyTorch's DTensor assumes of links; no machine was measured",
-};
-
 /* Ranks of one host that read each other's buffers; between hosts, sockets. */
 static const weft_cost_table shared_memory = {
     .built_in = true,
@@ -83,20 +57,18 @@ static const weft_cost_table dtensor = {
     .source = "the constants of PyTorch's DTensor",
 };
 
-static const weft_cost_table *const built_in[] = {&general, &shared_memory, &dtensor};
+static const weft_cost_table *const built_in[] = {&shared_memory, &dtensor};
 
 const weft_cost_table *wf_cost_default(void)
 {
-    return &general;
+    return wf_cost_machines[0];
 }
 
 static const weft_cost_table *table_at(size_t index)
 {
-    for (size_t i = 0; i < WF_COUNT(built_in); i++)
-        if (i == index) return built_in[i];
-    for (size_t i = 0; wf_cost_machines[i] != NULL; i++)
-        if (i + WF_COUNT(built_in) == index) return wf_cost_machines[i];
-    return NULL;
+    for (size_t i = 0; wf_cost_machines[i] != NULL; i++, index--)
+        if (index == 0) return wf_cost_machines[i];
+    return index < WF_COUNT(built_in) ? built_in[index] : NULL;
 }
 
 const char *weft_cost_table_built_in(size_t index)
@@ -110,6 +82,7 @@ weft_cost_table *wf_cost_built_in(const char *name)
 {
     const weft_cost_table *table;
 
+    if (strcmp(name, "default") == 0) return weft_cost_table_retain(wf_cost_default());
     for (size_t i = 0; (table = table_at(i)) != NULL; i++)
         if (strcmp(name, table->name) == 0) return weft_cost_table_retain(table);
     return NULL;
@@ -127,6 +100,10 @@ void wf_cost_inherit(weft_cost_table *table, const weft_cost_table *base)
     table->memory = base->memory;
     table->peak = base->peak;
     table->launch = base->launch;
+    table->attention = base->attention;
+    table->flops_f8 = base->flops_f8;
+    table->compute_beside = base->compute_beside;
+    table->moves_beside = base->moves_beside;
     table->by_size = base->by_size;
     table->shares_links = base->shares_links;
     table->one_sided = base->one_sided;
@@ -177,6 +154,24 @@ const char *weft_cost_table_source(const weft_cost_table *table)
     return table != NULL ? table->source : NULL;
 }
 
+weft_status weft_cost_table_get(const weft_cost_table *table, weft_cost_table_info *out)
+{
+    const weft_cost_table *t = table;
+    weft_cost_table_info info;
+
+    WF_TRY(wf_require(table, "weft_cost_table_get: table"));
+    WF_TRY(wf_require(out, "weft_cost_table_get: out"));
+    memset(&info, 0, sizeof info);
+    info.flops = wf_mul_capped(t->flops, 1000000);
+    info.attention_flops = wf_mul_capped(t->attention > 0 ? t->attention : t->flops, 1000000);
+    info.f8_flops = wf_mul_capped(t->flops_f8, 1000000);
+    info.peak_flops = weft_cost_table_peak_flops(t);
+    info.launch = t->launch;
+    info.compute_beside = (uint32_t)t->compute_beside;
+    info.moves_beside = (uint32_t)t->moves_beside;
+    return wf_info_write("weft_cost_table_info", &info, sizeof info, out);
+}
+
 uint64_t weft_cost_table_digest(const weft_cost_table *table)
 {
     uint64_t h;
@@ -197,6 +192,10 @@ uint64_t weft_cost_table_digest(const weft_cost_table *table)
     h = wf_hash_mix(h, table->memory);
     h = wf_hash_mix(h, table->peak);
     h = wf_hash_mix(h, table->launch);
+    h = wf_hash_mix(h, table->attention);
+    h = wf_hash_mix(h, table->flops_f8);
+    h = wf_hash_mix(h, table->compute_beside);
+    h = wf_hash_mix(h, table->moves_beside);
     for (int link = 0; link < WF_LINKS - 1; link++)
         h = wf_hash_mix(h, table->domains[link]);
     h = wf_hash_mix(h, table->by_size);

@@ -9,15 +9,16 @@
  *     all-gather between 6600 2700 23000
  *     all-gather beyond 6600 2700 160000
  *
- * Rates are femtoseconds per byte, `flops` and `peak` are millions of operations per second,
- * `launch` is nanoseconds and `domain` a count of consecutive ranks.  A kind of step has
+ * Rates are femtoseconds per byte; `flops`, `flops-f8`, `attention` and `peak` are millions of
+ * operations per second; `launch` is nanoseconds, `domain` a count of consecutive ranks,
+ * `compute-beside` and `moves-beside` percent.  A kind of step has
  * nanoseconds, nanoseconds per further rank and femtoseconds per byte for each class of links.  A
  * table with `base` has the numbers of that built-in table where it has no line.  Without `base`,
  * every kind has the lines `within` and `between`; a table of weft 0.1 without broadcast and
  * reduce has the rates of all-gather and reduce-scatter for them.  Without `beyond`, a kind costs
  * there as `between`.  Lines are in any order after the version and `base`; `#` begins a comment.
- * Version 1 has no base, source, domains, class `beyond`, peak, launch, by-size and
- * shares-links. */
+ * Version 1 has no base, source, domains, class `beyond`, peak, launch, by-size, shares-links,
+ * attention, flops-f8, compute-beside and moves-beside. */
 #include "cost.h"
 
 #include <string.h>
@@ -41,14 +42,19 @@ enum head {
     HEAD_DOMAIN_BETWEEN,
     HEAD_BY_SIZE,
     HEAD_SHARES_LINKS,
+    HEAD_ATTENTION,
+    HEAD_FLOPS_F8,
+    HEAD_COMPUTE_BESIDE,
+    HEAD_MOVES_BESIDE,
     HEAD_LINES,
     NEEDED_LINES = HEAD_FLOPS,
     SECOND_VERSION = HEAD_PEAK
 };
 
 static const char *const heads[HEAD_LINES] = {
-    "name", "one-sided", "copy",   "pack",          "reduce",         "flops",   "memory",
-    "peak", "launch",    "source", "domain within", "domain between", "by-size", "shares-links"};
+    "name",    "one-sided",    "copy",      "pack",     "reduce",         "flops",
+    "memory",  "peak",         "launch",    "source",   "domain within",  "domain between",
+    "by-size", "shares-links", "attention", "flops-f8", "compute-beside", "moves-beside"};
 
 struct reader {
     struct wf_scan scan;
@@ -189,10 +195,17 @@ static weft_status read_head(struct reader *r, enum head head)
     case HEAD_DOMAIN_BETWEEN:
         return read_number(r, &t->domains[WF_BETWEEN_HOSTS]);
     default: {
-        uint64_t *const numbers[] = {
-            [HEAD_COPY] = &t->copy,    [HEAD_PACK] = &t->pack,     [HEAD_REDUCE] = &t->reduce,
-            [HEAD_FLOPS] = &t->flops,  [HEAD_MEMORY] = &t->memory, [HEAD_PEAK] = &t->peak,
-            [HEAD_LAUNCH] = &t->launch};
+        uint64_t *const numbers[] = {[HEAD_COPY] = &t->copy,
+                                     [HEAD_PACK] = &t->pack,
+                                     [HEAD_REDUCE] = &t->reduce,
+                                     [HEAD_FLOPS] = &t->flops,
+                                     [HEAD_MEMORY] = &t->memory,
+                                     [HEAD_PEAK] = &t->peak,
+                                     [HEAD_LAUNCH] = &t->launch,
+                                     [HEAD_ATTENTION] = &t->attention,
+                                     [HEAD_FLOPS_F8] = &t->flops_f8,
+                                     [HEAD_COMPUTE_BESIDE] = &t->compute_beside,
+                                     [HEAD_MOVES_BESIDE] = &t->moves_beside};
         return read_number(r, numbers[head]);
     }
     }
@@ -223,8 +236,8 @@ static weft_status read_line(struct reader *r)
     }
     return refuse_line(r, r->version > 1
                               ? "expected a kind of step, name, source, one-sided, by-size, "
-                                "shares-links, domain, copy, pack, reduce, flops, memory, peak or "
-                                "launch"
+                                "shares-links, domain, copy, pack, reduce, flops, flops-f8, "
+                                "attention, memory, peak, launch, compute-beside or moves-beside"
                               : "expected a kind of step, name, one-sided, copy, pack, reduce, "
                                 "flops or memory");
 }
@@ -276,6 +289,15 @@ static weft_status check_numbers(const weft_cost_table *t)
                        "cost table: `flops` is %llu, more than the `peak` of %llu; utilisation "
                        "refers to `peak`",
                        (unsigned long long)t->flops, (unsigned long long)t->peak);
+    if (t->peak > 0 && t->attention > t->peak)
+        return wf_fail(WEFT_ERR_PARSE,
+                       "cost table: `attention` is %llu, more than the `peak` of %llu",
+                       (unsigned long long)t->attention, (unsigned long long)t->peak);
+    if (t->compute_beside > 1000 || t->moves_beside > 1000)
+        return wf_fail(
+            WEFT_ERR_PARSE, "cost table: `%s` is %llu percent; it is at most 1000",
+            t->compute_beside > 1000 ? "compute-beside" : "moves-beside",
+            (unsigned long long)(t->compute_beside > 1000 ? t->compute_beside : t->moves_beside));
     if (within > 0 && between % within != 0)
         return wf_fail(WEFT_ERR_PARSE,
                        "cost table: `domain between` is %llu, which is no multiple of `domain "
@@ -371,6 +393,10 @@ static void add_heads(const weft_cost_table *table, struct wf_text *out)
     add_number(out, HEAD_MEMORY, table->memory, false);
     add_number(out, HEAD_PEAK, table->peak, false);
     add_number(out, HEAD_LAUNCH, table->launch, false);
+    add_number(out, HEAD_ATTENTION, table->attention, false);
+    add_number(out, HEAD_FLOPS_F8, table->flops_f8, false);
+    add_number(out, HEAD_COMPUTE_BESIDE, table->compute_beside, false);
+    add_number(out, HEAD_MOVES_BESIDE, table->moves_beside, false);
     add_number(out, HEAD_DOMAIN_WITHIN, table->domains[WF_WITHIN_HOST], false);
     add_number(out, HEAD_DOMAIN_BETWEEN, table->domains[WF_BETWEEN_HOSTS], false);
 }

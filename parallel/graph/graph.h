@@ -59,6 +59,8 @@ struct wf_graph_line {
     bool repeated;  /* a clause gives `repeat` */
     bool mixed;     /* the inputs may have several dtypes where the rule wants one */
     bool recompute; /* a line of the backward pass does what one of the forward pass has done */
+    bool pieces;    /* MOVE: beside the call that makes its input or uses its result */
+    bool f8;        /* CALL: a product in fp8 */
     uint32_t repeat;
     const char *op;   /* CALL */
     const char *spec; /* INPUT and PARAM: the spec; OUTPUT and `to`: placements, or NULL */

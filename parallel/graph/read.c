@@ -5,7 +5,8 @@
  * ")" each with {
  * ";" clause }, and "#" begins a comment clause  = "x" N | "to" PLACEMENTS | "out" SHAPE { ","
  * SHAPE } | "flops" N | "flops" "auto" | "time" TIME | "alloc" SIZE | "free" NAME { "," NAME } |
- * "comm" NAME | "mixed" | "recompute" | "memory" SIZE | "keep" NAME "on" AXIS "=" PLACEMENT
+ * "comm" NAME | "mixed" | "recompute" | "pieces" | "f8" | "memory" SIZE | "keep" NAME "on" AXIS "="
+ * PLACEMENT
  *
  * A `;` in parentheses belongs to a placement. */
 #include "base/text/size.h"
@@ -159,6 +160,14 @@ static weft_status read_clause(struct wf_graph_reader *r, struct wf_graph_line *
     }
     if (line->kind >= WF_GRAPH_CALL && wf_scan_word(&r->scan, "recompute"))
         return read_recompute(r, line);
+    if (line->kind == WF_GRAPH_MOVE && wf_scan_word(&r->scan, "pieces")) {
+        line->pieces = true;
+        return WEFT_OK;
+    }
+    if (line->kind == WF_GRAPH_CALL && wf_scan_word(&r->scan, "f8")) {
+        line->f8 = true;
+        return WEFT_OK;
+    }
     if (line->kind >= WF_GRAPH_CALL && wf_graph_take_keyword(r, "out")) return read_shapes(r, line);
     if (line->kind >= WF_GRAPH_CALL && line->spec != NULL && wf_graph_take_keyword(r, "to"))
         return wf_scan_refuse(&r->scan, "graph", "the line has two clauses to");
@@ -166,7 +175,8 @@ static weft_status read_clause(struct wf_graph_reader *r, struct wf_graph_line *
         return wf_graph_take_text(r, &line->spec);
     return wf_graph_fail(r,
                          "a clause: x32, to S(0),R, out f32[4], flops auto, time 5us, alloc 64K, "
-                         "free x, comm dp, mixed, recompute, memory 60G, or keep w on tp=S(0)");
+                         "free x, comm dp, mixed, recompute, pieces, f8, memory 60G, or keep w on "
+                         "tp=S(0)");
 }
 
 /* ---- lines ---- */

@@ -50,48 +50,74 @@ static void put_heads(struct wf_model_writer *w, const char *name, const char *f
     wf_model_put_layer(w, "%s%s = transpose(%s2%s, dims=[1,2])", name, r, name, r);
 }
 
-static void put_products(struct wf_model_writer *w, const char *input, bool again)
+/* Queries, keys and values from one product. */
+static void put_fused(struct wf_model_writer *w, const char *input, const char *r,
+                      const char *weight)
 {
     const int64_t *sizes = w->model->sizes;
-    const char *r = wf_model_suffix(w, WF_PIECE_QKV, again);
-    const char *weight = wf_model_shared(w, again ? ".b" : ".f");
-    int64_t heads = sizes[WF_MODEL_HEADS], keys = sizes[WF_MODEL_KEY_HEADS];
-    int64_t dim = sizes[WF_MODEL_HEAD_DIM], s = w->sequence, b = w->samples;
 
-    if (is_fused(w)) {
-        wf_model_put_layer(w, "qkv%s = linear(%s, wqkv%s)", r, input, weight);
-        wf_model_put_layer(
-            w, "qkv5%s = reshape(qkv%s, shape=[%" PRId64 ",%" PRId64 ",%" PRId64 ",3,%" PRId64 "])",
-            r, r, s, b, heads, dim);
-        wf_model_put_layer(w, "q0%s = select(qkv5%s, dim=3, index=0)", r, r);
-        wf_model_put_layer(w, "k0%s = select(qkv5%s, dim=3, index=1)", r, r);
-        wf_model_put_layer(w, "v0%s = select(qkv5%s, dim=3, index=2)", r, r);
-    } else {
-        wf_model_put_layer(w, "qp%s = linear(%s, wq%s)", r, input, weight);
-        wf_model_put_layer(w, "kv%s = linear(%s, wkv%s)", r, input, weight);
-        wf_model_put_layer(
-            w, "q0%s = reshape(qp%s, shape=[%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 "])", r,
-            r, s, b, heads, dim);
-        wf_model_put_layer(
-            w, "kv5%s = reshape(kv%s, shape=[%" PRId64 ",%" PRId64 ",%" PRId64 ",2,%" PRId64 "])",
-            r, r, s, b, keys, dim);
-        wf_model_put_layer(w, "k0%s = select(kv5%s, dim=3, index=0)", r, r);
-        wf_model_put_layer(w, "v0%s = select(kv5%s, dim=3, index=1)", r, r);
-    }
-    put_heads(w, "q", "q0", rotates(w), r);
-    put_heads(w, "k", "k0", rotates(w), r);
-    put_heads(w, "v", "v0", false, r);
+    wf_model_put_product(w, "qkv%s = linear(%s, wqkv%s)", r, input, weight);
+    wf_model_put_layer(
+        w, "qkv5%s = reshape(qkv%s, shape=[%" PRId64 ",%" PRId64 ",%" PRId64 ",3,%" PRId64 "])", r,
+        r, w->sequence, w->samples, sizes[WF_MODEL_HEADS], sizes[WF_MODEL_HEAD_DIM]);
+    wf_model_put_layer(w, "q0%s = select(qkv5%s, dim=3, index=0)", r, r);
+    wf_model_put_layer(w, "k0%s = select(qkv5%s, dim=3, index=1)", r, r);
+    wf_model_put_layer(w, "v0%s = select(qkv5%s, dim=3, index=2)", r, r);
+}
+
+static void put_queries(struct wf_model_writer *w, const char *input, const char *r,
+                        const char *weight)
+{
+    const int64_t *sizes = w->model->sizes;
+
+    wf_model_put_product(w, "qp%s = linear(%s, wq%s)", r, input, weight);
+    wf_model_put_layer(
+        w, "q0%s = reshape(qp%s, shape=[%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 "])", r, r,
+        w->sequence, w->samples, sizes[WF_MODEL_HEADS], sizes[WF_MODEL_HEAD_DIM]);
+}
+
+static void put_keys(struct wf_model_writer *w, const char *input, const char *r,
+                     const char *weight)
+{
+    const int64_t *sizes = w->model->sizes;
+
+    wf_model_put_product(w, "kv%s = linear(%s, wkv%s)", r, input, weight);
+    wf_model_put_layer(
+        w, "kv5%s = reshape(kv%s, shape=[%" PRId64 ",%" PRId64 ",%" PRId64 ",2,%" PRId64 "])", r, r,
+        w->sequence, w->samples, sizes[WF_MODEL_KEY_HEADS], sizes[WF_MODEL_HEAD_DIM]);
+    wf_model_put_layer(w, "k0%s = select(kv5%s, dim=3, index=0)", r, r);
+    wf_model_put_layer(w, "v0%s = select(kv5%s, dim=3, index=1)", r, r);
+}
+
+static void put_products(struct wf_model_writer *w, const char *input, bool again)
+{
+    bool queries = wf_model_makes(w, WF_PIECE_QUERIES, again);
+    bool keys = wf_model_makes(w, WF_PIECE_KEYS, again);
+    const char *r = again ? ".again" : "", *weight = wf_model_shared(w, again ? ".b" : ".f");
+
+    if (is_fused(w)) put_fused(w, input, r, weight);
+    if (queries && !is_fused(w)) put_queries(w, input, r, weight);
+    if (keys && !is_fused(w)) put_keys(w, input, r, weight);
+    if (queries) put_heads(w, "q", "q0", rotates(w), r);
+    if (keys) put_heads(w, "k", "k0", rotates(w), r);
+    if (keys) put_heads(w, "v", "v0", false, r);
+}
+
+/* A ring brings keys and values part by part, beside the attention to the parts that are there. */
+static const char *pieces(const struct wf_model_writer *w)
+{
+    return w->ring ? " ; pieces" : "";
 }
 
 /* The keys and values of the whole sequence, if ranks of cp have parts. */
-static const char *put_keys(struct wf_model_writer *w, const char *from, const char *suffix)
+static const char *put_whole_keys(struct wf_model_writer *w, const char *from, const char *suffix)
 {
     char placements[96];
 
     if (w->sizes[WF_AXIS_CP] == 0) return from;
     (void)place_heads(w, WF_ALL, placements, sizeof placements);
-    wf_model_put_layer(w, "kc%s = move(k%s) ; to %s", suffix, from, placements);
-    wf_model_put_layer(w, "vc%s = move(v%s) ; to %s", suffix, from, placements);
+    wf_model_put_layer(w, "kc%s = move(k%s) ; to %s%s", suffix, from, placements, pieces(w));
+    wf_model_put_layer(w, "vc%s = move(v%s) ; to %s%s", suffix, from, placements, pieces(w));
     return suffix;
 }
 
@@ -105,10 +131,11 @@ static void put_kernel(struct wf_model_writer *w, bool again)
 {
     const int64_t *sizes = w->model->sizes;
     const char *r = wf_model_suffix(w, WF_PIECE_ATTENTION, again), *c = keys_name(w);
-    const char *q = wf_model_suffix(w, WF_PIECE_QKV, again), *k;
+    const char *q = wf_model_suffix(w, WF_PIECE_QUERIES, again);
+    const char *keys = wf_model_suffix(w, WF_PIECE_KEYS, again), *k;
 
     if (!has_scores(w)) {
-        k = put_keys(w, q, r);
+        k = put_whole_keys(w, keys, r);
         if (is_fused(w))
             wf_model_put_layer(w, "o%s, l%s = sdpa(q%s, k%s%s, v%s%s, causal=true)", r, r, q, c, k,
                                c, k);
@@ -118,7 +145,7 @@ static void put_kernel(struct wf_model_writer *w, bool again)
                 k, c, k, sizes[WF_MODEL_HEADS] / sizes[WF_MODEL_KEY_HEADS]);
         return;
     }
-    k = put_keys(w, q, r);
+    k = put_whole_keys(w, keys, r);
     wf_model_put_layer(w, "kt%s = transpose(k%s%s, dims=[2,3])", r, c, k);
     wf_model_put_layer(w, "sc%s = matmul(q%s, kt%s)", r, q, r);
     wf_model_put_layer(w, "p%s = softmax(sc%s, dim=-1)", r, r);
@@ -143,17 +170,17 @@ void wf_model_put_attention(struct wf_model_writer *w, bool again)
     char input[32], parts[32];
 
     if (wf_model_makes(w, WF_PIECE_NORMS, again)) wf_model_put_norm(w, 1, "x", "", again);
-    if (wf_model_makes(w, WF_PIECE_QKV, again)) {
+    if (wf_model_makes(w, WF_PIECE_QUERIES, again) || wf_model_makes(w, WF_PIECE_KEYS, again)) {
         snprintf(parts, sizeof parts, "n1s%s", wf_model_suffix(w, WF_PIECE_NORMS, again));
-        snprintf(input, sizeof input, "n1%s", wf_model_suffix(w, WF_PIECE_QKV, again));
+        snprintf(input, sizeof input, "n1%s", r);
         put_products(w, wf_model_put_whole(w, parts, input), again);
     }
     if (wf_model_makes(w, WF_PIECE_ATTENTION, again)) put_kernel(w, again);
     if (again) put_outputs(w, ".again", wf_model_suffix(w, WF_PIECE_ATTENTION, true));
     if (!wf_model_makes(w, WF_PIECE_PROJECTION, again)) return;
     if (!again) put_outputs(w, "", "");
-    wf_model_put_layer(w, "a%s = linear(o2%s, wo%s)%s", r, r,
-                       wf_model_shared(w, again ? ".b" : ".f"), w->part);
+    wf_model_put_product(w, "a%s = linear(o2%s, wo%s)%s", r, r,
+                         wf_model_shared(w, again ? ".b" : ".f"), w->part);
     wf_model_put_layer(w, "h%s = add(x, a%s%s)", r, wf_model_put_dropout(w, "a", r), r);
 }
 
@@ -177,12 +204,15 @@ static void put_scores_back(struct wf_model_writer *w, const char *q, const char
 static void put_kernel_back(struct wf_model_writer *w)
 {
     const int64_t *sizes = w->model->sizes;
-    const char *q = wf_model_suffix(w, WF_PIECE_QKV, true), *c = keys_name(w), *k;
+    const char *q = wf_model_suffix(w, WF_PIECE_QUERIES, true), *c = keys_name(w), *k;
+    const char *keys = wf_model_suffix(w, WF_PIECE_KEYS, true);
     const char *a = wf_model_suffix(w, WF_PIECE_ATTENTION, true);
     char placements[96];
 
     /* What the pass computes again has its gathered keys already. */
-    k = wf_model_makes(w, WF_PIECE_ATTENTION, true) && c[0] != '\0' ? a : put_keys(w, q, ".back");
+    k = wf_model_makes(w, WF_PIECE_ATTENTION, true) && c[0] != '\0'
+            ? a
+            : put_whole_keys(w, keys, ".back");
     if (has_scores(w))
         put_scores_back(w, q, k, a);
     else if (is_fused(w))
@@ -198,8 +228,8 @@ static void put_kernel_back(struct wf_model_writer *w)
                            sizes[WF_MODEL_HEADS] / sizes[WF_MODEL_KEY_HEADS]);
     if (c[0] == '\0') return;
     (void)place_heads(w, 2, placements, sizeof placements);
-    wf_model_put_layer(w, "dk = move(dkc) ; to %s", placements);
-    wf_model_put_layer(w, "dv = move(dvc) ; to %s", placements);
+    wf_model_put_layer(w, "dk = move(dkc) ; to %s%s", placements, pieces(w));
+    wf_model_put_layer(w, "dv = move(dvc) ; to %s%s", placements, pieces(w));
 }
 
 /* The gradient of NAME0 from that of NAME. */
@@ -227,7 +257,7 @@ static void put_products_back(struct wf_model_writer *w)
         wf_model_put_layer(w, "dqkv5 = stack(dq0, dk0, dv0, dim=3)" WF_FREE);
         wf_model_put_layer(w, "dqkv = reshape(dqkv5, shape=[%" PRId64 ",%" PRId64 ",%" PRId64 "])",
                            s, b, 3 * queries);
-        wf_model_put_inputs_back(w, 1, WF_PIECE_QKV, fused, 1);
+        wf_model_put_inputs_back(w, 1, WF_PIECE_QUERIES, fused, 1);
         return;
     }
     wf_model_put_layer(w, "dqp = reshape(dq0, shape=[%" PRId64 ",%" PRId64 ",%" PRId64 "])", s, b,
@@ -235,7 +265,7 @@ static void put_products_back(struct wf_model_writer *w)
     wf_model_put_layer(w, "dkv5 = stack(dk0, dv0, dim=3)" WF_FREE);
     wf_model_put_layer(w, "dkv = reshape(dkv5, shape=[%" PRId64 ",%" PRId64 ",%" PRId64 "])", s, b,
                        2 * keys);
-    wf_model_put_inputs_back(w, 1, WF_PIECE_QKV, grouped, 2);
+    wf_model_put_inputs_back(w, 1, WF_PIECE_QUERIES, grouped, 2);
 }
 
 void wf_model_put_attention_back(struct wf_model_writer *w)
@@ -247,7 +277,7 @@ void wf_model_put_attention_back(struct wf_model_writer *w)
     snprintf(masked, sizeof masked, "dh%s",
              wf_model_put_dropout_back(w, "dh", "a", WF_PIECE_PROJECTION));
     dh = wf_model_put_whole(w, masked, "dh.whole");
-    wf_model_put_layer(w, "do2 = matmul(%s, wo%s)", dh, wf_model_shared(w, ".b"));
+    wf_model_put_product(w, "do2 = matmul(%s, wo%s)", dh, wf_model_shared(w, ".b"));
     wf_model_put_gradient(w, "wo", "bsn,bsk->nk", dh, "o2.again");
     wf_model_put_layer(
         w, "do1 = reshape(do2, shape=[%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 "])",

@@ -66,41 +66,59 @@ static void put_combine(struct wf_model_writer *w, const char *result, const cha
     wf_model_put_layer(w, "%s = moe_sum(%s.copies, p%s)", result, result, router);
 }
 
+/* The input of the router and of the shared experts is used again. */
+static bool needs_input(const struct wf_model_writer *w, bool again)
+{
+    return wf_model_makes(w, WF_PIECE_UP, again) ||
+           (has_shared(w) && is_gated(w) && wf_model_makes(w, WF_PIECE_GATE, again));
+}
+
+/* The first products of the experts, with the router and the dispatch. */
+static void put_up(struct wf_model_writer *w, bool again)
+{
+    bool up = wf_model_makes(w, WF_PIECE_UP, again);
+    bool gate = is_gated(w) && wf_model_makes(w, WF_PIECE_GATE, again);
+    const char *r = again ? ".again" : "", *weight = wf_model_shared(w, again ? ".b" : ".f");
+    const char *from = "";
+    char parts[32], input[32], tokens[32];
+
+    snprintf(parts, sizeof parts, "n2s%s", wf_model_suffix(w, WF_PIECE_NORMS, again));
+    snprintf(input, sizeof input, "n2%s", r);
+    snprintf(tokens, sizeof tokens, "t%s", wf_model_suffix(w, WF_PIECE_UP, again));
+    if (needs_input(w, again)) from = wf_model_put_whole(w, parts, input);
+    if (up) {
+        wf_model_put_layer(w, "p0%s = linear(%s, wr%s)", r, from, weight);
+        wf_model_put_layer(w, "p%s = softmax(p0%s, dim=-1)", r, r);
+        put_dispatch(w, tokens, from, r);
+        wf_model_put_product(w, "u1%s = grouped_mm_3d(%s, w1%s)", r, tokens, weight);
+    }
+    if (gate) wf_model_put_product(w, "u3%s = grouped_mm_3d(%s, w3%s)", r, tokens, weight);
+    if (up && has_shared(w)) wf_model_put_product(w, "u1s%s = linear(%s, ws1%s)", r, from, weight);
+    if (gate && has_shared(w))
+        wf_model_put_product(w, "u3s%s = linear(%s, ws3%s)", r, from, weight);
+}
+
 void wf_model_put_experts(struct wf_model_writer *w, bool again)
 {
-    const char *up = wf_model_suffix(w, WF_PIECE_UP, again);
     const char *active = wf_model_suffix(w, WF_PIECE_ACTIVATION, again),
                *end = again ? ".again" : "";
-    const char *weight = wf_model_shared(w, again ? ".b" : ".f"), *from;
+    const char *weight = wf_model_shared(w, again ? ".b" : ".f");
     const char *h = wf_model_suffix(w, WF_PIECE_PROJECTION, again);
-    char parts[32], input[32], name[32], down[32];
+    char name[32], down[32];
 
     if (wf_model_makes(w, WF_PIECE_NORMS, again)) wf_model_put_norm(w, 2, "h", h, again);
-    if (wf_model_makes(w, WF_PIECE_UP, again)) {
-        snprintf(parts, sizeof parts, "n2s%s", wf_model_suffix(w, WF_PIECE_NORMS, again));
-        snprintf(input, sizeof input, "n2%s", up);
-        snprintf(name, sizeof name, "t%s", up);
-        from = wf_model_put_whole(w, parts, input);
-        wf_model_put_layer(w, "p0%s = linear(%s, wr%s)", up, from, weight);
-        wf_model_put_layer(w, "p%s = softmax(p0%s, dim=-1)", up, up);
-        put_dispatch(w, name, from, up);
-        wf_model_put_layer(w, "u1%s = grouped_mm_3d(%s, w1%s)", up, name, weight);
-        if (is_gated(w)) wf_model_put_layer(w, "u3%s = grouped_mm_3d(%s, w3%s)", up, name, weight);
-        if (has_shared(w)) wf_model_put_layer(w, "u1s%s = linear(%s, ws1%s)", up, from, weight);
-        if (has_shared(w) && is_gated(w))
-            wf_model_put_layer(w, "u3s%s = linear(%s, ws3%s)", up, from, weight);
-    }
+    put_up(w, again);
     if (wf_model_makes(w, WF_PIECE_ACTIVATION, again)) {
-        wf_model_put_activation(w, "", up, active);
-        if (has_shared(w)) wf_model_put_activation(w, "s", up, active);
+        wf_model_put_activation(w, "", again);
+        if (has_shared(w)) wf_model_put_activation(w, "s", again);
     }
     if (!wf_model_makes(w, WF_PIECE_DOWN, again)) return;
     snprintf(name, sizeof name, "f3%s", end);
     snprintf(down, sizeof down, "f2%s", end);
-    wf_model_put_layer(w, "%s = grouped_mm_3d(f%s, w2%s)", down, active, weight);
+    wf_model_put_product(w, "%s = grouped_mm_3d(f%s, w2%s)", down, active, weight);
     put_combine(w, name, down, wf_model_suffix(w, WF_PIECE_UP, again));
     if (has_shared(w)) {
-        wf_model_put_layer(w, "f4%s = linear(fs%s, ws2%s)", end, active, weight);
+        wf_model_put_product(w, "f4%s = linear(fs%s, ws2%s)", end, active, weight);
         wf_model_put_layer(w, "f5%s = add(f3%s, f4%s)%s", end, end, end, w->part);
     } else {
         wf_model_put_layer(w, "f5%s = move(f3%s)%s", end, end, w->part);
@@ -116,22 +134,22 @@ static void put_product_back(struct wf_model_writer *w, const char *name, const 
 {
     wf_model_put_layer(w, "%st = transpose(%s%s, dims=[1,2])", name, name,
                        wf_model_shared(w, ".b"));
-    wf_model_put_layer(w, "%s = grouped_mm_3d(%s, %st)", result, gradient, name);
+    wf_model_put_product(w, "%s = grouped_mm_3d(%s, %st)", result, gradient, name);
 }
 
 /* The gradient of the shared experts, of DY: dn2.s. */
 static void put_shared_back(struct wf_model_writer *w, const char *dy)
 {
-    const char *up = wf_model_suffix(w, WF_PIECE_UP, true), *shared = wf_model_shared(w, ".b");
+    const char *shared = wf_model_shared(w, ".b");
     char active[32];
 
     snprintf(active, sizeof active, "fs%s", wf_model_suffix(w, WF_PIECE_ACTIVATION, true));
-    wf_model_put_layer(w, "dfs = matmul(%s, ws2%s)", dy, shared);
+    wf_model_put_product(w, "dfs = matmul(%s, ws2%s)", dy, shared);
     wf_model_put_gradient(w, "ws2", "bsn,bsk->nk", dy, active);
-    wf_model_put_activation_back(w, "s", up);
-    wf_model_put_layer(w, "dn2.s%s = matmul(du1s, ws1%s)", is_gated(w) ? "1" : "", shared);
+    wf_model_put_activation_back(w, "s");
+    wf_model_put_product(w, "dn2.s%s = matmul(du1s, ws1%s)", is_gated(w) ? "1" : "", shared);
     if (!is_gated(w)) return;
-    wf_model_put_layer(w, "dn2.s3 = matmul(du3s, ws3%s)", shared);
+    wf_model_put_product(w, "dn2.s3 = matmul(du3s, ws3%s)", shared);
     wf_model_put_layer(w, "dn2.s = add(dn2.s1, dn2.s3)" WF_FREE);
 }
 
@@ -154,7 +172,7 @@ static const char *put_input(struct wf_model_writer *w, char *name, size_t size)
     const char *norm = wf_model_suffix(w, WF_PIECE_NORMS, true);
     char parts[32];
 
-    if (w->sizes[WF_AXIS_TP] > 0 && w->in_parts && wf_model_makes(w, WF_PIECE_UP, true)) {
+    if (w->sizes[WF_AXIS_TP] > 0 && w->in_parts && needs_input(w, true)) {
         snprintf(name, size, "n2.again");
         return name;
     }
@@ -173,7 +191,7 @@ void wf_model_put_experts_back(struct wf_model_writer *w)
     put_dispatch(w, "df2", dy, router);
     put_product_back(w, "w2", "df2", "df");
     wf_model_put_gradient(w, "w2", "etf,eth->efh", active, "df2");
-    wf_model_put_activation_back(w, "", router);
+    wf_model_put_activation_back(w, "");
     put_experts_input_back(w);
     put_combine(w, "dn2.e", "dt", router);
     input = put_input(w, name, sizeof name);

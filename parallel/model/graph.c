@@ -42,8 +42,8 @@ static void put_inputs(struct wf_model_writer *w)
                      w->sequence, w->model->sizes[WF_MODEL_HEAD_DIM] / 2, placements);
 }
 
-/* Logits that tp splits by the vocabulary: one pass over them for the loss, one for its gradient.
- */
+/* Logits that tp splits by the vocabulary, in f32 for the loss: one pass over them for the loss,
+ * one for its gradient. */
 static void put_loss(struct wf_model_writer *w, const struct wf_model_weights *list)
 {
     const char *head = head_of(w), *nf = wf_model_has_tp(w) && w->in_parts ? "nf" : "nfs";
@@ -56,13 +56,16 @@ static void put_loss(struct wf_model_writer *w, const struct wf_model_weights *l
                  wf_model_shared(w, ".f"));
     if (nf[2] == '\0') wf_model_put(w, "nf = move(nfs)%s", w->whole);
     wf_model_put(w, "logits = linear(%s, %s%s)", nf, head, wf_model_shared(w, ".h"));
-    wf_model_put(w, "e = exp(logits)");
+    wf_model_put(w, "wide = cast(logits, to=f32)" WF_FREE);
+    wf_model_put(w, "e = exp(wide)");
     wf_model_put(w, "z = sum(e, dims=[-1])%s", w->whole);
     wf_model_put(w, "output z");
     wf_model_put(w, "phase backward");
     wf_model_put_gathers(w, list, head, ".b");
     wf_model_put_gathers(w, list, "gf", ".b");
-    wf_model_put(w, "dlogits = mul(e, e)");
+    wf_model_put(w, "dwide = mul(e, e)");
+    wf_model_put(w, "dlogits = cast(dwide, to=%s)" WF_FREE,
+                 wf_model_values[WF_MODEL_DTYPE][w->model->words[WF_MODEL_DTYPE]]);
     wf_model_put(w, "dnf = matmul(dlogits, %s%s)%s", head, wf_model_shared(w, ".b"), w->part);
     wf_model_put_gradient(w, head, "bsn,bsk->nk", "dlogits", nf);
     wf_model_put(w,

@@ -119,6 +119,9 @@ static weft_status check_mesh(const struct wf_model_writer *w)
     WF_TRY(check_divides(w, WF_AXIS_TP, sizes[WF_MODEL_HEADS], "heads"));
     WF_TRY(check_divides(w, WF_AXIS_TP, sizes[WF_MODEL_KEY_HEADS], "key_heads"));
     WF_TRY(check_divides(w, WF_AXIS_TP, sizes[WF_MODEL_FFN], "ffn"));
+    if (w->ring && w->sizes[WF_AXIS_CP] == 0)
+        return wf_fail(WEFT_ERR_INVALID,
+                       "model: a ring is of the ranks of cp, and the mesh has no axis cp");
     if (w->sequence % parts != 0)
         return wf_fail(WEFT_ERR_INVALID,
                        "model: the sequence has %" PRId64 " tokens, which the %" PRId64
@@ -151,14 +154,19 @@ static uint32_t pieces_of(const char *name, size_t length)
         const char *name;
         uint32_t pieces;
     } known[] = {{"norms", 1 << WF_PIECE_NORMS},
-                 {"qkv", 1 << WF_PIECE_QKV},
+                 {"qkv", 1 << WF_PIECE_QUERIES | 1 << WF_PIECE_KEYS},
+                 {"queries", 1 << WF_PIECE_QUERIES},
+                 {"keys", 1 << WF_PIECE_KEYS},
                  {"attention", 1 << WF_PIECE_ATTENTION},
                  {"projection", 1 << WF_PIECE_PROJECTION},
-                 {"up", 1 << WF_PIECE_UP},
+                 {"up", 1 << WF_PIECE_UP | 1 << WF_PIECE_GATE},
+                 {"gate", 1 << WF_PIECE_GATE},
                  {"activation", 1 << WF_PIECE_ACTIVATION},
                  {"down", 1 << WF_PIECE_DOWN},
                  {"full", ALL_PIECES},
-                 {"needed", ALL_PIECES & ~(1 << WF_PIECE_DOWN)}};
+                 {"needed", ALL_PIECES & ~(1 << WF_PIECE_DOWN)},
+                 {"alternate", 1 << WF_PIECE_NORMS | 1 << WF_PIECE_KEYS | 1 << WF_PIECE_PROJECTION |
+                                   1 << WF_PIECE_GATE | 1 << WF_PIECE_ACTIVATION}};
 
     for (size_t i = 0; i < WF_COUNT(known); i++)
         if (strlen(known[i].name) == length && memcmp(known[i].name, name, length) == 0)
@@ -174,14 +182,27 @@ static weft_status read_recompute(const char *text, uint32_t *out)
         size_t length = strcspn(at, ",");
         uint32_t pieces = pieces_of(at, length);
         if (pieces == 0)
-            return wf_fail(WEFT_ERR_INVALID,
-                           "model: recompute is \"%.100s\"; it is none, full, needed, or some of "
-                           "norms, qkv, attention, projection, up, activation and down",
-                           text);
+            return wf_fail(
+                WEFT_ERR_INVALID,
+                "model: recompute is \"%.100s\"; it is none, full, needed, alternate, or "
+                "some of norms, qkv, queries, keys, attention, projection, up, gate, "
+                "activation and down",
+                text);
         *out |= pieces;
         at += length;
         if (*at == '\0') return WEFT_OK;
     }
+}
+
+/* A product that the model has not is a part of another, or is not there. */
+static uint32_t pieces_of_model(const weft_model *model, uint32_t pieces)
+{
+    const uint32_t products = 1 << WF_PIECE_QUERIES | 1 << WF_PIECE_KEYS;
+    bool fused = model->sizes[WF_MODEL_HEADS] == model->sizes[WF_MODEL_KEY_HEADS];
+
+    if (fused && pieces & products) pieces |= products;
+    if (!model->words[WF_MODEL_GATED]) pieces &= ~(1u << WF_PIECE_GATE);
+    return pieces;
 }
 
 static weft_status check_sizes(const weft_model_graph_options *options)
@@ -218,7 +239,10 @@ weft_status wf_model_lay_out(const weft_model_graph_options *options, struct wf_
     if (w->sizes[WF_AXIS_EP] > 1) w->samples *= w->sizes[WF_AXIS_EP];
     w->sharding = options->sharding;
     w->in_parts = !options->whole_sequence;
+    w->ring = options->ring;
+    w->f8 = options->f8;
     WF_TRY(read_recompute(options->recompute, &w->again));
+    w->again = pieces_of_model(model, w->again);
     WF_TRY(check_mesh(w));
     w->gradients = options->narrow_gradients
                        ? wf_model_values[WF_MODEL_DTYPE][model->words[WF_MODEL_DTYPE]]

@@ -23,6 +23,17 @@ void wf_model_put_layer(struct wf_model_writer *w, const char *format, ...)
     wf_text_add(w->out, "%s%s\n", w->layer, w->repeats ? " ; recompute" : "");
 }
 
+void wf_model_put_product(struct wf_model_writer *w, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    wf_text_addv(w->out, format, args);
+    va_end(args);
+    wf_text_add(w->out, "%s%s%s\n", w->f8 ? " ; f8" : "", w->layer,
+                w->repeats ? " ; recompute" : "");
+}
+
 bool wf_model_makes(const struct wf_model_writer *w, enum wf_model_piece piece, bool again)
 {
     return !again || (w->again >> piece & 1);

@@ -65,7 +65,9 @@ const char *wf_model_put_dropout_back(struct wf_model_writer *w, const char *gra
 void wf_model_put_inputs_back(struct wf_model_writer *w, int number, enum wf_model_piece piece,
                               const struct wf_model_product *products, int count)
 {
-    bool in_parts = wf_model_has_tp(w) && w->in_parts, made = wf_model_makes(w, piece, true);
+    bool in_parts = wf_model_has_tp(w) && w->in_parts;
+    bool made =
+        wf_model_makes(w, piece, true) || wf_model_makes(w, (enum wf_model_piece)(piece + 1), true);
     const char *last = wf_model_has_tp(w) ? ".sum" : "", *shared = wf_model_shared(w, ".b");
     char input[32];
 
@@ -77,13 +79,13 @@ void wf_model_put_inputs_back(struct wf_model_writer *w, int number, enum wf_mod
         snprintf(input, sizeof input, "n%d.again", number);
     }
     for (int i = 0; i < count && count > 1; i++)
-        wf_model_put_layer(w, "dn%d.%c = matmul(%s, %s%s)", number, 'a' + i, products[i].gradient,
-                           products[i].weight, shared);
+        wf_model_put_product(w, "dn%d.%c = matmul(%s, %s%s)", number, 'a' + i, products[i].gradient,
+                             products[i].weight, shared);
     if (count > 1)
         wf_model_put_layer(w, "dn%d%s = add(dn%d.a, dn%d.b)" WF_FREE, number, last, number, number);
     else
-        wf_model_put_layer(w, "dn%d%s = matmul(%s, %s%s)", number, last, products[0].gradient,
-                           products[0].weight, shared);
+        wf_model_put_product(w, "dn%d%s = matmul(%s, %s%s)", number, last, products[0].gradient,
+                             products[0].weight, shared);
     if (in_parts && !made) wf_model_put_layer(w, "n%d.back = wait(n%d.start)", number, number);
     if (wf_model_has_tp(w))
         wf_model_put_layer(w, "dn%d.start = start(dn%d.sum)%s", number, number, w->part);

@@ -195,7 +195,8 @@ void wf_model_put_gradient(struct wf_model_writer *w, const char *name, const ch
     wf_model_list_weights(w, &list);
     weight = find(&list, name);
     if (weight == NULL) return;
-    wf_model_put(w, "d%sp = einsum(%s, %s, eq=\"%s\")%s", name, gradient, source, equation,
+    wf_model_put(w, "d%sp = einsum(%s, %s, eq=\"%s\")%s%s", name, gradient, source, equation,
+                 w->f8 && weight->in_layer && strcmp(name, "wr") != 0 ? " ; f8" : "",
                  layer_of(w, weight));
     wf_model_put_reduction(w, name);
 }

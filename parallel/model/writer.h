@@ -19,10 +19,12 @@
 /* Pieces of a layer that may be computed again, in their order. */
 enum wf_model_piece {
     WF_PIECE_NORMS,
-    WF_PIECE_QKV,
+    WF_PIECE_QUERIES, /* with keys, if the product of queries, keys and values is one */
+    WF_PIECE_KEYS,    /* and values */
     WF_PIECE_ATTENTION,
     WF_PIECE_PROJECTION,
     WF_PIECE_UP,
+    WF_PIECE_GATE, /* none, if the MLP is not gated */
     WF_PIECE_ACTIVATION,
     WF_PIECE_DOWN,
     WF_PIECES
@@ -54,6 +56,8 @@ struct wf_model_writer {
     uint32_t again;             /* bit per piece that the backward pass computes again */
     bool repeats;               /* the lines that are written are such pieces */
     bool in_parts;              /* the ranks of tp hold parts of the sequence between products */
+    bool ring;                  /* ranks of cp pass keys and values on beside attention */
+    bool f8;                    /* products of layers are computed in fp8 */
     const char *gradients;      /* their dtype */
     char layer[16];             /* " ; x32" */
     char whole[128], part[128]; /* " ; to S(1),R" of activations: on all ranks of tp, in parts */
@@ -75,6 +79,8 @@ void wf_model_place(const struct wf_model_writer *w, const struct wf_model_split
 /* Append a line; PUT_LAYER adds the clause of layers. */
 void wf_model_put(struct wf_model_writer *w, const char *format, ...) WF_PRINTF(2, 3);
 void wf_model_put_layer(struct wf_model_writer *w, const char *format, ...) WF_PRINTF(2, 3);
+/* As PUT_LAYER, of a product with a weight. */
+void wf_model_put_product(struct wf_model_writer *w, const char *format, ...) WF_PRINTF(2, 3);
 
 /* The suffix of results of PIECE: of what a pass makes, and of what the backward pass reads. */
 const char *wf_model_suffix(const struct wf_model_writer *w, enum wf_model_piece piece, bool again);
@@ -144,7 +150,7 @@ struct wf_model_product {
 };
 
 /* Append the gradients of norm NUMBER, dn<NUMBER>, and of the COUNT weights; the input of the
- * products belongs to PIECE. */
+ * products belongs to PIECE and the one behind it. */
 void wf_model_put_inputs_back(struct wf_model_writer *w, int number, enum wf_model_piece piece,
                               const struct wf_model_product *products, int count);
 
@@ -160,11 +166,10 @@ void wf_model_put_mlp_back(struct wf_model_writer *w);
 void wf_model_put_experts_back(struct wf_model_writer *w);
 /* Append the rules of operators that layers with experts use. */
 void wf_model_put_rules(struct wf_model_writer *w);
-/* The activation f<NAME><RESULT> of u1<NAME><UP> and, if it is gated, u3<NAME><UP>; and du1<NAME>
- * and du3<NAME> from df<NAME>. */
-void wf_model_put_activation(struct wf_model_writer *w, const char *name, const char *up,
-                             const char *result);
-void wf_model_put_activation_back(struct wf_model_writer *w, const char *name, const char *up);
+/* The activation f<NAME> of u1<NAME> and, if it is gated, u3<NAME>; and du1<NAME> and du3<NAME>
+ * from df<NAME>. */
+void wf_model_put_activation(struct wf_model_writer *w, const char *name, bool again);
+void wf_model_put_activation_back(struct wf_model_writer *w, const char *name);
 
 /* ---- graph.c ---- */
 

@@ -25,10 +25,8 @@ struct modeller {
     struct wf_step_pass *passes; /* by stage, forward and backward; for overlap */
     struct wf_step_gathers gathers;
     uint32_t sync_axes;
-    struct {
-        uint64_t lane; /* of started moves, after the compute of the phase so far */
-        uint64_t clock;
-    } * phases; /* by stage and phase */
+    struct wf_step_clock *clocks; /* by stage and phase */
+    struct wf_step_slowdown slow;
 };
 
 /* ---- stages of lines ---- */
@@ -187,22 +185,21 @@ static weft_status check_time(const struct wf_graph_line *line, uint64_t ns)
                    line->number);
 }
 
-/* Add a line of STAGE that takes COMPUTE and, for moves, TRAVEL; return its time. */
-static uint64_t spend(struct modeller *m, int32_t stage, const struct wf_graph_line *line,
-                      uint64_t compute, uint64_t travel)
+/* Add line INDEX of STAGE, which takes COMPUTE and, for moves, TRAVEL; return its time. */
+static uint64_t spend(struct modeller *m, int32_t stage, uint32_t index, uint64_t compute,
+                      uint64_t travel)
 {
-    uint64_t *clock = &m->phases[3 * stage + line->phase].clock, before = *clock;
-    uint64_t *lane = &m->phases[3 * stage + line->phase].lane;
+    const struct wf_graph_line *line = &m->graph->lines[index];
+    struct wf_step_spent spent = {.index = index, .compute = compute, .travel = travel};
+    uint64_t time;
 
-    if (line->kind == WF_GRAPH_START) {
-        *lane = (*lane > *clock ? *lane : *clock) + travel;
-        return 0;
-    }
-    *clock += compute;
-    if (line->kind == WF_GRAPH_WAIT && *lane > *clock) *clock = *lane;
-    if (line->kind != WF_GRAPH_WAIT) *clock += travel;
-    if (line->phase != WF_GRAPH_UPDATE) m->stages[stage].communication += *clock - before - compute;
-    return *clock - before;
+    if (line->input_count > 0 && line->inputs[0] >= 0) spent.maker = m->line_of[line->inputs[0]];
+    if (line->output_count > 0 && line->outputs[0] >= 0)
+        spent.user = m->first_user[line->outputs[0]];
+    time = wf_step_spend(m->graph, &spent, &m->slow, &m->clocks[3 * stage + line->phase]);
+    if (line->phase != WF_GRAPH_UPDATE)
+        m->stages[stage].communication += time > compute ? time - compute : 0;
+    return time;
 }
 
 static bool gathers_by_layer(const struct modeller *m)
@@ -252,9 +249,10 @@ static weft_status add_time(struct modeller *m, uint32_t index)
         if (share == 0) continue;
         WF_TRY(check_time(line, wf_mul_capped(compute, share)));
         WF_TRY(check_time(line, wf_mul_capped(travel, share)));
-        time = spend(m, s, line, compute * share, travel * share);
-        WF_TRY(check_time(line, m->phases[3 * s + line->phase].clock));
-        WF_TRY(check_time(line, m->phases[3 * s + line->phase].lane));
+        time = spend(m, s, index, compute * share, travel * share);
+        WF_TRY(check_time(line, m->clocks[3 * s + line->phase].now));
+        WF_TRY(check_time(line, m->clocks[3 * s + line->phase].started));
+        WF_TRY(check_time(line, m->clocks[3 * s + line->phase].pieces));
         stage->reduce = wf_add_capped(stage->reduce, wf_mul_capped(reduce, share));
         WF_TRY(check_time(line, stage->reduce));
         WF_TRY(check_time(line, wf_mul_capped(gather, share)));
@@ -284,9 +282,10 @@ static void divide_pass(struct wf_step_pass *pass)
 }
 
 /* What PASS takes longer than its compute, of which STAGE is told. */
-static uint64_t wait_of(const struct wf_step_pass *pass, uint64_t compute)
+static uint64_t wait_of(const struct wf_step_pass *pass, const struct wf_step_slowdown *slow,
+                        uint64_t compute)
 {
-    uint64_t time = wf_step_overlap(pass);
+    uint64_t time = wf_step_overlap(pass, slow);
 
     return time > compute ? time - compute : 0;
 }
@@ -300,12 +299,12 @@ static void overlap_stage(struct modeller *m, int32_t s)
 
     divide_pass(&passes[WF_GRAPH_FORWARD]);
     divide_pass(&passes[WF_GRAPH_BACKWARD]);
-    backward = wait_of(&passes[WF_GRAPH_BACKWARD], compute);
+    backward = wait_of(&passes[WF_GRAPH_BACKWARD], &m->slow, compute);
     if (!gathers_by_layer(m)) { /* reductions are beside the last backward pass */
         stage->reduce = backward;
         return;
     }
-    forward = wait_of(&passes[WF_GRAPH_FORWARD], stage->forward);
+    forward = wait_of(&passes[WF_GRAPH_FORWARD], &m->slow, stage->forward);
     stage->forward = wf_add_capped(stage->forward, forward);
     stage->input = wf_add_capped(stage->input, backward);
     stage->communication = wf_add_capped(stage->communication, wf_add_capped(forward, backward));
@@ -340,6 +339,33 @@ static uint64_t gradient_bytes(const struct modeller *m, const struct wf_graph_l
     return before > after ? before : after;
 }
 
+/* Line INDEX is of the head or the loss: of the forward pass behind its layers, or of the backward
+ * pass before them. */
+static bool is_of_loss(const struct modeller *m, uint32_t index)
+{
+    uint8_t phase = m->graph->lines[index].phase;
+
+    if (phase > WF_GRAPH_BACKWARD || m->owner[index] < 0) return false;
+    if (m->first[phase] == m->graph->line_count) return false; /* there are no layers */
+    return phase == WF_GRAPH_FORWARD ? index > m->last[phase] : index < m->first[phase];
+}
+
+/* Add BYTES, a result of line INDEX of a microbatch, of which the backward pass reads what the
+ * forward pass made. */
+static void add_result(const struct modeller *m, uint32_t index, int32_t tensor, uint64_t bytes,
+                       weft_prediction_stage_info *out)
+{
+    const struct wf_graph_line *line = &m->graph->lines[index];
+    bool of_loss = is_of_loss(m, index);
+
+    if ((m->sharded || gathers_by_layer(m)) && m->gathers.copies[tensor] > 0) return;
+    if (line->phase == WF_GRAPH_FORWARD && m->used[tensor] >> WF_GRAPH_BACKWARD & 1)
+        add_bytes(of_loss ? &out->logits : &out->activation, bytes);
+    if (line->phase == WF_GRAPH_BACKWARD && of_loss && line->kind == WF_GRAPH_CALL &&
+        !makes_weights(m, line))
+        add_bytes(&out->logit_gradients, bytes);
+}
+
 static void add_memory(struct modeller *m, uint32_t index)
 {
     const weft_graph *g = m->graph;
@@ -358,10 +384,8 @@ static void add_memory(struct modeller *m, uint32_t index)
             if (makes_weights(m, line))
                 add_bytes(&m->stages[s].gradients,
                           wf_mul_capped(gradient_bytes(m, line, i), share_of(m, index, s)));
-            if (line->kind != WF_GRAPH_PARAM && line->phase == WF_GRAPH_FORWARD &&
-                m->used[tensor] >> WF_GRAPH_BACKWARD & 1 &&
-                !((m->sharded || gathers_by_layer(m)) && m->gathers.copies[tensor] > 0))
-                add_bytes(&m->stages[s].activation, all);
+            else if (line->kind != WF_GRAPH_PARAM)
+                add_result(m, index, tensor, all, &m->stages[s]);
         }
     }
 }
@@ -432,16 +456,19 @@ weft_status wf_step_model(const weft_graph *graph, const struct wf_step_deal *de
                          .deal = deal,
                          .sharded = out->info.sharded,
                          .flags = flags};
+    weft_cost_table_info costs = {.struct_size = sizeof costs};
     weft_status status;
 
+    WF_TRY(weft_cost_table_get(graph->costs, &costs));
+    m.slow = (struct wf_step_slowdown){costs.compute_beside, costs.moves_beside};
     memset(out->stages, 0, (size_t)deal->stages * sizeof *out->stages);
     m.used = wf_calloc((size_t)graph->tensor_count + 1, sizeof *m.used);
     m.owner = wf_calloc((size_t)graph->line_count + 1, sizeof *m.owner);
-    m.phases = wf_calloc(3 * (size_t)deal->stages, sizeof *m.phases);
+    m.clocks = wf_calloc(3 * (size_t)deal->stages, sizeof *m.clocks);
     m.passes = wf_calloc(2 * (size_t)deal->stages, sizeof *m.passes);
     m.line_of = wf_calloc((size_t)graph->tensor_count + 1, sizeof *m.line_of);
     m.first_user = wf_calloc((size_t)graph->tensor_count + 1, sizeof *m.first_user);
-    if (m.used != NULL && m.owner != NULL && m.phases != NULL && m.passes != NULL &&
+    if (m.used != NULL && m.owner != NULL && m.clocks != NULL && m.passes != NULL &&
         m.line_of != NULL && m.first_user != NULL)
         status = fill(&m);
     else
@@ -453,7 +480,7 @@ weft_status wf_step_model(const weft_graph *graph, const struct wf_step_deal *de
     wf_free(m.owner);
     wf_free(m.line_of);
     wf_free(m.first_user);
-    wf_free(m.phases);
+    wf_free(m.clocks);
     wf_free(m.passes);
     return status;
 }

@@ -3,7 +3,8 @@
  *     work.c      what a line of a graph computes: operations and time
  *     gathers.c   the moves of parameters
  *     model.c     lines -> costs of stages
- *     overlap.c   gathers and reductions beside the compute of other layers
+ *     overlap.c   communication beside compute
+ *     lines.c     the times of lines that run one after the other, and of moves beside them
  *     simulate.c  costs of stages and a schedule -> times of all ranks
  *     report.c    the result as text and as JSON; trace.c as a trace */
 #ifndef WEFT_PREDICTION_PREDICTION_H
@@ -75,6 +76,15 @@ void wf_step_gathers_free(struct wf_step_gathers *gathers);
 
 /* ---- overlap.c ---- */
 
+/* Percent that compute, and a move, take longer while they run beside each other. */
+struct wf_step_slowdown {
+    uint32_t compute, moves;
+};
+
+/* Run *COMPUTE and *MOVE, nanoseconds that they take alone, beside each other until one of them
+ * ends.  Returns the time of that; sets them to what is left. */
+uint64_t wf_step_beside(const struct wf_step_slowdown *slow, uint64_t *compute, uint64_t *move);
+
 /* A part of a pass that is gathered and reduced at once: one layer, or what is before or behind
  * them. */
 struct wf_step_unit {
@@ -89,7 +99,32 @@ struct wf_step_pass {
 
 /* The time of PASS on two lanes, compute and communication.  The gather of a unit begins with the
  * compute of the unit before it, and its reduction after its own compute. */
-uint64_t wf_step_overlap(const struct wf_step_pass *pass);
+uint64_t wf_step_overlap(const struct wf_step_pass *pass, const struct wf_step_slowdown *slow);
+
+/* ---- lines.c ---- */
+
+/* The time of a phase of a stage so far. */
+struct wf_step_clock {
+    uint64_t now;
+    uint64_t started;     /* what is left of started moves, alone */
+    uint64_t pieces;      /* moves in pieces, for the call that uses their results */
+    uint32_t pieces_line; /* the last of them */
+    uint32_t call;        /* the last line that computed; 0: none */
+    uint64_t beside;      /* compute of that line that moves in pieces can run beside */
+    uint64_t compute;     /* all compute of that line; 0: BESIDE is set */
+};
+
+/* What happens in line INDEX of GRAPH: its compute and its moves, in ns. */
+struct wf_step_spent {
+    uint32_t index;
+    uint64_t compute, travel;
+    uint32_t maker; /* of a move: the line that makes what it moves */
+    uint32_t user;  /* of a move: the first line that uses its result; 0: none */
+};
+
+/* Add a line to CLOCK; return its time, with what it waits for. */
+uint64_t wf_step_spend(const weft_graph *graph, const struct wf_step_spent *line,
+                       const struct wf_step_slowdown *slow, struct wf_step_clock *clock);
 
 /* ---- model.c ---- */
 

@@ -19,7 +19,7 @@ static void add_table(const weft_prediction *r, int32_t stages, struct wf_text *
     } columns[] = {{"forward", 0, 0},     {"backward", 0, 0},  {"unshard", 0, 1},
                    {"reduce", 0, 0},      {"update", 0, 0},    {"parameters", 1, 0},
                    {"gathered", 1, 2},    {"gradients", 1, 0}, {"optimizer", 1, 0},
-                   {"a microbatch", 1, 0}};
+                   {"activations", 1, 0}, {"logits", 1, 0}};
 
     for (int32_t i = 0; i < stages; i++)
         gathers = gathers || r->stages[i].gathered > 0;
@@ -30,9 +30,17 @@ static void add_table(const weft_prediction *r, int32_t stages, struct wf_text *
     wf_text_char(out, '\n');
     for (int32_t i = 0; i < stages; i++) {
         const weft_prediction_stage_info *s = &r->stages[i];
-        const uint64_t values[] = {s->forward,   s->input + s->weight, s->unshard,  s->reduce,
-                                   s->update,    s->parameters,        s->gathered, s->gradients,
-                                   s->optimizer, s->activation};
+        const uint64_t values[] = {s->forward,
+                                   s->input + s->weight,
+                                   s->unshard,
+                                   s->reduce,
+                                   s->update,
+                                   s->parameters,
+                                   s->gathered,
+                                   s->gradients,
+                                   s->optimizer,
+                                   s->activation,
+                                   wf_add_capped(s->logits, s->logit_gradients)};
         wf_text_add(out, "%-5d  %-4d", i, weft_schedule_rank_of(r->schedule, i));
         for (size_t j = 0; j < WF_COUNT(columns); j++) {
             size_t from = out->length;
@@ -112,6 +120,8 @@ static void add_stage(struct wf_json *json, const weft_prediction *r, int32_t in
     wf_json_uint(json, "optimizer_bytes", s->optimizer);
     wf_json_uint(json, "gathered_bytes", s->gathered);
     wf_json_uint(json, "activation_bytes", s->activation);
+    wf_json_uint(json, "logit_bytes", s->logits);
+    wf_json_uint(json, "logit_gradient_bytes", s->logit_gradients);
     wf_json_uint(json, "held_bytes", wf_step_held(s));
     wf_json_real(json, "flops", s->flops);
     wf_json_real(json, "recomputed_flops", s->recomputed);

@@ -198,7 +198,7 @@ static void set_costs(struct simulator *s, const double *factors)
         s->costs[i].reduce = stage->reduce;
         s->costs[i].unshard = stage->unshard;
         s->costs[i].parameters = stage->gathered;
-        s->costs[i].activation = stage->activation;
+        s->costs[i].activation = wf_add_capped(stage->activation, stage->logits);
     }
 }
 
@@ -221,6 +221,7 @@ static weft_status measure(const struct simulator *s, const weft_timeline *timel
         ranks[p].exposed = wf_add_capped(
             ranks[p].exposed, wf_mul_capped(stage->communication, (uint64_t)s->info.microbatches));
         ranks[p].peak = wf_add_capped(ranks[p].peak, wf_step_held(stage));
+        ranks[p].peak = wf_add_capped(ranks[p].peak, stage->logit_gradients);
         if (!s->result->info.sharded) /* otherwise the timeline counts it */
             ranks[p].peak = wf_add_capped(ranks[p].peak, stage->gathered);
     }

@@ -88,13 +88,32 @@ static bool is_view(const struct wf_graph_line *line)
     return false;
 }
 
-double wf_step_flops(const weft_graph *g, const struct wf_graph_line *line)
+static bool is_attention(const struct wf_graph_line *line)
+{
+    return line->kind == WF_GRAPH_CALL && strncmp(line->op, "sdpa", 4) == 0;
+}
+
+/* LINE multiplies matrices: *A is the input that is multiplied; one that is added may come before
+ * it. */
+static bool is_product(const struct wf_graph_line *line, uint32_t *a)
 {
     static const struct {
         const char *op;
-        uint32_t a; /* the input that is multiplied; one that is added may come before it */
-    } products[] = {{"linear", 0}, {"mm", 0},    {"matmul", 0}, {"grouped_mm_3d", 0},
-                    {"bmm", 0},    {"addmm", 1}, {"baddbmm", 1}};
+        uint32_t a;
+    } products[] = {{"linear", 0}, {"mm", 0},    {"matmul", 0},  {"grouped_mm_3d", 0},
+                    {"bmm", 0},    {"addmm", 1}, {"baddbmm", 1}, {"einsum", 0}};
+
+    for (size_t i = 0; i < WF_COUNT(products); i++)
+        if (strcmp(line->op, products[i].op) == 0) {
+            *a = products[i].a;
+            return true;
+        }
+    return false;
+}
+
+double wf_step_flops(const weft_graph *g, const struct wf_graph_line *line)
+{
+    uint32_t a;
 
     if (line->flops >= 0) return line->flops / weft_mesh_size(g->mesh);
     if (line->kind != WF_GRAPH_CALL || is_view(line)) return 0;
@@ -103,8 +122,7 @@ double wf_step_flops(const weft_graph *g, const struct wf_graph_line *line)
         return 2 * attention_work(g, line, 0);
     if (strcmp(line->op, "sdpa_bwd") == 0 || strcmp(line->op, "sdpa_gqa_bwd") == 0)
         return 5 * attention_work(g, line, 1);
-    for (size_t i = 0; i < WF_COUNT(products); i++)
-        if (strcmp(line->op, products[i].op) == 0) return 2 * product_work(g, line, products[i].a);
+    if (is_product(line, &a)) return 2 * product_work(g, line, a);
     return elements(g, weft_op_choice_output(line->choice, 0));
 }
 
@@ -129,20 +147,17 @@ static uint64_t traffic_of(const weft_graph *g, const struct wf_graph_line *line
  * or LINE is no product. */
 static uint64_t weight_of(const weft_graph *g, const struct wf_graph_line *line)
 {
-    static const char *const products[] = {"linear", "mm", "matmul", "addmm", "einsum"};
     const weft_spec *operands[] = {
         weft_op_choice_input(line->choice, 0), weft_op_choice_input(line->choice, 1),
         weft_op_choice_input(line->choice, 2), weft_op_choice_output(line->choice, 0)};
     uint64_t least = 0;
-    bool is_product = false;
+    uint32_t a;
 
     if (strcmp(line->op, "grouped_mm_3d") == 0 && operands[1] != NULL) {
         weft_shard experts = shard_of(g, operands[1]);
         return experts.shape[0] > 0 ? (uint64_t)(experts.elements / experts.shape[0]) : 0;
     }
-    for (size_t i = 0; i < WF_COUNT(products); i++)
-        is_product = is_product || strcmp(line->op, products[i]) == 0;
-    for (size_t i = 0; is_product && i < WF_COUNT(operands); i++) {
+    for (size_t i = 0; is_product(line, &a) && i < WF_COUNT(operands); i++) {
         uint64_t size;
         if (operands[i] == NULL || weft_spec_dims(operands[i]) != 2) continue;
         size = (uint64_t)shard_of(g, operands[i]).elements;
@@ -151,19 +166,60 @@ static uint64_t weight_of(const weft_graph *g, const struct wf_graph_line *line)
     return least;
 }
 
+/* FLOPS, at the table's rate for LINE, are as long as *OUT at its rate `flops`. */
+static weft_status scale(const weft_graph *g, const struct wf_graph_line *line, double flops,
+                         double *out)
+{
+    weft_cost_table_info costs = {.struct_size = sizeof costs};
+    uint32_t a;
+
+    *out = flops;
+    WF_TRY(weft_cost_table_get(g->costs, &costs));
+    if (is_attention(line) && costs.flops > 0)
+        *out = flops * ((double)costs.flops / (double)costs.attention_flops);
+    if (!line->f8) return WEFT_OK;
+    if (!is_product(line, &a))
+        return wf_fail(WEFT_ERR_INVALID, "graph line %u has the clause `f8`, and %s is no product",
+                       line->number, line->op);
+    if (costs.f8_flops == 0)
+        return wf_fail(
+            WEFT_ERR_INVALID,
+            "graph line %u computes in fp8, and the cost table %s has no line `flops-f8`",
+            line->number, weft_cost_table_name(g->costs));
+    *out = flops * ((double)costs.flops / (double)costs.f8_flops);
+    return WEFT_OK;
+}
+
+/* Bytes that LINE reads and writes to bring its operands to fp8: 2 of each element, and 1. */
+static uint64_t conversion_of(const weft_graph *g, const struct wf_graph_line *line)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; line->f8 && i < line->input_count; i++) {
+        const weft_spec *spec = weft_op_choice_input(line->choice, i);
+        if (spec != NULL) sum += 3 * (weft_spec_shard_bytes(spec, first_rank(g)) / 2);
+    }
+    return sum;
+}
+
 weft_status wf_step_compute_ns(const weft_graph *g, const struct wf_graph_line *line, uint64_t *out)
 {
     double flops = wf_step_flops(g, line);
-    uint64_t work = flops < 1e18 ? (uint64_t)flops : UINT64_MAX, traffic, weight;
+    uint64_t work, traffic, weight, conversion;
 
     *out = line->time_ns;
     if (*out != WF_GRAPH_UNKNOWN) return WEFT_OK;
     *out = 0;
     if (line->flops < 0 && (line->kind != WF_GRAPH_CALL || is_view(line))) return WEFT_OK;
+    WF_TRY(scale(g, line, flops, &flops));
+    work = flops < 1e18 ? (uint64_t)flops : UINT64_MAX;
     traffic = traffic_of(g, line);
     weight = line->kind == WF_GRAPH_CALL ? weight_of(g, line) : 0;
     *out = weight > 0 ? weft_cost_table_product_ns(g->costs, work, traffic, weight)
                       : weft_cost_table_compute_ns(g->costs, work, traffic);
+    conversion = conversion_of(g, line);
+    if (*out != UINT64_MAX && conversion > 0)
+        *out = wf_add_capped(*out, weft_cost_table_compute_ns(g->costs, 0, conversion));
     if (*out != UINT64_MAX) return WEFT_OK;
     return wf_fail(WEFT_ERR_INVALID,
                    "graph line %u has no clause `time`, and the cost table has no line `flops`",

@@ -172,6 +172,8 @@ def test_figures_are_those_of_python(alone, file):
         assert checkpoint.metadata == {"k": "v"} and checkpoint.info["metadata_count"] == 1 and checkpoint.unlisted == []
         assert "metadata" not in checkpoint.info and "unlisted" not in checkpoint.info
     assert weft.CostTable("dtensor").compute_ns(1, 1) is None and weft.CostTable("default").compute_ns(10**9, 1) > 0
+    costs = weft.CostTable("h100")
+    assert costs.attention_flops < costs.flops < costs.f8_flops and (costs.compute_beside, costs.moves_beside) == (15, 30)
     assert weft.plan("f32[8]", "2", "S(0)", "R").info["step_count"] == 1
     assert weft.Stream(alone).native is None and weft.Comm(alone).native is None
     with weft.trace(alone) as trace:
@@ -354,7 +356,7 @@ def test_every_class_has_a_text_of_its_own(alone, simulated):
     for thing, text in (
         (fsdp, "<weft.FSDP, groups 1"), (group, "<weft.FSDPGroup, count 1, state 'sharded'"), (weft.Stream(alone), "<weft.Stream>"),
         (weft.Work(alone), "<weft.Work>"), (schedule.simulate(), "<weft.Timeline, makespan"), (move, "<weft.Move>"),
-        (tensor.local(0), "<weft.Shard, shape (4,)"), (weft.CostTable("default"), "<weft.CostTable, name 'default'>"),
+        (tensor.local(0), "<weft.Shard, shape (4,)"), (weft.CostTable("default"), "<weft.CostTable, name 'h100'>"),
         (weft.AttentionPlan(weft.mesh("cp=2"), "cp", 8), "<weft.AttentionPlan, ranks 2"), (weft.counts(alone), "<weft.Counts, not begun>"),
         (weft.LayoutFile.parse("mesh 2\n* R\n"), "<weft.LayoutFile, mesh weft.mesh('2')>"),
     ):  # fmt: skip

@@ -521,6 +521,8 @@ def test_a_model_gives_the_graph_of_a_step():
     prediction = weft.Prediction(graph, schedule=weft.Schedule("1f1b", 2, 4))
     assert prediction.layers == 4 and prediction.stage(0)["optimizer"] > prediction.stage(0)["parameters"]
     assert weft.Prediction(graph, ddp=True).time <= weft.Prediction(graph).time
+    assert prediction.stage(0)["logits"] == 0 < prediction.stage(1)["logits"] < prediction.stage(1)["logit_gradients"]
+    assert "; f8" in model.graph(f8=True) and "; pieces" in model.graph(mesh=weft.mesh("cp=2"), ring=True)
     config = {"model_type": "gpt2", "n_embd": 64, "n_layer": 2, "n_head": 8, "vocab_size": 96}
     assert weft.Model(json.dumps(config)).template_name == "gpt"
     with pytest.raises(weft.ParseError, match="the known ones are llama"):

@@ -42,8 +42,8 @@ WEFT_API const char *weft_step_name(enum weft_step_kind kind);
 typedef struct weft_cost_table weft_cost_table;
 
 /* Open the cost table NAME: a built-in table, or the file with that path.  The built-in tables are
- * "default" (a host with GPUs), "cpu" (shared memory), "dtensor" (the constants of PyTorch's
- * DTensor, with local work at no cost), and tables of machines, such as "h100"
+ * those of machines, such as "h100", "cpu" (shared memory), and "dtensor" (the constants of
+ * PyTorch's DTensor, with local work at no cost); "default" is the table "h100"
  * (docs/cost-model.md).  NAME may be NULL: the table that WEFT_COSTS names, or
  * "default" without WEFT_COSTS.  The caller releases *OUT.  WEFT_ERR_NOT_FOUND: NAME is neither a
  * table nor a file; the text lists the tables.  WEFT_ERR_INVALID: the file is not a regular file.
@@ -87,6 +87,21 @@ WEFT_API uint64_t weft_cost_table_flops(const weft_cost_table *table);
 /* Operations in a second that the maker of the device states, to which utilisation refers; those of
  * weft_cost_table_flops if the table does not know them. */
 WEFT_API uint64_t weft_cost_table_peak_flops(const weft_cost_table *table);
+
+typedef struct weft_cost_table_info {
+    size_t struct_size;
+    uint64_t flops;           /* operations per second of a rank; 0: compute is not known */
+    uint64_t attention_flops; /* the same in fused attention */
+    uint64_t f8_flops;        /* the same in products in fp8; 0: not known */
+    uint64_t peak_flops;      /* as weft_cost_table_peak_flops */
+    uint64_t launch;          /* ns: no compute takes less */
+    uint32_t compute_beside;  /* percent that compute takes longer while a move runs beside it */
+    uint32_t moves_beside;    /* percent that a move takes longer while compute runs beside it */
+} weft_cost_table_info;
+
+/* Copy what TABLE says of compute to *OUT, whose struct_size the caller sets. */
+WEFT_API WEFT_NODISCARD weft_status weft_cost_table_get(const weft_cost_table *table,
+                                                        weft_cost_table_info *out);
 
 /* The work of a step, on its busiest rank. */
 typedef struct weft_cost_step {

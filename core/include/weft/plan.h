@@ -38,7 +38,7 @@ typedef struct weft_plan_options {
     uint32_t minimize;            /* enum weft_minimize */
     uint32_t planner;             /* enum weft_planner */
     uint64_t memory_limit;        /* bytes of scratch per rank; 0: no limit */
-    const weft_cost_table *costs; /* NULL: the built-in table "default" */
+    const weft_cost_table *costs; /* NULL: the built-in table "h100" */
     uint32_t without;             /* bit k excludes steps of enum weft_step_kind k */
     size_t holder_count;          /* 0: no rank is lost or has another number */
     const int32_t *holders;       /* [holder_count entries] by rank of FROM's mesh; see below */

@@ -75,17 +75,22 @@ typedef struct weft_model_graph_options {
     int64_t microbatch; /* sequences of a microbatch on each rank of `dp` and `ep`; 0: 1 */
     uint32_t sharding;  /* enum weft_model_sharding */
     /* What the backward pass computes again: "none", "attention", "full", "needed" (what it reads;
-     * all but the last product), or pieces of a layer, such as "norms,up".  NULL: "none". */
+     * all but the last product), "alternate" (every second product), or pieces of a layer, such as
+     * "norms,up".  NULL: "none". */
     const char *recompute;
     /* The ranks of `tp` hold all of the sequence between products, instead of parts. */
     bool whole_sequence;
     bool narrow_gradients; /* they have the dtype of the parameters; otherwise f32 */
+    /* The ranks of `cp` pass keys and values on in a ring, beside attention; otherwise they gather
+     * them before it. */
+    bool ring;
+    bool f8; /* products of layers are computed in fp8; weights and activations keep their dtype */
 } weft_model_graph_options;
 
 /* Write the graph of one microbatch of MODEL, with its backward pass and its optimizer, to TEXT.
  * OPTIONS may be NULL.  TEXT, SIZE and NEEDED as in weft_mesh_print.  WEFT_ERR_INVALID: an axis has
  * another name, does not divide what it splits, or splits experts of a model without experts; a
- * size is negative or too large; or `recompute` names no piece. */
+ * ring has no axis `cp`; a size is negative or too large; or `recompute` names no piece. */
 WEFT_API WEFT_NODISCARD weft_status weft_model_graph_print(const weft_model *model,
                                                            const weft_model_graph_options *options,
                                                            char *text, size_t size, size_t *needed);

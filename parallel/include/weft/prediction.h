@@ -103,13 +103,15 @@ typedef struct weft_prediction_stage_info {
     uint64_t reduce, update;         /* once a step */
     uint64_t unshard;                /* of one UNSHARD */
     uint64_t gathered;               /* parameters from UNSHARD to RESHARD, or of two layers */
-    uint64_t activation;             /* what a microbatch keeps from F to B or W */
+    uint64_t activation;             /* what a microbatch keeps from F to B or W, without LOGITS */
     uint64_t parameters;             /* parameters that forward and backward read */
     uint64_t optimizer;              /* parameters that only the update reads */
     uint64_t gradients;
     double flops;      /* of F, I and W */
     double recomputed; /* of these, operations of lines with the clause `recompute` */
     int32_t rank;      /* on the axis `pp` */
+    uint64_t logits; /* what a microbatch keeps of the lines behind the layers: not in ACTIVATION */
+    uint64_t logit_gradients; /* the results of their backward pass, one microbatch at a time */
 } weft_prediction_stage_info;
 
 /* Copy the figures of STAGE to *OUT, whose struct_size the caller sets.  WEFT_ERR_INVALID: there is

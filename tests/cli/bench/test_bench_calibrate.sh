@@ -45,7 +45,7 @@ expect 1 "WEFT_COSTS" each_its_costs "$weft" bench coll --budget-ms 1 --sizes 8
 echo "weft-cost 1" >"$here/short"
 expect 2 "is missing" "$weft" plan "${pair[@]}" --costs "$here/short"
 WEFT_COSTS=$here/short expect 1 "WEFT_COSTS" "$weft" redistribute "${pair[@]}" --costs cpu --iters 1
-expect 2 "is neither a built-in cost table (default, cpu, dtensor, a100-80," \
+expect 2 "is neither a built-in cost table (default (which is h100), h100," \
     "$weft" plan "${pair[@]}" --costs "$here/none"
 # a file that is not a table is refused at once, with a message
 for other in "$here" /dev/zero; do

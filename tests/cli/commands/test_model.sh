@@ -48,7 +48,7 @@ lacks 'bubble' step "$graphs/llama-70b.model" --mesh dp=2,tp=4/8 --batch 4 --mic
 contains 'bubble: ' step "$graphs/llama-70b.model" --mesh pp=2,tp=4/8 --batch 4 --microbatch 2
 fails 1 'the model no experts' model "$graphs/llama-70b.model" --mesh dp=2,ep=4
 fails 1 'tp=16 does not divide key_heads, 8' step "$graphs/llama-70b.model" --mesh tp=16
-fails 1 'is none, full, needed, or some of norms' model "$graphs/llama-70b.model" --recompute everything
+fails 1 'is none, full, needed, alternate, or some of norms' model "$graphs/llama-70b.model" --recompute everything
 fails 2 '--sharding is "x"' model "$graphs/llama-70b.model" --sharding x
 fails 2 '--sequence' model "$graphs/llama-70b.model" --sequence 0
 printf '{"model_type": "rwkv"}' >"$file"

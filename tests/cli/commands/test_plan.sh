@@ -43,7 +43,7 @@ expect 0 ", about 12.0 KiB of scratch, " "${many[@]}" --mesh 257 --svg -
 json "${many[@]}" --mesh 256 --json -- 'it["scratch_exact"] and it["steps"][0]["scratch_exact"] and it["exact"]'
 json "${many[@]}" --mesh 257 --json -- \
     'not it["scratch_exact"] and not it["steps"][0]["scratch_exact"] and it["exact"] and it["steps"][0]["exact"]'
-expect 0 " by the cost table default" plan "${rows[@]}"
+expect 0 " by the cost table h100" plan "${rows[@]}"
 expect 0 " by the cost table cpu" plan "${rows[@]}" --costs cpu
 expect 0 "nothing to do" plan --from "R,R" --to "R,R"
 expect 0 "exchange between the meshes" plan --from "R,R" --to "S(0),R" --to-mesh dp=2,tp=4@8-15
@@ -67,7 +67,7 @@ json plan "${rows[@]}" --json -- \
     '[(s["bytes_sent"], s["bytes_received"]) for s in it["steps"]] == [(0, 0), (8 << 20, 8 << 20)]' \
     'it["bytes_received_max"] == 8 << 20 and it["bytes_received_total"] == 64 << 20' \
     'it["peak_bytes"] == 8 << 20 and it["cost_ns"] > 0 and it["plan_ns"] > 0' \
-    'it["shape"] == [4096, 4096] and it["dtype"] == "f32" and it["costs"] == "default"' \
+    'it["shape"] == [4096, 4096] and it["dtype"] == "f32" and it["costs"] == "h100"' \
     '(it["mesh"], it["to_mesh"], it["from"], it["to"]) == ("dp=2,tp=4", "dp=2,tp=4", "S(0),R", "R,S(1)")' \
     'it["runner_up"]["steps"][0]["kind"] == "exchange" and it["runner_up"]["cost_ns"] > it["cost_ns"]' \
     'it["runner_up_reason"].startswith("takes ") and it["runner_up_reason"].endswith(" longer")'

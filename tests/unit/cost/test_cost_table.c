@@ -7,7 +7,7 @@
 
 TEST(built_in_tables_are_found_by_name)
 {
-    char names[256] = "";
+    char names[256] = "default (which is h100)";
     weft_cost_table *table = NULL;
     const char *name;
 
@@ -18,9 +18,12 @@ TEST(built_in_tables_are_found_by_name)
         ck_assert_uint_eq(table->peak > 0, table->shares_links);
         weft_cost_table_release(&table);
         ck_assert_ptr_null(table);
-        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i > 0 ? ", " : "",
-                 name);
+        snprintf(names + strlen(names), sizeof names - strlen(names), ", %s", name);
     }
+    ck_assert_int_eq(weft_cost_table_open("default", &table), WEFT_OK);
+    ck_assert_str_eq(table->name, "h100");
+    ck_assert_ptr_eq(table, wf_cost_default());
+    ck_assert_str_eq(weft_cost_table_built_in(0), "h100");
     ck_assert_str_eq(names, WF_COST_NAMES);
     check_refused(weft_cost_table_open("gpu", &table), WEFT_ERR_NOT_FOUND, WF_COST_NAMES);
     ck_assert_ptr_null(wf_cost_built_in("gpu"));
@@ -72,6 +75,15 @@ TEST(every_number_counts_in_the_digest)
     copy->launch++;
     ck_assert_uint_ne(weft_cost_table_digest(copy), before);
     copy->launch--;
+    {
+        uint64_t *const numbers[] = {&copy->attention, &copy->flops_f8, &copy->compute_beside,
+                                     &copy->moves_beside};
+        for (size_t i = 0; i < WF_COUNT(numbers); i++) {
+            ++*numbers[i];
+            ck_assert_uint_ne(weft_cost_table_digest(copy), before);
+            --*numbers[i];
+        }
+    }
     copy->by_size = true;
     ck_assert_uint_ne(weft_cost_table_digest(copy), before);
     copy->by_size = false;
@@ -92,6 +104,32 @@ TEST(a_table_has_the_name_of_its_text)
     ck_assert_str_eq(weft_cost_table_name(table), "dtensor");
     weft_cost_table_release(&table);
     ck_assert_ptr_null(weft_cost_table_name(NULL));
+}
+
+TEST(a_table_says_what_it_knows_of_compute)
+{
+    weft_cost_table_info info = {.struct_size = sizeof info};
+    OWNED(weft_cost_table) *table = NULL;
+
+    ck_assert_int_eq(weft_cost_table_parse("weft-cost 2\nbase h100\nname x\nflops 500000000\n"
+                                           "attention 300000000\nflops-f8 900000000\n"
+                                           "compute-beside 10\nmoves-beside 20\n",
+                                           &table),
+                     WEFT_OK);
+    ck_assert_int_eq(weft_cost_table_get(table, &info), WEFT_OK);
+    ck_assert_uint_eq(info.flops, UINT64_C(500000000000000));
+    ck_assert_uint_eq(info.attention_flops, UINT64_C(300000000000000));
+    ck_assert_uint_eq(info.f8_flops, UINT64_C(900000000000000));
+    ck_assert_uint_eq(info.peak_flops, UINT64_C(989000000000000));
+    ck_assert_uint_eq(info.launch, 7000);
+    ck_assert(info.compute_beside == 10 && info.moves_beside == 20);
+    weft_cost_table_release(&table);
+    ck_assert_int_eq(weft_cost_table_open("cpu", &table), WEFT_OK);
+    ck_assert_int_eq(weft_cost_table_get(table, &info), WEFT_OK);
+    ck_assert_uint_eq(info.attention_flops, info.flops);
+    ck_assert(info.f8_flops == 0 && info.compute_beside == 0 && info.moves_beside == 0);
+    check_refused(weft_cost_table_get(NULL, &info), WEFT_ERR_INVALID, "table");
+    check_refused(weft_cost_table_get(table, NULL), WEFT_ERR_INVALID, "out");
 }
 
 TEST(null_is_refused_by_every_accessor)

@@ -59,24 +59,28 @@ TEST(what_is_wrong_is_named)
         {"weft-cost 2", "weft-cost 20", "end of the line"},
         {"weft-cost 2", "weft-cost 1", "expected a kind of step"}, /* it has no source */
         {"weft-cost 2", "weft-cost 1\nbase h100", "version 1 has no base"},
-        {"weft-cost 2", "weft-cost 2\nbase h1000", "none of the built-in tables default, cpu"},
-        {"name default", "name default\nbase h100", "expected a kind of step"}, /* too late */
-        {"one-sided no", "one-sided no\npeak 399999999", "more than the `peak`"},
+        {"weft-cost 2", "weft-cost 2\nbase h1000", "none of the built-in tables default (which"},
+        {"name h100", "name h100\nbase h100", "expected a kind of step"}, /* too late */
+        {"peak 989000000", "peak 399999999", "`flops` is 553000000, more than the `peak`"},
+        {"attention 346000000", "attention 990000000", "`attention` is 990000000, more than"},
+        {"compute-beside 15", "compute-beside 1001", "`compute-beside` is 1001 percent"},
+        {"moves-beside 30", "moves-beside 5000", "`moves-beside` is 5000 percent"},
+        {"flops-f8 1107000000", "flops-f8 -1", "expected a number"},
         {"one-sided no", "one-sided no\ndomain within 8\ndomain between 12", "no multiple"},
         {"one-sided no", "one-sided no\nsource", "expected a kind of step"},
-        {"by-size no", "by-size 1", "expected `yes` or `no`"},
-        {"shares-links no", "shares-links", "expected a kind of step"},
-        {"name default", "name", "expected a kind of step"},
-        {"name default", "name a-name-that-is-far-too-long-to-be-kept", "too long"},
+        {"by-size yes", "by-size 1", "expected `yes` or `no`"},
+        {"shares-links yes", "shares-links", "expected a kind of step"},
+        {"name h100", "name", "expected a kind of step"},
+        {"name h100", "name a-name-that-is-far-too-long-to-be-kept", "too long"},
         {"one-sided no", "one-sided maybe", "expected `yes` or `no`"},
-        {"copy 500", "copy", "expected a kind of step"},
-        {"copy 500", "copy x", "expected a number"},
-        {"copy 500", "copy 99999999999999", "too large"},
-        {"copy 500", "copy 500 1", "end of the line"},
-        {"copy 500", "copy 500\ncopy 1", "twice"},
-        {"copy 500", NULL, "the line `copy` is missing"},
+        {"copy 702", "copy", "expected a kind of step"},
+        {"copy 702", "copy x", "expected a number"},
+        {"copy 702", "copy 99999999999999", "too large"},
+        {"copy 702", "copy 702 1", "end of the line"},
+        {"copy 702", "copy 702\ncopy 1", "twice"},
+        {"copy 702", NULL, "the line `copy` is missing"},
         {"all-gather within", "all-gather inside", "expected `within`, `between` or `beyond`"},
-        {"all-to-all between 6600 2700 48269", NULL, "`all-to-all between` is missing"},
+        {"all-to-all between 6600 2700 22222", NULL, "`all-to-all between` is missing"},
         {"permute between", "permutation between", "expected a kind of step"},
     };
 
@@ -182,7 +186,7 @@ TEST(older_tables_have_no_lines_for_owners)
 
 TEST(comments_blank_lines_and_carriage_returns_are_passed_over)
 {
-    ck_assert_msg(parse_with("copy 500", "\n  # a comment\r\ncopy 500 # and one more") == WEFT_OK,
+    ck_assert_msg(parse_with("copy 702", "\n  # a comment\r\ncopy 500 # and one more") == WEFT_OK,
                   "%s", weft_last_error());
 }
 

@@ -32,7 +32,7 @@ TEST(the_object_has_tensor_costs_steps_and_sums)
     check_holds(plan, NULL,
                 "{\"shape\":[4,6],\"dtype\":\"f32\",\"to_dtype\":\"f32\","
                 "\"mesh\":\"dp=2,tp=2\",\"to_mesh\":\"dp=2,tp=2\",\"from\":\"S(0),R\",\"to\":\"R,"
-                "R\",\"costs\":\"default\",");
+                "R\",\"costs\":\"h100\",");
     check_holds(plan, NULL,
                 "\"steps\":[{\"kind\":\"all-gather\",\"axes\":[0],\"mesh\":\"dp=2,tp=2\","
                 "\"from\":\"S(0),R\",\"to\":\"R,R\",\"dtype\":\"f32\","
@@ -92,7 +92,7 @@ TEST(a_batch_lists_its_tensors)
                 "{\"tensors\":[{\"shape\":[8],\"dtype\":\"f32\",\"to_dtype\":\"f32\","
                 "\"mesh\":\"2\",");
     check_holds(batch, NULL,
-                "\"together\":true}],\"costs\":\"default\",\"steps\":[{\"kind\":"
+                "\"together\":true}],\"costs\":\"h100\",\"steps\":[{\"kind\":"
                 "\"exchange\",\"axes\":[");
     check_holds(batch, NULL, "\"bytes_sent\":32,\"bytes_received\":32,\"exact\":true,");
     check_holds(batch, NULL, "\"scratch_exact\":true,\"cost_ns\"");

@@ -236,20 +236,23 @@ TEST(graphs_write_all_their_moves)
     static const char *const meshes[] = {"dp=1", "dp=4", "dp=2,tp=4", "tp=2,dp=2", "tp=4"};
     static const char *const of_dense[] = {"dp=2,cp=2,tp=2", "tp=2,cp=2,dp=2", "cp=4"};
     static const char *const of_experts[] = {"ep=4", "dp=2,ep=4,tp=2", "tp=2,ep=2,dp=2"};
-    static const char *const recomputed[] = {"none",      "full",     "needed",
-                                             "attention", "norms,up", "qkv,down"};
+    static const char *const recomputed[] = {"none",     "full",      "needed",      "attention",
+                                             "norms,up", "qkv,down",  "alternate",   "gate",
+                                             "keys",     "gate,down", "queries,gate"};
 
     for (size_t t = 0; t < 3; t++)
         for (size_t m = 0; m < 8; m++)
-            for (uint32_t i = 0; i < 6; i++) {
+            for (uint32_t i = 0; i < sizeof recomputed / sizeof *recomputed; i++) {
                 const char *mesh = m < 5 ? meshes[m] : t < 2 ? of_dense[m - 5] : of_experts[m - 5];
-                weft_graph *graph =
-                    check_graph(texts[t], mesh,
-                                (weft_model_graph_options){.microbatch = 2,
-                                                           .sharding = i % 3,
-                                                           .recompute = recomputed[i],
-                                                           .whole_sequence = i == 3,
-                                                           .narrow_gradients = i == 4});
+                weft_graph *graph = check_graph(
+                    texts[t], mesh,
+                    (weft_model_graph_options){.microbatch = 2,
+                                               .sharding = i % 3,
+                                               .recompute = recomputed[i],
+                                               .whole_sequence = i == 3,
+                                               .narrow_gradients = i == 4,
+                                               .ring = strstr(mesh, "cp") != NULL && i % 2 == 1,
+                                               .f8 = i == 7});
                 weft_graph_release(&graph);
             }
 }
@@ -269,6 +272,7 @@ TEST(what_does_not_divide_is_refused)
                  {small_moe, "cp=2", "experts with parts of a sequence (cp=2)", {0}},
                  {small_moe, "ep=3", "ep=3 does not divide experts, 8", {0}},
                  {small_moe, "ep=2", "experts=8 does not divide them", {.sequence = 3}},
+                 {small_llama, "dp=2", "the mesh has no axis cp", {.ring = true}},
                  {small_llama, "dp=2", "sharding is 3", {.sharding = 3}},
                  {small_llama, "dp=2", "recompute is \"some\"", {.recompute = "some"}},
                  {small_llama, "dp=2", "recompute is \"norms,\"", {.recompute = "norms,"}},

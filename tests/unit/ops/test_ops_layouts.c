@@ -109,8 +109,8 @@ TEST(an_owner_runs_what_it_owns)
         {"add_", "2", "f32[4] O(1) ; f32[4] R", "", "O(1) ; O(1) -> O(1)"},
         {"add", "1", "f32[4] O(0) ; f32[4] R", "", "R ; R -> R"},
         {"mm", "2", "f32[4,8] O(1) ; f32[8,6] O(0)", "",
-         "! on axis 0, input b is O(0), and a is O(1); b must be O(1); the cheapest fix moves a "
-         "from O(1) to O(0), in "},
+         "! on axis 0, input b is O(0), and a is O(1); b must be O(1); the cheapest fix moves b "
+         "from O(0) to O(1), in "},
         {"add", "2", "f32[4] O(1) ; f32[4] S(0)", "", "! a must be S(0); the cheapest fix moves "},
     };
 

@@ -16,7 +16,7 @@ TEST(partial_outputs_have_a_price)
     ck_assert_str_eq(op_answer(weft_op_propose, &o, &options, false), "S(0) ; R -> S(0)");
     op_text_release(&o);
     /* c is smaller */
-    op_begin(&o, "mm", "4", "f32[64,4096] S(1) ; f32[4096,64] R", "", NULL);
+    op_begin(&o, "mm", "4", "f32[64,65536] S(1) ; f32[65536,64] R", "", NULL);
     ck_assert_str_eq(op_answer(weft_op_propose, &o, &options, false), "S(1) ; S(0) -> P(sum)");
     op_text_release(&o);
 }

@@ -176,16 +176,18 @@ TEST(no_plan_takes_less_than_the_bound)
 /* The largest shard lacks 3 of 4 quarters: the time of an all-gather, but for copies. */
 TEST(bytes_that_a_rank_lacks_count)
 {
-    weft_plan_options cpu = {.struct_size = sizeof cpu};
-    OWNED(weft_cost_table) *costs = NULL;
+    weft_plan_options cpu = {.struct_size = sizeof cpu}, gpu = {.struct_size = sizeof gpu};
+    OWNED(weft_cost_table) *costs = NULL, *dtensor = NULL;
     struct pair pair;
 
     ck_assert_int_eq(weft_cost_table_open("cpu", &costs), WEFT_OK);
+    ck_assert_int_eq(weft_cost_table_open("dtensor", &dtensor), WEFT_OK);
     cpu.costs = costs;
+    gpu.costs = dtensor;
     open_pair(&pair, "4", NULL, "1000000", "S(0)", "R");
-    ck_assert_uint_ge(bound_pair(&pair, NULL), 6600 + 3 * 600 + 31857 - 32);
-    ck_assert_uint_le(bound_pair(&pair, NULL), 6600 + 3 * 600 + 31857);
-    ck_assert_uint_gt(bound_pair(&pair, &cpu), bound_pair(&pair, NULL));
+    ck_assert_uint_ge(bound_pair(&pair, &gpu), 6600 + 3 * 600 + 31857 - 32);
+    ck_assert_uint_le(bound_pair(&pair, &gpu), 6600 + 3 * 600 + 31857);
+    ck_assert_uint_gt(bound_pair(&pair, &cpu), bound_pair(&pair, &gpu));
     close_pair(&pair);
     open_pair(&pair, "4", NULL, "1000000", "R", "S(0)");
     ck_assert_uint_eq(bound_pair(&pair, NULL), 0);

@@ -29,7 +29,7 @@ TEST(without_a_word_the_built_in_table_counts)
     fake_reset();
     unsetenv("WEFT_COSTS");
     context = alone(fake_plugin());
-    ck_assert_str_eq(weft_context_costs(context)->name, "default");
+    ck_assert_str_eq(weft_context_costs(context)->name, "h100");
     weft_context_release(&context);
     ck_assert_ptr_null(weft_context_costs(NULL));
 }
@@ -142,7 +142,7 @@ TEST(without_a_name_the_variable_counts)
 
     unsetenv("WEFT_COSTS");
     ck_assert_int_eq(weft_cost_table_open(NULL, &table), WEFT_OK);
-    ck_assert_str_eq(weft_cost_table_name(table), "default");
+    ck_assert_str_eq(weft_cost_table_name(table), "h100");
     weft_cost_table_release(&table);
     setenv("WEFT_COSTS", "dtensor", 1);
     ck_assert_int_eq(weft_cost_table_open(NULL, &table), WEFT_OK);
