@@ -131,8 +131,10 @@ The test is not blind. A first round of the runs on A100 had a mean error of 5.4
 dimension of activations. Megatron-LM has the sequence first, so that a gather along it copies nothing. The templates do
 the same since then. A first round of the runs of MPT had errors of up to 17 %. It led to two rules, for all devices and
 all runs, with numbers from other publications ([cost-model.md](../cost-model.md#tables)): compute and communication
-slow each other, and fused attention has a rate of its own. The runs of TT and MPT-40 came after that, and nothing was
-changed for them but the rate of `h100-500w`, which was fitted on the first one of TT.
+slow each other, and fused attention has a rate of its own. After these rules the scales of the tables were fitted again.
+Three choices were made after errors of runs were seen: the rate of attention of `h100-500w`, after the long sequences of
+TT; the microbatch of TT 405 B, which is not published; and that the two runs of K22 on 2240 GPUs, whose batch is not
+published, have no bound.
 
 | source | model | variant | GPUs = dp x pp x tp | published s | predicted s | error | published GiB | predicted GiB | |
 |--------|-------|---------|---------------------|------------:|------------:|------:|--------------:|--------------:|-|
@@ -154,7 +156,7 @@ product here, both.
 
 ## Without a bound
 
-For these runs a part of the configuration is not published, or the simulator does not know a part of them. Nothing was
+For these runs a part of the configuration is not published, or the simulator does not know a part of them. No scale was
 fitted on them.
 
 | source | model | variant | GPUs | published s | predicted s | error | published GiB | predicted GiB |
