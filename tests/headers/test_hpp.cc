@@ -199,7 +199,7 @@ static void test_plans()
         CHECK(plan.step_info(0)->kind == WEFT_STEP_ALL_GATHER);
         CHECK(plan.step_info(1).code() == WEFT_ERR_INVALID);
         CHECK(plan.tensor_info(0)->to == to.get());
-        CHECK(strcmp(plan.costs().name(), "default") == 0);
+        CHECK(strcmp(plan.costs().name(), "h100") == 0);
         CHECK(plan.text()->find("all-gather") != std::string::npos);
         CHECK(plan.json_text()->front() == '{');
         CHECK(plan.simulate(&source, &target));

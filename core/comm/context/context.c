@@ -349,12 +349,13 @@ static weft_status join_as_newcomer(weft_context *context, const weft_init_optio
 }
 
 /* Later generations show the same. */
-static void show_choices(weft_context *context, const weft_init_options *options)
+static weft_status keep_choices(weft_context *context, const weft_init_options *options)
 {
     struct wf_choices choices = {0};
 
     list_choices(context, options, &choices);
     context->choices = choices.rows;
+    return choices.rows.failed ? wf_fail_memory(choices.rows.length) : WEFT_OK;
 }
 
 weft_status wf_context_create(const weft_init_options *options, const weft_plugin *plugin,
@@ -379,7 +380,7 @@ weft_status wf_context_create(const weft_init_options *options, const weft_plugi
     if (plugin == NULL) defer(&deferred, choose_backend(context, &given));
     defer(&deferred, wf_modules_create(context));
     defer(&deferred, wf_costs_choose(context));
-    show_choices(context, &given);
+    defer(&deferred, keep_choices(context, &given));
     status = wf_place_find(context, &given,
                            given.join_timeout_ns != 0 ? given.join_timeout_ns
                                                       : context->config->join_timeout_ns,

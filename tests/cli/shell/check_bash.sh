@@ -51,7 +51,7 @@ expect_only "weft version --j" --json
 expect_only "weft completion z" zsh
 expect_only "weft nosuch "
 for command in "${commands[@]}"; do
-    mapfile -t options < <("$weft" "$command" --help | sed -n 's/^  \(--[a-z-]*\).*/\1/p')
+    mapfile -t options < <("$weft" "$command" --help | sed -n 's/^  \(--[a-z0-9-]*\).*/\1/p')
     expect "weft $command --" "${options[@]}"
 done
 expect_only "weft run -n" -n
@@ -66,7 +66,7 @@ fi
 expect "weft bench " "${benches[@]}" --help
 expect_only "weft bench ca" calibrate
 for bench in "${benches[@]}"; do
-    mapfile -t options < <("$weft" bench "$bench" --help | sed -n 's/^  \(--[a-z-]*\).*/\1/p')
+    mapfile -t options < <("$weft" bench "$bench" --help | sed -n 's/^  \(--[a-z0-9-]*\).*/\1/p')
     expect "weft bench $bench --" "${options[@]}"
 done
 expect_only "weft bench coll --max" --max-bytes

@@ -26,11 +26,11 @@ wants()
 }
 while read -r command; do
     wants "weft $command"
-    while read -r option; do wants "$option"; done < <("$weft" "$command" --help | sed -n 's/^  \(--[a-z-]*\).*/\1/p' | grep -v '^--help')
+    while read -r option; do wants "$option"; done < <("$weft" "$command" --help | sed -n 's/^  \(--[a-z0-9-]*\).*/\1/p' | grep -v '^--help')
 done < <("$weft" --help | sed -n 's/^  \([a-z]*\) .*/\1/p')
 while read -r bench; do
     wants "weft bench $bench"
-    while read -r option; do wants "$option"; done < <("$weft" bench "$bench" --help | sed -n 's/^  \(--[a-z-]*\).*/\1/p' | grep -v '^--help')
+    while read -r option; do wants "$option"; done < <("$weft" bench "$bench" --help | sed -n 's/^  \(--[a-z0-9-]*\).*/\1/p' | grep -v '^--help')
 done < <("$weft" bench --help | sed -n 's/^  \([a-z]*\) .*/\1/p' | grep -v '^weft$')
 wants "-n N"
 if grep -q -- '--n N' "$folder/page"; then

@@ -6,8 +6,8 @@
  * "copies": regions_copy does nothing, a defect, for what a failing test prints.
  * BARE_RANK is the only rank that lacks these things, if it is set.
  * BARE_DENIES lists operations, with commas: collectives, dtypes of collectives, "messages",
- * "pull", or "all" for all collectives, messages and pull.  `support` denies them, and calls refuse
- * them.  BARE_KEEPS lists operations of "all" that are not denied. */
+ * "pull", "exchange", or "all" for all of these and all collectives.  `support` denies them, and
+ * calls refuse them.  BARE_KEEPS lists operations of "all" that are not denied. */
 #include "weft_plugin.h"
 
 #include <dlfcn.h>
@@ -67,7 +67,7 @@ static weft_status refuse_pull_cast(void *comm, const weft_pull_args *args, uint
 static struct {
     const weft_host *host;
     weft_comm_table comm; /* the other plugin's */
-    int collectives[WEFT_COLL_COUNT], dtypes[WEFT_DTYPE_COUNT], messages, pull;
+    int collectives[WEFT_COLL_COUNT], dtypes[WEFT_DTYPE_COUNT], messages, pull, exchange;
 } denied;
 
 /* True if the variable NAME has WORD in its list. */
@@ -98,6 +98,7 @@ static void read_denied(void)
     WEFT_DTYPE_LIST(DENY_DTYPE)
     denied.messages = denies("messages");
     denied.pull = denies("pull");
+    denied.exchange = denies("exchange");
 }
 
 static weft_status refuse(const char *text)
@@ -199,6 +200,7 @@ const weft_plugin *weft_plugin_entry(const weft_host *host)
         bare.comm.pull = NULL;
         bare.comm.pull_cast = NULL;
     }
+    if (denied.exchange) bare.comm.exchange = NULL;
     if (lacks("casts")) {
         bare.kernel.cast = refuse_cast;
         bare.kernel.regions_cast = refuse_regions_cast;
