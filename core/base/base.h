@@ -221,6 +221,12 @@ static inline uint64_t wf_hash_mix(uint64_t seed, uint64_t value)
     return h ^ (h >> 29);
 }
 
+/* ---- checksum.c ---- */
+
+/* What COUNT elements of BYTES (1, 2, 4 or 8) each, whose indices in the whole tensor are INDEX and
+ * the following ones, add to the checksum of a tensor. */
+uint64_t wf_checksum_run(uint32_t bytes, uint64_t index, const void *run, uint64_t count);
+
 /* ---- text/text.c: letters ---- */
 
 /* The small letter for a letter of ASCII; all others are unchanged. */

@@ -1,49 +1,7 @@
-/* checksum.c - a checksum of a tensor that does not depend on its layout.
- *
- * It is the sum, modulo 2^64, of hash(i, b) over all elements: i is the row-major index in the
- * whole tensor, b are the bits as a number.  Parts can be summed in any order, so every thread or
- * rank adds up the parts that it has.  An element of 128 bits counts as two, with indices 2i and 2i
- * + 1. Bytes are the elements of dtypes with less than 8 bits. */
+/* checksum.c - the checksum (base/checksum.c) of a tensor of a checkpoint. */
 #include "file.h"
 
-#include <string.h>
-
 enum { MOST_BYTES = 8 << 20 }; /* of a tensor in memory */
-
-static inline uint64_t hash(uint64_t index, uint64_t bits)
-{
-    uint64_t x = bits ^ (index + 1) * UINT64_C(0x9e3779b97f4a7c15);
-
-    x = (x ^ x >> 32) * UINT64_C(0xd6e8feb86659fd93);
-    x = (x ^ x >> 32) * UINT64_C(0xd6e8feb86659fd93);
-    return x ^ x >> 32;
-}
-
-/* COUNT elements of TYPE from element INDEX on.  Files and the machines that weft supports are
- * little endian. */
-#define SUM(type)                                                                                  \
-    for (uint64_t i = 0; i < count; i++) {                                                         \
-        type bits;                                                                                 \
-        memcpy(&bits, elements + i * sizeof bits, sizeof bits);                                    \
-        sum += hash(index + i, bits);                                                              \
-    }
-
-static uint64_t sum_run(uint32_t bytes, uint64_t index, const char *elements, uint64_t count)
-{
-    uint64_t sum = 0;
-
-    switch (bytes) {
-    case 1:
-        SUM(uint8_t) break;
-    case 2:
-        SUM(uint16_t) break;
-    case 4:
-        SUM(uint32_t) break;
-    default:
-        SUM(uint64_t) break;
-    }
-    return sum;
-}
 
 uint64_t wf_checksum_box(const struct wf_tensor *tensor, const int64_t *offset,
                          const int64_t *sizes, const void *elements)
@@ -66,7 +24,7 @@ uint64_t wf_checksum_box(const struct wf_tensor *tensor, const int64_t *offset,
         uint64_t first = 0, count = (uint64_t)run * bits / 8 / unit;
         for (int32_t d = 0; d < tensor->dims; d++)
             first += (uint64_t)((offset[d] + (d < outer ? at[d] : 0)) * strides[d]);
-        sum += sum_run(unit, first * bits / 8 / unit, next, count);
+        sum += wf_checksum_run(unit, first * bits / 8 / unit, next, count);
         next += count * unit;
         for (int32_t d = outer - 1; d >= 0 && ++at[d] == sizes[d]; d--)
             at[d] = 0;

@@ -138,9 +138,8 @@ TEST(a_frame_that_is_changed_ends_its_connection)
     gather_between(&rv, &way);
     ck_assert_int_eq(ranks[0].status, WEFT_ERR_PEER);
     ck_assert_int_eq(ranks[1].status, WEFT_ERR_PEER);
-    ck_assert_msg(strstr(ranks[1].text,
-                         "rank 0 is gone: the rendezvous closed its connection: "
-                         "frame 0 of the rendezvous connection failed authentication") != NULL,
+    ck_assert_msg(strstr(ranks[1].text, "rank 0 is gone: the rendezvous closed its connection: "
+                                        "frame 0 of the connection failed authentication") != NULL,
                   "%s", ranks[1].text);
     end_between();
     wf_server_release(&rv.server);

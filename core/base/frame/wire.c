@@ -3,7 +3,7 @@
  * A header holds the payload's length (4 bytes), the type (2), a zero (2) and an id (8).  Input is
  * not trusted: a length only tells when a frame is complete, and memory grows with the bytes that
  * have arrived.  After the handshake every frame is sealed. */
-#include "rendezvous.h"
+#include "frame.h"
 
 #include <string.h>
 
@@ -187,7 +187,7 @@ static weft_status check_tag(const struct wf_seal *seal, const uint8_t *header, 
     make_tag(seal, header, payload, want);
     if (wf_secret_equal(want, tag, sizeof want)) return WEFT_OK;
     return wf_fail(WEFT_ERR_INVALID,
-                   "frame %llu of the rendezvous connection failed authentication: it, or a frame "
+                   "frame %llu of the connection failed authentication: it, or a frame "
                    "before it, was changed, repeated or lost on the network",
                    (unsigned long long)seal->sequence);
 }

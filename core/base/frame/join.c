@@ -1,5 +1,5 @@
 /* join.c - the handshake: each side proves that it knows the job's token, without showing it. */
-#include "rendezvous.h"
+#include "frame.h"
 
 #include <string.h>
 

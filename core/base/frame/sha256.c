@@ -1,8 +1,8 @@
 /* sha256.c - SHA-256 (FIPS 180-4) and HMAC (RFC 2104), for proofs of the job's token and for the
- * frames of the rendezvous.
+ * frames of connections.
  *
- * Tensors do not pass through the rendezvous, so the code is simple rather than fast. */
-#include "rendezvous.h"
+ * Tensors do not pass through these connections, so the code is simple rather than fast. */
+#include "frame.h"
 
 #include <errno.h>
 #include <string.h>
