@@ -13,7 +13,8 @@ MARK = re.compile(r"\s*\[(?:any thread|[A-Z][A-Z_, ]*: [^\]]*)\]")  # facts, whi
 AFTER = re.compile(r"(?<=\.)\s+(?=(?:The caller|OPTIONS may|TEXT, SIZE|Linear in|Takes constant|After an?|The call|A call|Not collective|"
                    r"If (?:reading|only this|KERNEL|a communicator|a rank|files)|`release`|An empty shard|The first|A step that|It goes|"
                    r"With uneven|weft_\w+ checks)\b)")
-LIBRARIES = {"weft": "weft", "weft_file": "weft-file", "weft_parallel": "weft-parallel"}  # their names in pkg-config
+LIBRARIES = {"weft": "weft", "weft_file": "weft-file", "weft_parallel": "weft-parallel",
+             "weft_feed": "weft-feed"}  # their names in pkg-config
 DIRECTIONS = {"in": "read", "out": "written", "in out": "read and written", "released": "released, and set to NULL"}
 
 

@@ -13,7 +13,7 @@ import headers
 
 NUMBERS = {"bool", "int", "int8_t", "uint8_t", "int16_t", "uint16_t", "int32_t", "uint32_t", "int64_t", "uint64_t",
            "size_t", "double", "float", "weft_status", "unsigned char"}
-LIBRARIES = {"files": "weft_file", "parallel": "weft_parallel"}  # by the folder of FOLDER/include/weft/*.h; others are of weft
+LIBRARIES = {"files": "weft_file", "parallel": "weft_parallel", "feed": "weft_feed"}  # by the folder of FOLDER/include/weft/*.h; others are of weft
 COUNT_NAME = re.compile(r"(.*_)?(count|axes|dims)")
 ENTRIES = re.compile(r"\[([A-Z_, ]+): ([^\[\]]+)\]")
 

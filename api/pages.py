@@ -173,7 +173,8 @@ class Writer:
     def index(self):
         made = ["# Functions", "", "Every public function has a page, and a manual page of section 3: `man weft_init`.", ""]
         for library, title in (("weft", "libweft"), ("weft_file", "libweft_file: checkpoints"),
-                               ("weft_parallel", "libweft_parallel: operators and training")):
+                               ("weft_parallel", "libweft_parallel: operators and training"),
+                               ("weft_feed", "libweft_feed: live weights")):
             made += [f"## {title}", ""]
             for header, one in self.api["headers"].items():
                 functions = [name for name, of in self.api["functions"].items() if of["header"] == header]

@@ -16,7 +16,7 @@ if ! "$python" -c 'import material' 2>/dev/null; then
     python=$out/venv/bin/python
 fi
 version=$(sed -n 's/^project(weft VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
-python3 api/describe.py "$out/weft-api.json" "$version" {core,files,parallel}/include/weft/*.h
+python3 api/describe.py "$out/weft-api.json" "$version" {core,files,parallel,feed}/include/weft/*.h
 python3 ci/manual/stage.py . "$out/weft-api.json" "$out"
 NO_MKDOCS_2_WARNING=1 "$python" -m mkdocs build --quiet --strict --config-file "$out/mkdocs.yml"
 python3 ci/manual/links.py "$out/site"

@@ -63,6 +63,9 @@ weft_deb(weft_file libweft-file${version} libs "checkpoints of tensors in distri
 get_target_property(version weft_parallel SOVERSION)
 weft_deb(weft_parallel libweft-parallel${version} libs "operators and training systems on distributed tensors: library"
          LIBRARY DEPENDS weft)
+get_target_property(version weft_feed SOVERSION)
+weft_deb(weft_feed libweft-feed${version} libs "live weights from training jobs to serving jobs: library"
+         LIBRARY DEPENDS weft)
 weft_deb(plugin-gloo-cpu weft-plugin-gloo-cpu libs "weft's backend for CPUs" SUGGESTS libucx0)
 weft_deb(plugin-nccl weft-plugin-nccl libs "weft's backend for NVIDIA GPUs, over NCCL" DEPENDS weft SUGGESTS libnccl2)
 weft_deb(plugin-nvshmem weft-plugin-nvshmem libs "weft's backend for NVIDIA GPUs, over NVSHMEM" DEPENDS weft)
@@ -71,6 +74,6 @@ weft_deb(data weft-data misc "layouts and rules of common models, for weft" ALL)
 weft_deb(tool weft utils "moves tensors between distributed layouts: tool" DEPENDS weft weft_file weft_parallel data
          SUGGESTS weft-doc)
 weft_deb(dev libweft-dev libdevel "moves tensors between distributed layouts: headers"
-         DEPENDS weft weft_file weft_parallel SUGGESTS weft-doc)
+         DEPENDS weft weft_file weft_parallel weft_feed SUGGESTS weft-doc)
 weft_deb(doc weft-doc doc "moves tensors between distributed layouts: documents and examples" ALL)
 include(CPack)

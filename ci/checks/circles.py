@@ -24,6 +24,7 @@ PROGRAMS = {
     "core": (("core",), ()),
     "files": (("files",), ()),
     "parallel": (("parallel",), ()),
+    "feed": (("feed",), ()),
     "kit": (("kit",), ()),
     "bindings": (("bindings",), ()),
     "cli": (("cli",), ()),
@@ -32,7 +33,7 @@ PROGRAMS = {
     "rccl": ((*GPU, "plugins/xccl", "plugins/rccl"), ("plugins/gpu/cuda", "plugins/gpu/comm/gpu_symm.c")),
     "nvshmem": ((*GPU, "plugins/nvshmem"), ("plugins/gpu/hip",)),
 }
-PUBLIC = ("core", "core/include", "files/include", "parallel/include")  # headers that programs include
+PUBLIC = ("core", "core/include", "files/include", "parallel/include", "feed/include")  # headers that programs include
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', re.M)
 COMMENT_OR_TEXT = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
 DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n\\]|\\.)*$", re.M | re.S)

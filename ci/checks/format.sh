@@ -19,4 +19,5 @@ generated() # LIBRARY TEMPLATE...
 generated weft core/include/weft.hpp.in
 generated weft_file files/include/file.hpp.in core/include/weft.hpp.in
 generated weft_parallel parallel/include/parallel.hpp.in core/include/weft.hpp.in
+generated weft_feed feed/include/feed.hpp.in core/include/weft.hpp.in
 echo "format: ${#files[@]} files as clang-format $llvm_version writes them"

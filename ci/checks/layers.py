@@ -25,7 +25,7 @@ IMPURE = {
 IMPURE_FOLDERS = ("sys/", "net/", "netinet/", "arpa/", "linux/", "cuda", "hip/")
 STATEFUL = {"base/fork.h"}  # of core/base
 NOT_MODULES = {"include", "outside"}  # folders of libraries
-UPPER = ("files", "parallel")  # libraries above libweft
+UPPER = ("files", "parallel", "feed")  # libraries above libweft
 LAYERED = (*UPPER, "kit")  # and the conformance kit
 GETENV_CALLERS = ("core/config/", "cli/common/options.c")
 

@@ -66,7 +66,7 @@ def check(path):
 
 files = [
     path
-    for folder in ("core", "files", "parallel", "plugins", "cli", "bindings")
+    for folder in ("core", "files", "parallel", "feed", "plugins", "cli", "bindings")
     for path in sorted((ROOT / folder).rglob("*"))
     if path.suffix in CODE
 ]

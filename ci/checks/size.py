@@ -12,7 +12,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 MAX_FILE, MAX_FUNCTION, MAX_FOLDER = 500, 60, 25
 PYTHON, MAX_PYTHON = "bindings/python/src/", 5000  # the rest is generated (api/python.py)
 ROOMS = ("core/", "files/", "parallel/", "plugins/", "cli/", "kit/", "bindings/")
-NO_LIMIT = ("core/include/weft/", "files/include/weft/", "parallel/include/weft/")
+NO_LIMIT = ("core/include/weft/", "files/include/weft/", "parallel/include/weft/", "feed/include/weft/")
 CODE = {".c", ".h", ".hpp", ".cc", ".cu", ".hip", ".def", ".py", ".sh", ".cmake", ".zig", ".rs"}
 BRACED = {".c", ".h", ".cc", ".cu", ".hip"}  # .hpp: classes, whose braces are in column one too
 # Looks like `name(` in the lines just above the brace that opens a function in column one.

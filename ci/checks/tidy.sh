@@ -18,7 +18,7 @@ commands=$(mktemp -d)
 trap 'rm -rf "$commands"' EXIT
 mapfile -t files < <(python3 - "$folder" "$commands" <<'PYTHON'
 import json, os, shlex, sys
-folders = ("core/", "files/", "parallel/", "cli/", "kit/", "plugins/", "examples/")
+folders = ("core/", "files/", "parallel/", "feed/", "cli/", "kit/", "plugins/", "examples/")
 entries = {os.path.relpath(e["file"]): e for e in json.load(open(sys.argv[1] + "/compile_commands.json"))}
 for name in sorted(name for name in entries if name.startswith(folders)):
     words = shlex.split(entries[name]["command"])

@@ -17,7 +17,7 @@ MACHINES = {"x86_64": "X86-64", "aarch64": "AArch64"}  # as readelf names them
 SYSTEM = re.compile(r"(libc|libm|libdl|libpthread|librt)\.so\.\d+|ld-linux-.*\.so\.\d+|libweft(_file|_parallel)?\.so\.[\d.]+")
 # The part of gloo-cpu that is opened only if the Gloo library is there.
 NETWORK = re.compile(r"libgloo\.so\.\d+|libstdc\+\+\.so\.6|libgcc_s\.so\.1")
-WANTED = ("_weft.abi3.so", "bin/weft", "lib/libweft.so.", "lib/libweft_file.so.", "lib/libweft_parallel.so.", "_weft.pyi",
+WANTED = ("_weft.abi3.so", "bin/weft", "lib/libweft.so.", "lib/libweft_file.so.", "lib/libweft_parallel.so.", "lib/libweft_feed.so.", "_weft.pyi",
           *(f"libweft_plugin_{name}.so" for name in ("gloo-cpu", "nccl", "nvshmem", "rccl")))  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 #define WEFT_TESTS_CALL_SUITE_H
 
 #include "weft/extend.h"
+#include "weft/feed.h"
 #include "weft/file.h"
 #include "weft/parallel.h"
 #include "weft/weft.h"
@@ -67,6 +68,8 @@ struct world {
     weft_checkpoint_rules *rules;
     weft_reshard *reshard;
     weft_saving *saving;
+    weft_publisher *publisher;
+    weft_subscriber *subscriber;
     weft_answers *answers;
     weft_dependent *dependent;
     const char *tensor_names[1];
@@ -155,6 +158,7 @@ void make_world(struct world *w);
 void prepare_call(struct world *w, const char *name);
 void *result(struct world *w, int at);
 void *released(struct world *w, int at, void *object);
+uint64_t next_version(void); /* for a publication: larger than all before */
 void *options(struct world *w, int at, size_t bytes);
 void *rendezvous_options(struct world *w, int at);
 void *collective_args(struct world *w, int at);

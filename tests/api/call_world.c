@@ -159,6 +159,27 @@ static void make_saving(struct world *w)
     rmdir(folder);
 }
 
+uint64_t next_version(void)
+{
+    static uint64_t version;
+
+    return ++version;
+}
+
+/* A feed of one tensor, which the job itself serves. */
+static void make_feed(struct world *w)
+{
+    static const char token[] = "a token of a test";
+    uint64_t version;
+
+    MUST(weft_publisher_open(w->context, "api", token, 1, w->tensors, NULL, &w->publisher));
+    MUST(weft_publisher_publish(w->publisher, next_version(), NULL));
+    MUST(weft_subscriber_open(w->context, weft_publisher_address(w->publisher), "api", token, 1,
+                              w->tensors, NULL, &w->subscriber));
+    MUST(weft_subscriber_stage(w->subscriber, WEFT_NEWEST, &version));
+    MUST(weft_subscriber_commit(w->subscriber, NULL));
+}
+
 const weft_dependent_calls dependent_calls = {.struct_size = sizeof dependent_calls};
 
 /* What a library on top of weft has. */
@@ -230,6 +251,7 @@ void make_world(struct world *w)
     MUST(weft_rendezvous_open(&serve, &w->rendezvous));
     make_tensors(w);
     make_saving(w);
+    make_feed(w);
     make_library(w);
     make_groups(w);
     make_nodes(w);

@@ -46,6 +46,8 @@ NOTHING = {"weft_spec_dtype": "WEFT_DTYPE_COUNT", "weft_op_choice_memory": "(int
 NUMBERS = {
     ("weft_rendezvous_has_entered", "number"): "4",
     ("weft_comm_create", "count"): "1", ("weft_agree", "bytes"): "4", ("weft_agree", "status"): "WEFT_OK",
+    ("weft_publisher_open", "count"): "1", ("weft_publisher_publish", "version"): "next_version()",
+    ("weft_subscriber_open", "count"): "1", ("weft_subscriber_stage", "version"): "WEFT_NEWEST",
     ("weft_save", "count"): "1", ("weft_save_begin", "count"): "1",
     ("weft_mesh_create", "axes"): "1", ("weft_mesh_parse_for", "ranks"): "2",
     ("weft_spec_counts", "count"): "1", ("weft_spec_parse_placements", "dims"): "1",
@@ -138,7 +140,7 @@ OBJECTS = {
     "weft_checkpoint *": "w->checkpoint", "weft_checkpoint_writer *": "w->writer",
     "const weft_checkpoint_entry *": "w->entries",
     "weft_layout_file *": "w->layout", "weft_checkpoint_rules *": "w->rules", "weft_reshard *": "w->reshard",
-    "weft_saving *": "w->saving",
+    "weft_saving *": "w->saving", "weft_publisher *": "w->publisher", "weft_subscriber *": "w->subscriber",
     "weft_dependent *": "w->dependent", "const weft_dependent_calls *": "&dependent_calls",
     ("weft_dependent_create", "user"): "w", ("weft_object_check", "object"): "&w->object",
     ("weft_layout_file_warn", "names"): "w->tensor_names",
@@ -212,6 +214,7 @@ OBJECTS = {
     ("*", "send_offsets"): "w->offsets", ("*", "recv_offsets"): "w->offsets",
 }
 TEXTS = {
+    ("weft_publisher_open", "feed"): "api", ("weft_subscriber_open", "feed"): "api", ("*", "token"): "a token of a test",
     ("weft_schedule_create", "name"): "1f1b", ("weft_schedule_parse", "text"): "0F0,0B0",
     ("weft_fail", "format"): "a text", ("weft_dtype_parse", "text"): "f32",
     ("weft_cost_table_open", "name"): "cpu",
@@ -249,7 +252,8 @@ TEXTS = {
     ("weft_fsdp_shard_spec", "axes"): "0", ("weft_fsdp_create", "axes"): "0", ("weft_experts_create", "axis"): "0",
     ("weft_overlap_create", "axis"): "0", ("weft_cp_create", "axis"): "0", ("weft_pipeline_create", "axis"): "0",
 }
-OBJECT_EXPRESSIONS = {("weft_checkpoint_rules_open", "values"): '""',  # an empty file has no value
+OBJECT_EXPRESSIONS = {("weft_subscriber_open", "address"): "weft_publisher_address(w->publisher)",
+                      ("weft_checkpoint_rules_open", "values"): '""',  # an empty file has no value
                       ("weft_cost_table_parse", "text"): "w->costs_text",
                       ("weft_recorder_open", "path"): "w->recorder_path",
                       ("weft_checkpoint_open", "path"): "w->checkpoint_path"}

@@ -38,7 +38,7 @@ def arguments(function):
 
 class TheWholeApi(unittest.TestCase):
     def test_it_has_exactly_the_functions_that_the_libraries_export(self):
-        for library in ("weft", "weft_file", "weft_parallel"):
+        for library in ("weft", "weft_file", "weft_parallel", "weft_feed"):
             lines = subprocess.run(["nm", "-D", "--defined-only", str(libraries / f"lib{library}.so")], check=True,
                                    capture_output=True, text=True)
             exported = {line.split()[-1].split("@")[0] for line in lines.stdout.splitlines() if line.split()[-2] in "TW"}

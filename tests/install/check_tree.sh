@@ -8,7 +8,7 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 unset LD_LIBRARY_PATH DESTDIR
 
-for file in bin/weft include/weft/weft.h include/weft/weft.hpp include/weft/file.hpp include/weft/parallel.hpp include/weft/weft_plugin.h \
+for file in bin/weft include/weft/weft.h include/weft/weft.hpp include/weft/file.hpp include/weft/parallel.hpp include/weft/feed.hpp include/weft/weft_plugin.h \
     share/doc/weft/README.md share/doc/weft/docs/engine-guide.md share/doc/weft/examples/weights/weights.c share/doc/weft/examples/tensor/tensor.c \
     share/bash-completion/completions/weft share/zsh/site-functions/_weft share/weft/plugin-kit/plug_host.h \
     share/weft/weft-api.json; do
@@ -63,7 +63,7 @@ for file in "$tree"/share/weft/plugin-kit/{,kit/}*.c; do
         -I "$tree/include/weft" "$file"
 done
 
-for header in weft.hpp file.hpp parallel.hpp; do
+for header in weft.hpp file.hpp parallel.hpp feed.hpp; do
     echo "-- $header compiles by itself"
     echo "#include <weft/$header>" >"$folder/hpp.cc"
     "$CXX" -std=c++17 -Wall -Wextra -Werror -fsyntax-only -I "$tree/include" "$folder/hpp.cc"
@@ -104,7 +104,7 @@ for example in cuda dlpack draws elastic embed hello meshes overlap recover redi
 done
 
 echo "-- a program that loads a checkpoint, trains a step of FSDP on two ranks and saves"
-flags --cflags --libs weft-file weft-parallel
+flags --cflags --libs weft-file weft-parallel weft-feed
 "$CC" -std=gnu17 -o "$folder/finetune" "$tree/share/doc/weft/examples/finetune/finetune.c" "${flags[@]}" -lm \
     -Wl,-rpath,"$libdir"
 "$source/tests/system/store/finetune.sh" "$tree/bin/weft" "$folder/finetune" 2
