@@ -1,8 +1,8 @@
 # Runs at the installation of the documents in WEFT_DOCDIR; WEFT_INCLUDEDIR has weft/weft.h.  In the sources, documents link
 # to headers and to files that are not installed.  Here links to headers lead to the installed headers, and those to other
 # files of the sources become plain text.
-set(include_folders "(core|files|parallel)/include")
-set(other_folders "(api|bench|bindings|ci|cli|cmake|core|files|kit|parallel|plugins|tests)")
+set(include_folders "(core|feed|files|parallel)/include")
+set(other_folders "(api|bench|bindings|ci|cli|cmake|core|feed|files|kit|parallel|plugins|tests)")
 file(GLOB_RECURSE pages ${WEFT_DOCDIR}/*.md)
 foreach(page IN LISTS pages)
   get_filename_component(folder ${page} DIRECTORY)

@@ -106,7 +106,8 @@ weft_status wf_feed_tensors_check(weft_context *context, size_t count, weft_tens
     if (made.entries == NULL || specs == NULL)
         status = wf_fail_memory((count + 1) * sizeof *made.entries);
     else if (count == 0 || tensors == NULL)
-        status = wf_fail(WEFT_ERR_INVALID, "there are no tensors");
+        status =
+            wf_fail(WEFT_ERR_INVALID, tensors == NULL ? "tensors is NULL" : "there are no tensors");
     else
         status = weft_tensors_check(context, count, tensors, function, "tensors", specs);
     for (size_t i = 0; i < count && status == WEFT_OK; i++) {

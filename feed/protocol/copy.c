@@ -87,7 +87,7 @@ weft_status wf_feed_copy(struct wf_feed_runs *runs, const weft_spec *source, int
 {
     uint64_t from_bytes = weft_dtype_bytes(weft_spec_dtype(source)), to_bytes = from_bytes;
     int32_t dims = weft_spec_dims(source);
-    struct axis axes[WEFT_MAX_DIMS];
+    struct axis axes[WEFT_MAX_DIMS] = {{0}};
     weft_shard mine, theirs;
     size_t used = 0;
 
