@@ -11,7 +11,9 @@
 
 static _Atomic(uint64_t) *serial_of(const struct wf_feed_memory *memory, uint64_t slot)
 {
-    return (_Atomic(uint64_t) *)(void *)memory->data + slot;
+    _Atomic(uint64_t) *numbers = (void *)memory->data;
+
+    return &numbers[slot];
 }
 
 static weft_status fail_memory(const struct wf_feed_memory *memory)
