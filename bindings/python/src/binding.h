@@ -9,6 +9,7 @@
 #include <Python.h>
 
 #include <weft/dlpack.h>
+#include <weft/feed.h>
 #include <weft/file.h>
 #include <weft/parallel.h>
 #include <weft/weft.h>
