@@ -130,4 +130,5 @@ def test_a_lost_rank_is_replaced(tmp_path):
         [TOOL, "run", "-n", "3", "--min", "2", "--respawn", "--timeout", "100", "--", sys.executable, script],
         env=dict(os.environ), capture_output=True, text=True, timeout=120, check=False)  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count("is old") == 2 and done.stdout.count("is new 1") == 1, done.stdout + done.stderr
+    # The newcomer has number 1 if it came in time for the first generation after the loss, otherwise the last number.
+    assert done.stdout.count("is old") == 2 and done.stdout.count("is new") == 1, done.stdout + done.stderr

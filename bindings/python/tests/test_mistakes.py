@@ -356,7 +356,7 @@ def test_every_class_has_a_text_of_its_own(alone, simulated):
     for thing, text in (
         (fsdp, "<weft.FSDP, groups 1"), (group, "<weft.FSDPGroup, count 1, state 'sharded'"), (weft.Stream(alone), "<weft.Stream>"),
         (weft.Work(alone), "<weft.Work>"), (schedule.simulate(), "<weft.Timeline, makespan"), (move, "<weft.Move>"),
-        (tensor.local(0), "<weft.Shard, shape (4,)"), (weft.CostTable("default"), "<weft.CostTable, name 'h100'>"),
+        (tensor.local(0), "<weft.Shard, shape (4,)"), (weft.CostTable("default"), "<weft.CostTable, name 'h100', flops "),
         (weft.AttentionPlan(weft.mesh("cp=2"), "cp", 8), "<weft.AttentionPlan, ranks 2"), (weft.counts(alone), "<weft.Counts, not begun>"),
         (weft.LayoutFile.parse("mesh 2\n* R\n"), "<weft.LayoutFile, mesh weft.mesh('2')>"),
     ):  # fmt: skip

@@ -333,7 +333,7 @@ __all__ = [
     "load", "load_into", "save", "save_begin", "reshard", "verify", "Checkpoint", "Writer", "LayoutFile", "Rules", "Reshard", "Saving",
     "Move", "FixedMove", "Shard", "describe", "move_into", "Stream", "Work", "Symm", "CostTable", "cost_table_built_in", "Random", "dtype_bytes",
     "FSDP", "FSDPGroup", "clip_gradient_norm", "clip_gradient_value", "owners_balance", "Styles", "style_layouts", "Schedule", "Graph", "Prediction", "Model",
-    "model_is_text", "elastic", "Generation",
+    "model_is_text", "elastic", "Generation", "Publisher", "Subscriber",
     "Timeline", "Pipeline", "Action", "AttentionPlan", "Attention", "Problem", "Experts", "Routing", "Overlap", "reorder",
     "Node", "Reordered", "counts", "Counts", "trace", "Trace", "dump", *_errors.__all__,
 ]  # fmt: skip
