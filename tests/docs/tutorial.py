@@ -4,8 +4,8 @@
 In the order of the text: a block that opens with ```c NAME, ```cpp NAME or ```python NAME is written to the file NAME
 (one without a NAME is part of a program, and is skipped), a ```sh block is run, and the lines of a ```text block must all
 turn up, in order, in what the last ```sh block printed.  Numbers of seconds, of processes and of jobs are not compared.
-The folder it all happens in holds nothing else but HEADER.  If that is a folder of headers, pkg-config finds weft's
-libraries with it and with the folder LIBRARIES, as if they were installed.
+The folder it all happens in holds nothing else but HEADER.  If that is a folder of headers and the variable LIBRARIES
+names the folder of the libraries, pkg-config finds weft as if it were installed.
 With --fix, ```text blocks are replaced by what was printed by the command before them, less its first line.
 """
 import os
@@ -71,7 +71,8 @@ def main():
     printed, ran, fixed = "", 0, text
     with tempfile.TemporaryDirectory(prefix="weft-tutorial-") as folder, tempfile.TemporaryDirectory() as packages:
         if header.is_dir():
-            install(header, environment, packages)
+            if "LIBRARIES" in environment:
+                install(header, environment, packages)
             WARNINGS.append(f"-I{header}")
         else:
             shutil.copy(header, folder)
