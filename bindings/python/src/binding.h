@@ -16,7 +16,6 @@
 #include <weft/recorder.h>
 #include <weft/symm.h>
 #include <weft/trace.h>
-
 #include "handle_types.h"
 
 #include <stdbool.h>
